@@ -43,13 +43,13 @@ doctor: ## what this machine lacks, and which features work with the installed t
 	@if [ -x $(VENV)/bin/tracing ]; then $(VENV)/bin/tracing doctor || [ $$? -eq 1 ]; fi  # 1: a feature is off
 
 venv: $(STAMP) ## set up the Python environment: torch, Triton and this project
-	@$(if $(filter-out 0,$(SOURCE)),$(PYTHON) -m scripts.wheel_source --venv $(VENV) --toolchain $(TOOLCHAIN))
+	@$(if $(filter-out 0,$(SOURCE)),$(PYTHON) -m scripts.build.wheel_source --venv $(VENV) --toolchain $(TOOLCHAIN))
 
 llvm: $(STAMP) ## build the libraries of LLVM and MLIR that Triton links, with debug symbols
-	@$(PYTHON) -m scripts.llvm_build $(BUILD) --llvm "$(LLVM)" --llvm-src "$(LLVM_SRC)" --profile "$(LLVM_PROFILE)"
+	@$(PYTHON) -m scripts.build.llvm_build $(BUILD) --llvm "$(LLVM)" --llvm-src "$(LLVM_SRC)" --profile "$(LLVM_PROFILE)"
 
 triton: llvm ## build Triton in Debug against that LLVM and install it
-	@$(PYTHON) -m scripts.triton_build $(BUILD) $(if $(filter-out 0,$(LIT)),--lit)
+	@$(PYTHON) -m scripts.build.triton_build $(BUILD) $(if $(filter-out 0,$(LIT)),--lit)
 
 vscode: $(STAMP) ## write VSCode's files for this machine: F5 from a Python line to a C++ pass
 	@$(VENV)/bin/python -m vscode.generate --venv $(VENV) --toolchain $(TOOLCHAIN)

@@ -11,10 +11,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from scripts import recipe
+from scripts.build import recipe
+from scripts.build.ninja_build import duration
 from scripts.check import Check
 from scripts.machine import GB, free, install, memory, output
-from scripts.ninja_build import duration
 from scripts.pins import Problem
 
 COMPILES = 2942  # C++ files of LLVM 22 that Triton's libraries, tools and tests need, by a dry run of ninja
@@ -51,7 +51,7 @@ def check_git(_venv: Path) -> Check:
 
 def check_clang(_venv: Path) -> Check:
     needed = f"clang {recipe.OLDEST_CLANG} or later, to build with"
-    cost = "building takes 1.4 times as long with gcc, and as much more disk"
+    cost = "building with gcc takes 1.4 times the time and the disk"
     remedy = install("clang", "clang", "clangxx")
     try:
         present = recipe.compiler()

@@ -14,5 +14,5 @@ class Check:
     found: str
     needed: str
     level: str = "ok"  # one of LEVELS
-    remedy: str = ""  # a command, where there is one
-    cost: str = ""  # what does not work without it
+    remedy: str = ""  # a command, if one helps
+    cost: str = ""  # features that need it

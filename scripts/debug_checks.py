@@ -8,9 +8,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from scripts import checkout
+from scripts.build import checkout
+from scripts.build.library import HOOKS, Library
 from scripts.check import Check
-from scripts.library import HOOKS, Library
 from scripts.machine import install, installed, output, text
 from vscode import index_symbols
 
@@ -32,7 +32,7 @@ def check_gdb(_venv: Path) -> Check:
 
 def check_ptrace(_venv: Path) -> Check:
     scope = text("/proc/sys/kernel/yama/ptrace_scope") or "no restriction"
-    needed = "0 or 1: a compile stopped by `tracing debug` lets its debugger in"
+    needed = "0 or 1: a compile that `tracing debug` stops lets its debugger attach"
     if scope not in ("2", "3") or (scope == "2" and os.geteuid() == 0):
         return Check("ptrace", scope, needed)
     remedy = "sudo sysctl kernel.yama.ptrace_scope=1" + (" after a reboot" if scope == "3" else "")
@@ -76,16 +76,16 @@ def check_index(venv: Path) -> Check:
         return Check("index", "none, without a gdb to make it", needed)
     if index_symbols.cached(gdb, index_symbols.build_id(present.path)):
         return Check("index", "in gdb's cache", needed)
-    # Nothing is lacking, as F5's first task makes it. Measured on two cores.
-    saved = "from F5 to a C++ stop it takes 4.5 s with one, 8.9 s without"
+    # Nothing is lacking: the first task of F5 makes it. Measured on two cores.
+    saved = "F5 stops in C++ after 4.5 s with an index, 8.9 s without"
     command = f"python3 -m vscode.index_symbols {present.path}"
-    return Check("index", f"none yet; {saved}; F5 makes it once, and so does {command}", needed)
+    return Check("index", f"none yet; {saved}; F5 or {command} makes it once", needed)
 
 
 def check_exports(venv: Path) -> Check:
     present = library(venv)
     needed = "functions of MLIR that a debugger calls: " + ", ".join(HOOKS)
-    cost = "no pass pipeline of one's own and no LLVM option in a stopped compile"
+    cost = "a stopped compile accepts neither a pass pipeline nor LLVM options"
     if not present:
         return absent("exports", needed, cost)
     hooks = present.hooks()
@@ -114,7 +114,7 @@ def check_origin(venv: Path) -> Check:
     present, there = library(venv), installed(venv)
     needed = "Triton and its LLVM, of commits that are known"
     if not present:
-        return absent("origin", needed, "which source goes with it is not known")
+        return absent("origin", needed, "the matching source is unknown")
     llvm = present.llvm_commit()[:12] or ", ".join(n for n in present.needed() if n.startswith("libLLVM"))
     where = f"from {there['triton_source']}" if there["triton_source"] else "a wheel"
     commit = checkout.head(Path(there["triton_source"]))[:12] if there["triton_source"] else ""

@@ -49,7 +49,7 @@ def check_python(_venv: Path) -> Check:
 
 
 def check_venv(_venv: Path) -> Check:
-    # Debian has the venv module everywhere, and what makes it work in a package of its own.
+    # Debian installs the venv module always, but its dependencies are in a separate package.
     needed = "the modules venv and ensurepip"
     if find_spec("ensurepip"):
         return Check("venv", "both modules", needed)

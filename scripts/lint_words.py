@@ -92,7 +92,7 @@ def _of_python(path: str, text: str) -> Iterator[Use]:
 def _of_names(path: str, tree: ast.Module) -> Iterator[Use]:
     if path.startswith(READ_NAMES):
         yield from _of_name(path, 1, Path(path).stem)
-    # a record may hold what was found, as errors state what was found and what was needed
+    # a field may be called `found`: errors state what was found and what was needed
     fields = {line.target for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for line in node.body
               if isinstance(line, ast.AnnAssign)}  # fmt: skip
     for node in ast.walk(tree):

@@ -41,7 +41,7 @@ class Pair:
 class Release:
     triton: str
     llvm: str = ""  # major version of the LLVM it is written against; "": not known
-    commit: str = ""  # what its tag must name; "": what it named when it was first fetched
+    commit: str = ""  # the commit that its tag must name; "": the one that it named at the first fetch
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Pins:
     default: str  # a torch version
     pairs: tuple[Pair, ...]  # newest first
     triton: str = ""  # where Triton's source is
-    llvm: tuple[str, ...] = ()  # where LLVM's is; the second is asked for what the first does not have
+    llvm: tuple[str, ...] = ()  # repositories of LLVM; the second is asked for commits that the first lacks
     releases: tuple[Release, ...] = ()
 
     def __str__(self) -> str:

@@ -23,6 +23,6 @@ def run(name: str, work: Callable[[], object]) -> int:
         print(f"{name}: {problem}\n  {problem.remedy}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"{name}: interrupted; the same command goes on from here", file=sys.stderr)
+        print(f"{name}: interrupted; the same command continues from here", file=sys.stderr)
         return 2
     return 0

@@ -28,9 +28,9 @@ class Step:
     """One command of the tour."""
 
     title: str
-    words: str  # what the command shows
+    words: str  # text: what the command shows
     command: str  # begins with "tracing" or "python"
-    status: int = 0  # that it ends with
+    status: int = 0  # expected exit status
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -52,7 +52,7 @@ STEPS = (
         "tracing diff gated_mlp --backends eager,aot_mock_backend",
         variables={"MOCK_STRICT": "0"},
     ),
-    Step("Captured graphs", "What that backend has recorded.", "tracing check latest"),
+    Step("Captured graphs", "The checks that this backend recorded.", "tracing check latest"),
     Step(
         "Minifier",
         "The smallest graph that an accelerator without a sigmoid refuses, as a script.",

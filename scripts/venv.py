@@ -31,7 +31,7 @@ OTHER_SOURCES = (
 class Method:
     """One method of installing something: its commands run in order, all must succeed."""
 
-    says: str  # what is done and what it costs
+    says: str  # text: the step and its cost
     commands: tuple[tuple[str, ...], ...]
     needs: int = 0  # bytes free
 
@@ -174,7 +174,7 @@ def system_path(path: list[str]) -> str:
 
 def has_pair(venv: Path, pair: Pair) -> bool:
     there = installed(venv)
-    if there["triton_source"]:  # `make triton` put it there, on purpose
+    if there["triton_source"]:  # `make triton` installed it on purpose
         return there["torch"].partition("+")[0] == pair.torch
     return (pair.torch, pair.triton) == tuple(there[name].partition("+")[0] for name in ("torch", "triton"))
 
@@ -220,7 +220,7 @@ def set_up(venv: Path, *, torch: str, triton: str, test: bool, site: bool) -> No
     receipt = Receipt(venv)
     lacks_pair, lacks_project = pair is not None and not has_pair(venv, pair), not receipt.covers(test=test)
     for stamp in venv.glob(".stamp-*") if lacks_pair or lacks_project else ():
-        stamp.unlink()  # the Makefile's, of other choices
+        stamp.unlink()  # stamps of the Makefile, of other choices of versions
     if pair is not None and lacks_pair:
         install_pair(venv, pair, gpu=gpu)
     if lacks_project:

@@ -300,6 +300,19 @@ def test_private_objects_of_torch_and_triton_are_named_in_upstream_only() -> Non
     assert not private
 
 
+def test_private_files_of_torch_and_triton_are_named_in_upstream_only() -> None:
+    path = re.compile(r"(torch|triton)/(\w+/)*_[a-z]\w*(/|\.py)")
+    naming = {
+        f"{module} names {node.value}"
+        for module in MODULES
+        if layer(module) != "upstream"
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and path.match(node.value)
+    }
+
+    assert not naming
+
+
 # Private by their name, and documented by Python: named tuples, frames, the end of a process.
 PYTHONS = {"_execute_child"}  # of subprocess.Popen, whose frame shows that a fork starts another program
 DOCUMENTED = {"_replace", "_fields", "_getframe", "_current_frames", "_exit", "_asdict"}

@@ -27,6 +27,7 @@ from tracing.program.case import load_case
         ("api_key", "sk-1", "REDACTED"),
         ("tokens", "128", "128"),
         ("HTTP_PROXY", "http://me:pw@proxy:80/a", "http://REDACTED@proxy:80/a"),
+        ("HTTP_PROXY", "http://me:p@w@proxy:80/a@b?c=d@e", "http://REDACTED@proxy:80/a@b?c=d@e"),
         ("MODEL", "gpt2", "gpt2"),
     ],
 )

@@ -172,7 +172,7 @@ def workspace(files: Files, known: dict[str, Any]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--venv", type=Path, default=ROOT / ".venv", help="the Python environment")
-    parser.add_argument("--toolchain", type=Path, default=ROOT / "toolchain", help="where sources lie")
+    parser.add_argument("--toolchain", type=Path, default=ROOT / "toolchain", help="folder of sources")
     parser.add_argument("--folder", type=Path, default=ROOT, help="what VSCode opens")
     parser.add_argument("--debugger", choices=KINDS, help="of C++; else the one that is installed")
     parser.add_argument("--live", metavar="KERNEL:STAGE:PASS", help="also: run a case, and stop there")

@@ -16,7 +16,7 @@ import pytest
 from commands import TESTS
 
 from tracing.attach import compiling, session
-from tracing.attach.compiling import Compiling, SeenCompilation, Wanted
+from tracing.attach.compiling import Compiling, SeenCompilation, WantedStop
 from tracing.attach.processes import compilers
 from tracing.environment import stops
 
@@ -71,18 +71,18 @@ def waits(folder: Path) -> Callable[[], bool]:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("add:ttgir:cse", Wanted("add", "ttgir", "cse")),
-        ("add:make_ttgir:", Wanted("add", "ttgir", "*")),
-        ("add", Wanted("add", "*", "*")),
-        ("::cse", Wanted("*", "*", "cse")),
+        ("add:ttgir:cse", WantedStop("add", "ttgir", "cse")),
+        ("add:make_ttgir:", WantedStop("add", "ttgir", "*")),
+        ("add", WantedStop("add", "*", "*")),
+        ("::cse", WantedStop("*", "*", "cse")),
     ],
 )
-def test_an_omitted_part_matches_everything(text: str, wanted: Wanted) -> None:
+def test_an_omitted_part_matches_everything(text: str, wanted: WantedStop) -> None:
     assert compiling.wanted_of(text) == wanted
 
 
 def test_passes_must_match_kernel_stage_and_pass() -> None:
-    wanted = Wanted("soft*", "ttgir", "c*")
+    wanted = WantedStop("soft*", "ttgir", "c*")
 
     assert wanted.passes(TTGIR.kernel, TTGIR.stage, TTGIR.passes) == ["canonicalize", "cse"]
     assert wanted.passes(TTIR.kernel, TTIR.stage, TTIR.passes) == []
@@ -92,15 +92,25 @@ def test_passes_must_match_kernel_stage_and_pass() -> None:
 @pytest.mark.parametrize(
     ("wanted", "came", "problem", "remedy"),
     [
-        (Wanted("sotfmax", "*", "*"), [TTIR, TTGIR], "a kernel sotfmax", "nearest: softmax"),
-        (Wanted("*", "ttgri", "*"), [TTIR, TTGIR], "a stage ttgri", "nearest: ttgir, ttir"),
-        (Wanted("*", "ttgir", "canonicalise"), [TTIR, TTGIR], "a pass canonicalise", "nearest: canonicalize"),
-        (Wanted("*", "ttir", "tritongpu-coalesce"), [TTIR, TTGIR], "a pass tritongpu-", "there were: inline"),
-        (Wanted("*", "*", "*"), [], "nothing was compiled", "launch a Triton kernel"),
+        (WantedStop("sotfmax", "*", "*"), [TTIR, TTGIR], "a kernel sotfmax", "nearest: softmax"),
+        (WantedStop("*", "ttgri", "*"), [TTIR, TTGIR], "a stage ttgri", "nearest: ttgir, ttir"),
+        (
+            WantedStop("*", "ttgir", "canonicalise"),
+            [TTIR, TTGIR],
+            "a pass canonicalise",
+            "nearest: canonicalize",
+        ),
+        (
+            WantedStop("*", "ttir", "tritongpu-coalesce"),
+            [TTIR, TTGIR],
+            "a pass tritongpu-",
+            "there were: inline",
+        ),
+        (WantedStop("*", "*", "*"), [], "Triton compiled nothing", "launch a Triton kernel"),
     ],
 )
 def test_a_pass_that_never_ran_is_reported_with_similar_names(
-    wanted: Wanted, came: list[SeenCompilation], problem: str, remedy: str
+    wanted: WantedStop, came: list[SeenCompilation], problem: str, remedy: str
 ) -> None:
     refusal = compiling.never_came(wanted, came)
 
@@ -118,14 +128,14 @@ def test_without_a_debugger_the_program_continues_and_its_kernels_have_their_usu
         program("add.py", "add:ttgir:cse", TRITON_CACHE_DIR=str(tmp_path), TRACING_STOP_SECONDS="0.3")
     )
 
-    assert "waits before cse of add (ttgir)" in err and "no debugger came within 0.3 s" in err
+    assert "waits before cse of add (ttgir)" in err and "no debugger attached within 0.3 s" in err
     assert out == usual and "hash" in out
 
 
 def test_a_program_that_ends_before_the_pass_reports_it_and_leaves_no_folder(tmp_path: Path) -> None:
     _, err = ended(program("forked.py", "add:ttgir:tritongpu-coalece", TMPDIR=str(tmp_path)))
 
-    assert "no compile came by a pass tritongpu-coalece" in err and "nearest: tritongpu-coalesce" in err
+    assert "no compile reached a pass tritongpu-coalece" in err and "nearest: tritongpu-coalesce" in err
     assert list(tmp_path.glob(f"{stops.STOP_PREFIX}*")) == []
 
 
@@ -165,7 +175,7 @@ def test_a_debugger_that_dies_before_its_breakpoints_does_not_keep_the_process(t
     assert any(now.waiting for now in compiling.read(tmp_path))  # another debugger may attach
     _, err = ended(started)
 
-    assert "the debugger left before it had set a breakpoint in libtriton, so it goes on" in err
+    assert "the debugger detached before it had set a breakpoint in libtriton: the process continues" in err
 
 
 def test_a_pipeline_that_runs_pass_by_pass_stops_at_its_pass_too() -> None:

@@ -30,7 +30,8 @@ import pytest
 from standin import ROOT, load
 
 llvm_build, machine, ninja_build, proofs, recipe, sources = map(
-    load, ("llvm_build", "machine", "ninja_build", "proofs", "recipe", "sources")
+    load,
+    ("build.llvm_build", "machine", "build.ninja_build", "build.proofs", "build.recipe", "build.sources"),
 )
 
 BY_HAND = (  # what was recommended before: all targets, the default compiler, no split debug sections

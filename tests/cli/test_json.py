@@ -132,7 +132,7 @@ def test_ranks(tmp_path: Path) -> None:
     done = tracing("ranks", str(job(tmp_path, *ones).path), "--json", runs=tmp_path)
 
     require_documented(done.stdout, "## `tracing ranks`")
-    assert json.loads(done.stdout)["divergences"][0]["diverged"] == [2]
+    assert json.loads(done.stdout)["divergences"][0]["accused"] == {"ranks": [2], "certain": True}
 
 
 def test_replay(pair: tuple[store.Run, store.Run]) -> None:

@@ -71,7 +71,9 @@ def test_artefacts_are_those_of_an_untouched_compile(name: str, target: str) -> 
     assert cubins[0] == cubins[1] or the_assembler_did(seen.compilation, untouched, cubins)
 
 
-def test_observers_receive_a_pass_with_its_adder_arguments_pipeline_and_caller(softmax: Seen) -> None:
+def test_observers_receive_a_pass_with_its_adder_arguments_pipeline_and_caller(
+    softmax: Seen,
+) -> None:
     step = next(step for step in softmax.steps if step.name == "convert-triton-to-tritongpu")
 
     file, _, line = step.caller.rpartition(":")

@@ -1,4 +1,4 @@
-"""A case that fails in one of its runs: `how=raise`, `interrupt` like Ctrl-C, or `crash`.
+"""A case that fails in one of its runs: `how=raise`, `interrupt` like Ctrl-C, `crash` or `exit`.
 
 file -- counts the runs, since a crashed run leaves nothing else
 """
@@ -24,6 +24,8 @@ def build(device: str, file: str = "", how: str = "raise", bad: int = 3) -> Work
                 raise KeyboardInterrupt
             if how == "crash":
                 os.kill(os.getpid(), signal.SIGKILL)
+            if how == "exit":
+                os._exit(0)
             raise RuntimeError("the third time")
         return x + 1
 

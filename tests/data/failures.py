@@ -64,9 +64,16 @@ PROGRAMS = {
     "frontend": lambda x: launched(undefined, x),
     "ptxas": lambda x: launched(nonsense, x),
     "lowering": lambda x: torch.relu(torch.ops.failures.odd(x.sin()) * 2),
+    "hook": lambda x: x.sin() * 2,
     "generated": lambda x: torch.relu(torch.ops.failures.turned(x + 1) * 2),
 }
 
 
+def hook(metadata: object) -> None:
+    raise ValueError("the user's hook")
+
+
 def build(device: str, name: str = "frontend") -> Workload:
+    if name == "hook":
+        triton.knobs.runtime.launch_exit_hook.add(hook)
     return Workload(PROGRAMS[name], (torch.rand(4, 4, device=device),))

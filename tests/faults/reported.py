@@ -21,27 +21,27 @@ SAID = {
         " scale\n",
         "a         grid=(4, 1, 1)",
         "b         grid=(3, 1, 1)",
-        "the program launches it differently: grid",
-        "its results differ: out_ptr",
+        "the program launches this kernel differently: grid",
+        "the outputs of this launch differ: out_ptr",
     ),
     "operator": (
         " shift\n",
         "input     in_ptr (argument 0)",
-        "aten::add_.Tensor(other=1) wrote it last, outside of Triton, only in b",
+        "aten::add_.Tensor(other=1) wrote this tensor last, outside of Triton, only in b",
     ),
     "host": (
         " shift\n",
         "input     in_ptr (argument 0)",
-        " scale wrote it last, as out_ptr: equal bits",
-        "something outside of Triton and torch changed them afterwards, in b",
+        " scale wrote this tensor last, as out_ptr, with equal bits;",
+        "code outside of Triton and torch changed those bits afterwards, in b",
     ),
     "winner": (
         " shift\n",
         "BLOCK=64\n",
         "BLOCK=128\n",
-        "an autotuner took another winner; nothing else differs",
+        "an autotuner chose another configuration; nothing else differs",
     ),
-    "inserted": (" negate\n", "only b has 1 launch here", "1 differ as a consequence"),
+    "inserted": (" negate\n", "only b makes 1 launch here", "1 differ as a consequence"),
 }
 
 

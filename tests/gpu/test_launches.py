@@ -203,18 +203,3 @@ def test_digests_of_the_gpu_are_those_of_the_host(tmp_path: Path) -> None:
 
     assert launches[0].args[0].before.bits == digest(x.cpu()).bits  # type: ignore[union-attr]
     assert launches[0].args[1].after.bits == digest((x + 1).cpu()).bits  # type: ignore[union-attr]
-
-
-def test_a_cuda_graph_is_reported_as_not_covered(tmp_path: Path) -> None:
-    from tracing.model import NotCovered
-
-    x = torch.rand(1000, device="cuda")
-    graph = torch.cuda.CUDAGraph()
-    with LaunchRecorder(store.create(tmp_path, INFO)) as recorder:
-        added(x)
-        with torch.cuda.graph(graph):
-            added(x)
-        graph.replay()
-
-    whats = [record.what for record in store.Run(recorder.writer.path).records(NotCovered)]
-    assert any("CUDA graph" in what for what in whats)

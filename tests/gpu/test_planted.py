@@ -32,7 +32,7 @@ def test_a_race_of_float_atomics_is_reported_as_a_nondeterministic_kernel(tmp_pa
     assert done.returncode == 1, done.stderr
     assert " racing_sum\n" in done.stdout
     assert "output    out_ptr (argument 1)" in done.stdout
-    assert "its TTIR adds floats atomically" in done.stdout
+    assert "the kernel's TTIR adds floats atomically" in done.stdout
 
 
 def test_another_winner_whose_results_are_equal_is_no_difference_where_it_was_asked_for(
@@ -42,7 +42,7 @@ def test_another_winner_whose_results_are_equal_is_no_difference_where_it_was_as
 
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 kernel in another configuration, as asked for" in done.stdout
+    assert "1 kernel in another configuration, which --perturb chose" in done.stdout
 
 
 def test_an_unmasked_load_of_uninitialised_memory_is_named_with_who_left_it_unwritten(tmp_path: Path) -> None:
@@ -52,8 +52,8 @@ def test_an_unmasked_load_of_uninitialised_memory_is_named_with_who_left_it_unwr
     assert done.returncode == 1, done.stderr
     assert " total\n" in done.stdout
     assert "input     in_ptr (argument 0)" in done.stdout
-    assert " fill wrote only part of it, as out_ptr;" in done.stdout
-    assert "the memory held other bits before that, and is read here" in done.stdout
+    assert " fill wrote only part of this tensor, as out_ptr;" in done.stdout
+    assert "the rest held other bits before, and is read here" in done.stdout
 
 
 def test_a_stream_that_does_not_wait_for_another_is_named_with_what_it_should_have_waited_for(
@@ -65,8 +65,8 @@ def test_a_stream_that_does_not_wait_for_another_is_named_with_what_it_should_ha
     assert done.returncode == 1, done.stderr
     assert " consume\n" in done.stdout
     assert "input     in_ptr (argument 0)" in done.stdout
-    assert " produce left equal bits on another stream:" in done.stdout
-    assert "does this launch wait for that one?" in done.stdout
+    assert " produce wrote equal bits on another stream:" in done.stdout
+    assert "does this launch wait for that stream?" in done.stdout
     assert "late stream  " in done.stdout
 
 

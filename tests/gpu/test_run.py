@@ -29,4 +29,4 @@ def test_a_seeded_difference_is_caught_at_the_launch_that_first_reads_it(tmp_pat
 
     assert done.returncode == 1
     assert "✗ start: input 2 differs: float32[32, 896] " in done.stdout
-    assert "the first of them: launch #" in done.stdout
+    assert "first consequence: launch #" in done.stdout

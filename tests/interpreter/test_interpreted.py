@@ -18,7 +18,7 @@ from tracing.interpreter.builder import InterpreterBuilder
 from tracing.interpreter.gates import watched
 from tracing.interpreter.guard import tensors_in_use
 from tracing.launch.accesses import Accesses
-from tracing.launch.out_of_bounds import Outside
+from tracing.launch.out_of_bounds import OutsideAccesses
 from tracing.virtual_gpu import virtual_gpu
 
 TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
@@ -199,8 +199,8 @@ def test_an_access_out_of_bounds_names_argument_program_and_line() -> None:
     accesses = launch(double, 4, x=storage[:100], BLOCK=32)
 
     assert accesses.outside == [
-        Outside("x", "load", 100, 100, (3, 0, 0), start, stop, 28, True, line(double, 2)),
-        Outside("x", "store", 100, 100, (3, 0, 0), start, stop, 28, True, line(double, 3)),
+        OutsideAccesses("x", "load", 100, 100, (3, 0, 0), start, stop, 28, True, line(double, 2)),
+        OutsideAccesses("x", "store", 100, 100, (3, 0, 0), start, stop, 28, True, line(double, 3)),
     ]
 
 

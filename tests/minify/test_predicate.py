@@ -33,6 +33,14 @@ def test_an_error_that_wraps_another_is_named_with_it() -> None:
     assert said(ValueError()) == "ValueError"
 
 
+def test_an_error_of_tritons_compiler_is_named_without_the_source_before_it() -> None:
+    compiler = "CompilationError: at 3:32:\ndef f(x):\n    y = g(x)\n        ^\nNameError('g is not defined')"
+
+    assert said(RuntimeError(compiler)) == (
+        "RuntimeError: CompilationError: at 3:32: NameError('g is not defined')"
+    )
+
+
 @pytest.fixture(scope="module")
 def graph() -> SmallGraph:
     case = Case("small", Path(__file__), "", lambda device: Workload(torch.erf, (torch.rand(3),)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from commands import DATA
 
@@ -26,6 +28,8 @@ def text(launcher: object, *, interpreted: bool) -> str:
     source = SourceText(interpreted=interpreted)
     source.add("launch", launcher)
     assert source.missing == []
+    assert source.definitions["times"].startswith("@triton.jit\ndef times(")
+    assert source.definitions["scaled"].startswith("@triton.jit(do_not_specialize=['n'])\ndef scaled(")
     assert {"times", "scaled", "FACTOR", "launch"} <= {*source.definitions}
     return source.definitions["tuned_scaled"]
 
@@ -46,3 +50,32 @@ def test_for_the_interpreter_which_measures_nothing_an_autotuner_has_the_chosen_
     written = text(launcher, interpreted=True)
 
     assert "{'BLOCK': 8}" in written and "{'BLOCK': 16}" not in written
+
+
+def triple(x: int) -> int:
+    return 3 * x
+
+
+thrice = triple
+
+
+def caller(x: int) -> int:
+    return thrice(x) + 1
+
+
+def test_a_function_that_is_called_by_another_name_is_written_with_both() -> None:
+    source = SourceText()
+    source.add("caller", caller)
+    names: dict[str, Any] = {}
+    exec("from __future__ import annotations\n" + "\n".join(source.definitions.values()), names)
+
+    assert source.missing == [] and list(source.definitions) == ["triple", "thrice", "caller"]
+    assert names["caller"](5) == 16
+
+
+def test_a_name_of_two_objects_is_missing_since_a_script_has_only_one_of_them() -> None:
+    source = SourceText()
+    for value in (1e-5, 1e-5, 1e-6):
+        source.add("EPS", value)
+
+    assert source.missing == ["EPS, a name of two objects"]

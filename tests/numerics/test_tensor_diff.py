@@ -28,6 +28,23 @@ def test_equal_tensors_have_no_error_and_no_worst_element() -> None:
     assert (diff.max_absolute_error, diff.max_ulp, diff.cosine, diff.worst) == (0.0, 0.0, 1.0, None)
 
 
+def test_every_measure_of_a_tensor_is_that_of_its_definition() -> None:
+    diff = compare_tensors(torch.tensor([1.5, 2.0, 0.25, 4.0]), torch.tensor([1.0, 2.0, 0.0, -4.0]))
+
+    assert (diff.max_absolute_error, diff.mean_absolute_error) == (8.0, 8.75 / 4)
+    assert (diff.max_relative_error, diff.mean_relative_error) == (2.0, pytest.approx(2.5 / 3))
+    assert diff.rmse == pytest.approx(math.sqrt((0.25 + 0.0625 + 64) / 4))
+    assert diff.cosine == pytest.approx(-10.5 / math.sqrt(22.3125 * 21))
+    assert diff.mismatch_percentage == 75.0
+
+
+@pytest.mark.parametrize("actual", [INF, -INF, NAN])
+def test_tensors_of_which_one_is_not_finite_have_no_cosine(actual: float) -> None:
+    diff = compare_tensors(torch.tensor([actual, 1.0]), torch.tensor([1.0, 1.0]))
+
+    assert math.isnan(diff.cosine) and not diff.passed
+
+
 def test_one_wrong_element_of_a_million_fails_although_the_rmse_is_small() -> None:
     expected = torch.ones(1000, 1000)
     actual = expected.clone()

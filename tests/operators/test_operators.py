@@ -23,6 +23,9 @@ class Calls:
         self.read: list[tuple[str, list[int]]] = []
         self.wrote: list[tuple[str, list[int]]] = []
 
+    def looks_before(self, effect: Effect) -> bool:
+        return True
+
     def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
         return [address(tensor) for tensor in effect.read(args, kwargs)]
 

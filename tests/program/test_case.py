@@ -10,7 +10,7 @@ import pytest
 from commands import tracing
 
 from tracing import Workload, store
-from tracing.analyze.runs.rerecording import case_of
+from tracing.analyze.runs.recording_commands import case_of
 from tracing.errors import Problem
 from tracing.program.case import build, find_case, known_cases, load_case, split_options
 

@@ -14,7 +14,7 @@ from commands import DATA, recorded, tracing
 from handmade.records import new_run
 
 from tracing import environment
-from tracing.analyze.runs.rerecording import command, not_recorded, recording, variables
+from tracing.analyze.runs.recording_commands import command, not_recorded, recording, variables
 from tracing.analyze.runs.results import differing_results
 from tracing.model import ReadVariable
 from tracing.program.user_code import is_users

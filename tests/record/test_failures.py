@@ -10,6 +10,7 @@ from commands import DATA
 from recorded.runs import recorded
 from torch._inductor.compile_worker.subproc_pool import SubprocException
 from torch._inductor.exc import CppCompileError
+from triton import knobs
 from triton.runtime.errors import OutOfResources
 
 from tracing import store
@@ -80,6 +81,17 @@ def test_generated_code_that_raises_is_kept_and_named_with_the_line_that_it_was_
     assert "turned" in failure.nodes
     assert f"failures.py:{line_of('failures.turned(x + 1)')}" in detail
     assert failure.code in run.text(failure.source).splitlines()[failure.line - 1]
+
+
+def test_a_hook_of_the_users_that_raises_is_reported_as_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(knobs.runtime, "launch_exit_hook", knobs.HookChain())
+    run = recorded(f"{CASE}:name=hook", tmp_path)
+    (outcome,) = run.records(Outcome)
+
+    assert outcome.detail == f"ValueError: the user's hook (failures.py:{line_of('raise ValueError')})"
+    assert len(list(run.launches())) == 1
 
 
 def test_an_error_of_a_worker_process_keeps_kernel_and_message(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from standin import load, script
 
 build_checks, check, debug_checks, doctor, library = map(
-    load, ("build_checks", "check", "debug_checks", "doctor", "library")
+    load, ("build_checks", "check", "debug_checks", "doctor", "build.library")
 )
 HERE = Path(sys.prefix)  # an environment with torch and Triton
 

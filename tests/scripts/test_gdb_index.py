@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from standin import load
 
-gdb_index, library = map(load, ("gdb_index", "library"))
+gdb_index, library = map(load, ("build.gdb_index", "build.library"))
 
 HEADER = "namespace shapes { struct Tile { int rows, columns; }; enum class Order { Row, Column }; }\n"
 ROWS = """#include "t.h"

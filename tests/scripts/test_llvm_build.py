@@ -18,7 +18,7 @@ import pytest
 from standin import STANDIN, git, load, name_llvm, publish, script, write_pins
 
 failure, llvm_build, ninja_build, pins, recipe = map(
-    load, ("failure", "llvm_build", "ninja_build", "pins", "recipe")
+    load, ("build.failure", "build.llvm_build", "build.ninja_build", "pins", "build.recipe")
 )
 Problem = pins.Problem
 CLANG = recipe.Compiler("clang", "clang++", 22, "lld", "")
@@ -51,7 +51,7 @@ def options(tmp_path: Path, trees: tuple[Path, Path]) -> list[object]:
 
 
 def script_command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "scripts.llvm_build", *map(str, arguments)]
+    return [sys.executable, "-m", "scripts.build.llvm_build", *map(str, arguments)]
 
 
 def build_folder(tmp_path: Path) -> Path:
@@ -70,7 +70,7 @@ def test_a_tag_is_built_into_the_libraries_that_triton_links(tmp_path: Path) -> 
     known = write_pins(tmp_path / "pins.toml", triton.url, llvm.url, llvm.url)
 
     done = script(
-        "llvm_build.py", "--pins", known, "--toolchain", tmp_path / "tools", "--venv", tmp_path / "none"
+        "build.llvm_build.py", "--pins", known, "--toolchain", tmp_path / "tools", "--venv", tmp_path / "none"
     )
 
     assert done.returncode == 0, done.stderr
@@ -86,7 +86,7 @@ def test_a_tag_is_built_into_the_libraries_that_triton_links(tmp_path: Path) -> 
 def test_the_estimate_comes_before_the_build_and_the_figures_after(
     tmp_path: Path, trees: tuple[Path, Path]
 ) -> None:
-    said = script("llvm_build.py", *options(tmp_path, trees)).stdout.splitlines()
+    said = script("build.llvm_build.py", *options(tmp_path, trees)).stdout.splitlines()
 
     estimate = next(i for i, line in enumerate(said) if "of CPU time" in line and "about" in line)
     figures = next(i for i, line in enumerate(said) if line.startswith("llvm: built: "))
@@ -94,8 +94,8 @@ def test_the_estimate_comes_before_the_build_and_the_figures_after(
 
 
 def test_a_second_build_has_nothing_to_do(tmp_path: Path, trees: tuple[Path, Path]) -> None:
-    script("llvm_build.py", *options(tmp_path, trees))
-    again = script("llvm_build.py", *options(tmp_path, trees))
+    script("build.llvm_build.py", *options(tmp_path, trees))
+    again = script("build.llvm_build.py", *options(tmp_path, trees))
 
     assert "nothing is left to build" in again.stdout and "configuring" not in again.stdout
 
@@ -105,17 +105,17 @@ def test_a_failed_file_shows_its_own_error_and_the_path_of_the_log(
 ) -> None:
     (trees[1] / "mlir/lib/IR.cpp").write_text("int mlir_ir() { return missing; }\n")
 
-    done = script("llvm_build.py", *options(tmp_path, trees))
+    done = script("build.llvm_build.py", *options(tmp_path, trees))
     said = done.stderr.splitlines()
 
     assert done.returncode == 2 and said[0].endswith("IR.cpp.o failed:")
-    assert "missing" in done.stderr and len(said) < 16 and "build.log; the same command goes on" in said[-1]
+    assert "missing" in done.stderr and len(said) < 16 and "build.log; the same command continues" in said[-1]
 
 
 def test_cmakes_first_error_is_shown_on_one_line(tmp_path: Path, trees: tuple[Path, Path]) -> None:
     (trees[1] / "mlir/CMakeLists.txt").write_text(f'message(FATAL_ERROR "{"zlib " * 30}is needed")\n')
 
-    done = script("llvm_build.py", *options(tmp_path, trees))
+    done = script("build.llvm_build.py", *options(tmp_path, trees))
 
     assert done.returncode == 2 and "could not be configured: zlib zlib" in done.stderr
     assert "zlib is needed" in done.stderr.splitlines()[0]
@@ -143,7 +143,7 @@ def test_an_interrupted_build_is_resumed_by_the_same_command(
 
     first = subprocess.run(script_command(*command), stdout=subprocess.DEVNULL, start_new_session=True)
     half = build_folder(tmp_path)
-    second = script("llvm_build.py", *command)
+    second = script("build.llvm_build.py", *command)
 
     assert (first.returncode, second.returncode) == (status, 0)
     assert (half / "lib/libMLIRIR.a").exists() and "configuring" not in second.stdout
@@ -258,7 +258,7 @@ def test_missing_requirements_are_reported_before_anything_is_fetched(
         (tmp_path / "bin" / name).symlink_to(shutil.which(name) or name)
 
     done = script(
-        "llvm_build.py", "--toolchain", tmp_path / "tools", PATH=str(tmp_path / "bin"), CC="", CXX=""
+        "build.llvm_build.py", "--toolchain", tmp_path / "tools", PATH=str(tmp_path / "bin"), CC="", CXX=""
     )
 
     assert (done.returncode, done.stderr) == (2, f"llvm: {missing}\n  make doctor\n")
@@ -280,7 +280,7 @@ def test_with_clang_and_no_launcher_headers_are_compiled_once(tmp_path: Path) ->
 
 
 def test_a_missing_launcher_is_reported(tmp_path: Path, trees: tuple[Path, Path]) -> None:
-    done = script("llvm_build.py", *options(tmp_path, trees), "--launcher", "no-such-farm")
+    done = script("build.llvm_build.py", *options(tmp_path, trees), "--launcher", "no-such-farm")
 
     assert done.returncode == 2 and "the compiler launcher no-such-farm was not found" in done.stderr
 
@@ -375,8 +375,8 @@ def test_the_time_of_a_failed_build_includes_orphaned_processes(tmp_path: Path) 
 
 
 def test_the_next_command_uses_the_llvm_that_was_built(tmp_path: Path, trees: tuple[Path, Path]) -> None:
-    first = script("llvm_build.py", *options(tmp_path, trees), "--profile", "line-tables")
-    second = script("llvm_build.py", *options(tmp_path, trees))
+    first = script("build.llvm_build.py", *options(tmp_path, trees), "--profile", "line-tables")
+    second = script("build.llvm_build.py", *options(tmp_path, trees))
 
     assert (
         first.returncode == 0 and "line-tables with" in second.stdout and "nothing is left" in second.stdout

@@ -16,7 +16,7 @@ import pytest
 from standin import load
 
 archive, llvm_system, pins, sources, toolchain = map(
-    load, ("archive", "llvm_system", "pins", "sources", "toolchain")
+    load, ("build.archive", "build.llvm_system", "pins", "build.sources", "build.toolchain")
 )
 Problem = pins.Problem
 

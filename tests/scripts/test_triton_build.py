@@ -14,10 +14,11 @@ import pytest
 from standin import STANDIN, load, name_llvm, script
 
 library, llvm_build, machine, pch, pins, proofs, recipe = map(
-    load, ("library", "llvm_build", "machine", "pch", "pins", "proofs", "recipe")
+    load,
+    ("build.library", "build.llvm_build", "machine", "build.pch", "pins", "build.proofs", "build.recipe"),
 )
 toolchain, triton_build, wheel_parts, wheel_source = map(
-    load, ("toolchain", "triton_build", "wheel_parts", "wheel_source")
+    load, ("build.toolchain", "build.triton_build", "build.wheel_parts", "build.wheel_source")
 )
 Problem = pins.Problem
 CLANG = recipe.Compiler("clang", "clang++", 22, "lld", "")
@@ -53,8 +54,8 @@ class Built:
         (self.tools / "nvidia-3.8.0/bin/ptxas").write_text("of the wheel")
         self.venv = venv(folder / "venv")
         self.options = ("--toolchain", self.tools, "--venv", self.venv, "--triton-src", self.triton)
-        self.llvm = script("llvm_build.py", *self.options, "--llvm-src", folder / "llvm")
-        self.done = script("triton_build.py", *self.options)
+        self.llvm = script("build.llvm_build.py", *self.options, "--llvm-src", folder / "llvm")
+        self.done = script("build.triton_build.py", *self.options)
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +121,7 @@ def test_a_failed_file_shows_its_error_and_other_objects_are_kept(built: Built) 
     before = source.read_text()
     source.write_text("int x = missing;\n")
     try:
-        done = script("triton_build.py", *built.options)
+        done = script("build.triton_build.py", *built.options)
     finally:
         source.write_text(before)
 

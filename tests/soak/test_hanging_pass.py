@@ -32,7 +32,7 @@ def test_a_pass_that_hangs_is_named_and_its_records_are_kept(tmp_path: Path) -> 
 
     assert done.returncode == 1, done.stderr
     assert re.search(r"softmax dies in triton-combine \(pass \d+, ttir\)", done.stdout)
-    assert "it says        it did not end within 2 s" in done.stdout
+    assert "message        it did not end within 2 s" in done.stdout
     assert re.search(r"A compile that hangs takes 2 s from now on; about \d+ compiles? to come", done.stderr)
     assert re.search(r"\d+  ttir   triton-combine +no end +\d+", table.stdout), table.stdout
 

@@ -162,6 +162,15 @@ def test_a_script_has_the_kernels_that_the_program_launches(
     assert whole["reproduces"], whole["said"]
 
 
+@pytest.mark.timeout(600)
+def test_an_error_in_the_copy_of_a_programs_kernel_is_a_repro_without_a_gpu(tmp_path: Path) -> None:
+    answer = minified(str(DATA / "renamed_helper.py"), tmp_path, "--tries", "1")
+
+    assert answer["symptom"]["text"].endswith("NameError('thrice is not defined')")
+    assert answer["reproduces"], answer["said"]
+    assert "do_not_specialize=['n']" in Path(answer["script"]).read_text()
+
+
 def test_a_graph_that_does_not_fail_is_one_clear_error(tmp_path: Path) -> None:
     done = tracing("minify", "silu", "--json", "--predicate", "constraint", runs=tmp_path)
 

@@ -16,7 +16,7 @@ import standin
 from standin import STANDIN, Repository, git, load, name_llvm, publish
 
 archive, checkout, pins, sources, toolchain = map(
-    load, ("archive", "checkout", "pins", "sources", "toolchain")
+    load, ("build.archive", "build.checkout", "pins", "build.sources", "build.toolchain")
 )
 Problem = pins.Problem
 PARTS = ("llvm", "mlir", "lld")
@@ -163,7 +163,7 @@ exit $status
 """
 BRING_TO_COMMIT = """
 import pathlib, sys
-from scripts import checkout
+from scripts.build import checkout
 checkout.bring_to_commit(pathlib.Path(sys.argv[1]), *eval(sys.argv[2]), print)
 """
 

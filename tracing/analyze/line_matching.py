@@ -14,7 +14,7 @@ from difflib import Match, SequenceMatcher
 from typing import TypeAlias
 
 _SHORT = 1_000_000  # pairs of lines that difflib may compare
-_CUTS = 8  # times that a text is cut, and each part anew
+_CUTS = 8  # maximum depth of cutting a text into parts
 _Ranges: TypeAlias = tuple[int, int, int, int]  # lines START:STOP of a, and START:STOP of b
 
 
@@ -98,7 +98,7 @@ def _unique(a: Sequence[str], b: Sequence[str], span: _Ranges) -> list[tuple[int
     at = {line: j for j, line in enumerate(b[b_start:b_stop], b_start) if b_counts[line] == 1}
     pairs = [(i, at[line]) for i, line in enumerate(a[start:stop], start) if counts[line] == 1 and line in at]
     lasts: list[int] = []  # of the subsequences of each length, the least line of b that one ends with
-    ends: list[int] = []  # and the pair that it is of
+    ends: list[int] = []  # the pair that this line belongs to
     before: list[int | None] = []  # for each pair, the pair before it
     for number, (_, j) in enumerate(pairs):
         length = bisect_left(lasts, j)
@@ -114,7 +114,7 @@ def _unique(a: Sequence[str], b: Sequence[str], span: _Ranges) -> list[tuple[int
 
 
 def _joined(blocks: Sequence[Match]) -> Iterator[Match]:
-    # neighbours as one block, as difflib gives them
+    # merges neighbouring blocks, as difflib does
     i, j, size = 0, 0, 0
     for block in blocks:
         if (i + size, j + size) == (block.a, block.b):

@@ -18,7 +18,7 @@ from tracing.errors import Problem
 _STAGE = "make_"  # Triton's name of the function that runs stage "ttgir" is make_ttgir
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedStop(msgspec.Struct, frozen=True):
     """A stop: globs of the kernel's, the stage's and the pass's name."""
 
     kernel: str
@@ -41,7 +41,7 @@ class SeenCompilation(msgspec.Struct, frozen=True):
     stage: str
     passes: tuple[str, ...]
     stopped: bool = False  # it was wanted
-    said: str = ""  # why the process did not stop there nevertheless
+    said: str = ""  # why the process did not stop there
 
 
 class Compiling(msgspec.Struct, frozen=True):
@@ -58,13 +58,13 @@ class Compiling(msgspec.Struct, frozen=True):
     number: int = 0  # of the pass managers that ran in this process
 
 
-def wanted_of(text: str) -> Wanted:
+def wanted_of(text: str) -> WantedStop:
     """Parse `kernel:stage:pass`; an empty part matches anything. Raises Problem for more than three."""
     parts = text.split(":")
     if len(parts) > 3:
         raise Problem(f"{text!r} has {len(parts)} parts", "write kernel:stage:pass, as in softmax*:ttgir:cse")
     kernel, stage, name = ([part or "*" for part in parts] + ["*", "*"])[:3]
-    return Wanted(kernel, stage.removeprefix(_STAGE), name)
+    return WantedStop(kernel, stage.removeprefix(_STAGE), name)
 
 
 def stage_of(tag: str) -> str:
@@ -99,13 +99,13 @@ def seen(folder: Path) -> list[SeenCompilation]:
     return [msgspec.json.decode(line, type=SeenCompilation) for line in lines]
 
 
-def never_came(wanted: Wanted, came: list[SeenCompilation]) -> Problem | None:
+def never_came(wanted: WantedStop, came: list[SeenCompilation]) -> Problem | None:
     """The part of `wanted` that matched nothing, with similar names; None if a process stopped."""
     if any(one.stopped for one in came):
         return None
     if not came:
         return Problem(
-            f"no compile came by {wanted}: nothing was compiled by Triton",
+            f"no compile reached {wanted}: Triton compiled nothing",
             "does the program launch a Triton kernel, or did it fail before?",
         )
     kernels = [one for one in came if fnmatchcase(one.kernel, wanted.kernel)]
@@ -121,4 +121,4 @@ def _none(what: str, name: str, known: Iterable[str]) -> Problem:
     there = list(dict.fromkeys(known))
     near = get_close_matches(name, there, n=3, cutoff=0.5)
     listed = f"nearest: {', '.join(near)}" if near else f"there were: {', '.join(there)}"
-    return Problem(f"no compile came by a {what} {name}", listed)
+    return Problem(f"no compile reached a {what} {name}", listed)

@@ -23,12 +23,12 @@ class PtraceFacts:
     """The facts that decide why a ptrace was refused."""
 
     pid: int
-    tracer: int = 0  # who traces it already
+    tracer: int = 0  # pid of the present tracer
     same_user: bool = True
     yama: int = 0  # 0: none, or classic permissions; 1: ancestors; 2: administrators; 3: nobody
     capable: bool = False  # this process has CAP_SYS_PTRACE
     container: bool = False
-    closed: bool = False  # it forbids to be looked at: PR_SET_DUMPABLE, or a program that changed its user
+    closed: bool = False  # it forbids tracing: PR_SET_DUMPABLE, or a program that changed its user
     stronger: bool = False  # it has capabilities that this process lacks
     filtered: bool = False  # system calls of this process pass a seccomp filter
 
@@ -114,5 +114,5 @@ def _capabilities(pid: int, field: str) -> int:
 def _owner(path: Path) -> int:
     try:
         return path.stat().st_uid
-    except OSError:  # gone meanwhile
+    except OSError:  # the process has ended meanwhile
         return -1

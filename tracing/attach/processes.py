@@ -10,8 +10,7 @@ from pathlib import Path
 from tracing.attach import compiling
 from tracing.attach.compiling import Compiling
 from tracing.environment.stops import stop_folders
-
-_WORKER = "torch/_inductor/compile_worker/__main__.py"
+from tracing.upstream.torch.source_names import COMPILE_WORKER
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +55,5 @@ def _with_triton() -> Iterator[int]:
 
 def _compiler(pid: int, now: Compiling | None) -> Compiler:
     words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    worker = any(word.endswith(_WORKER) for word in words)
+    worker = any(word.endswith(COMPILE_WORKER) for word in words)
     return Compiler(pid, " ".join(words).strip(), worker, int(status(pid, "TracerPid") or 0), now)

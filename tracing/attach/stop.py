@@ -27,17 +27,17 @@ from typing import Any
 import msgspec
 
 from tracing.attach import compiling
-from tracing.attach.compiling import Compiling, SeenCompilation, Wanted
+from tracing.attach.compiling import Compiling, SeenCompilation, WantedStop
 from tracing.attach.session import request
 from tracing.compiler.opt.pipeline_text import passes_in
 from tracing.environment.stops import StopSettings, stop_settings
 from tracing.errors import Problem
 from tracing.upstream.triton.libtriton_import import call_before_passes
 
-_LIBRARIES = re.compile(r"/(libtriton\.so|libMLIR[^/]*)$")  # the latter where MLIR is a distribution's
+_LIBRARIES = re.compile(r"/(libtriton\.so|libMLIR[^/]*)$")  # the latter if MLIR comes from a distribution
 _POLL = 0.1  # seconds
 _RETRY_SECONDS = 2  # gdb may fail to attach, so the request is repeated
-_ARMED_SECONDS = 30  # a debugger that set no breakpoint in libtriton by then has none there
+_ARMED_SECONDS = 30  # a debugger without a breakpoint in libtriton by then sets none
 _PR_SET_PTRACER, _ANY, _NOBODY = 0x59616D61, -1, 0
 
 
@@ -59,7 +59,7 @@ def switch_on() -> None:
 class Stop:
     """The stop of one process and of those forked from it."""
 
-    def __init__(self, settings: StopSettings, wanted: Wanted) -> None:
+    def __init__(self, settings: StopSettings, wanted: WantedStop) -> None:
         self.settings = settings
         self.wanted = wanted
         self.number = 0
@@ -118,20 +118,20 @@ class Stop:
 
 
 def _awaited(seconds: float) -> str:
-    # polls are counted, not time: in a debugger's hands this process does not run
+    # counts polls, not time: this process does not run while a debugger holds it
     before = _private_code()
     if not _comes(seconds):
         return (
-            f"no debugger came within {seconds:g} s, so it goes on; if one was refused, "
+            f"no debugger attached within {seconds:g} s: the process continues; if one was refused, "
             "`tracing attach` says why"
         )
     for _ in range(int(_ARMED_SECONDS / _POLL)):
         if _private_code() > before:
             return ""
         if not _comes(_RETRY_SECONDS):
-            return "the debugger left before it had set a breakpoint in libtriton, so it goes on"
+            return "the debugger detached before it had set a breakpoint in libtriton: the process continues"
         time.sleep(_POLL)
-    return f"the debugger set no breakpoint in libtriton within {_ARMED_SECONDS} s, so it goes on"
+    return f"the debugger set no breakpoint in libtriton within {_ARMED_SECONDS} s: the process continues"
 
 
 def _comes(seconds: float) -> bool:
@@ -189,7 +189,7 @@ def _say(message: str) -> None:
     sys.stderr.flush()
 
 
-def _conclude(folder: Path, wanted: Wanted, owner: int) -> None:
+def _conclude(folder: Path, wanted: WantedStop, owner: int) -> None:
     if os.getpid() != owner:
         return  # a fork of the first process ended
     came = compiling.seen(folder)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracing.attach import compiling
-from tracing.attach.compiling import Compiling, Wanted
+from tracing.attach.compiling import Compiling, WantedStop
 from tracing.errors import Problem
 
 COMMANDS = Path(__file__).with_name("debuggers") / "gdb_load.py"
@@ -24,13 +24,13 @@ class Gdb:
 
     path: str
     sources: tuple[Path, ...] = ()  # checkouts of Triton and LLVM
-    script: tuple[str, ...] | None = None  # what it does at the stop before it goes; None: a person does
+    script: tuple[str, ...] | None = None  # commands at the stop, after which gdb ends; None: a person types
 
-    def attach(self, pid: int, wanted: Wanted) -> list[str]:
+    def attach(self, pid: int, wanted: WantedStop) -> list[str]:
         """The command that attaches, and continues to the pass."""
         return [*self._start(wanted), *self._commands_after_start(f"attach-to {pid}", "continue")]
 
-    def launch(self, command: Sequence[str], variables: Mapping[str, str], wanted: Wanted) -> list[str]:
+    def launch(self, command: Sequence[str], variables: Mapping[str, str], wanted: WantedStop) -> list[str]:
         """The command that starts a program, and continues to the pass.
 
         variables -- only of the program: gdb has a Python too, which would read PYTHONPATH
@@ -39,8 +39,8 @@ class Gdb:
         own = [word for line in lines for word in ("-iex", line)]
         return [*self._start(wanted), *own, *self._commands_after_start("run"), "--args", *command]
 
-    def _start(self, wanted: Wanted) -> list[str]:
-        # all of it before gdb reads symbols: the index is looked for when it does
+    def _start(self, wanted: WantedStop) -> list[str]:
+        # all settings come before gdb reads symbols, which is when it looks for the index
         maps = [f"triton-sources {' '.join(map(str, self.sources))}"] if self.sources else []
         trusted = f"add-auto-load-safe-path {sys.base_prefix}"  # Python's own gdb commands, where it has them
         lines = [trusted, f"source {COMMANDS}", *maps, f"break-pass {wanted.name} {wanted.kernel}"]
@@ -55,7 +55,7 @@ def debugged(
     command: Sequence[str],
     environment: Mapping[str, str],
     folder: Path,
-    wanted: Wanted,
+    wanted: WantedStop,
     gdb: Gdb,
     progress: Callable[[str], None],
 ) -> int:

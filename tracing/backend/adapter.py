@@ -42,7 +42,7 @@ class Capabilities:
     """The capabilities of an accelerator; None and empty values limit nothing."""
 
     dtypes: Collection[torch.dtype | str] | None = None
-    operators: Collection[OperatorName] | None = None  # all that it has
+    operators: Collection[OperatorName] | None = None  # all constraints of the accelerator
     unsupported_operators: Collection[OperatorName] = ()
     alignment: int = 1  # elements
     aligned_dimensions: Sequence[int] | None = None  # None: all

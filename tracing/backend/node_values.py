@@ -69,13 +69,18 @@ def is_view(node: Node) -> bool:
     return bool(getattr(target, "is_view", False)) or "_unsafe_view" in str(target)
 
 
+def called_operator(node: Node) -> Any:
+    """The target of a node; of a node that orders an operator with effects, as printing, the operator."""
+    return node.args[1] if str(node.target) == "with_effects" else node.target
+
+
 def operator_name(node: Node) -> str:
     """The operator of a node, "aten.addmm.default", "triton.my_kernel"; "input" or "constant" of a graph."""
     if node.op in _NAMES:
         return _NAMES[node.op]
     if (kernel := launched_name(node)) is not None:
         return f"triton.{kernel}"
-    target: Any = node.target
+    target: Any = called_operator(node)
     if isinstance(target, str):
         return target
     text = str(target)
@@ -85,11 +90,25 @@ def operator_name(node: Node) -> str:
 def user_line(node: Node) -> tuple[str, str]:
     """The innermost line of the user's code that a node comes from: "model.py:12" and its text.
 
-    That of an input is the line that first reads it. Both are empty if none is known.
+    That of an input is the line that first reads it. A module of torch that is compiled by itself has no line
+    of the user: then the line is empty, and the text is "0.conv: Conv2d", the path of the module. Both are
+    empty if neither is known.
     """
     frames = [frame for one in (node, *node.users) for frame in reversed(_frames(one))]
     chosen = next((frame for frame in frames if is_users(frame[0])), frames[0] if frames else None)
-    return (f"{Path(chosen[0]).name}:{chosen[1]}", chosen[3]) if chosen else ("", "")
+    if chosen is None:
+        return "", next(filter(None, map(_module, (node, *node.users))), "")
+    return f"{Path(chosen[0]).name}:{chosen[1]}", chosen[3]
+
+
+def _module(node: Node) -> str:
+    # Dynamo's path of a module is "L['fn'].0.conv"; a node of a backward has that of its forward
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    for path, module in [*stack.values()][-1:]:
+        name = path.partition("]")[2].lstrip(".")
+        kind = module.rpartition(".")[2] if isinstance(module, str) else module.__name__
+        return f"{name}: {kind}" if name else kind
+    return ""
 
 
 def _frames(node: Node) -> list[list[Any]]:

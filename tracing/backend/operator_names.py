@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import torch
 from torch.fx import Node
 
+from tracing.backend.node_values import called_operator
 from tracing.upstream.inductor.user_kernels import jit_function, launched_name
 from tracing.upstream.triton.jit import JITFunction
 
@@ -34,7 +35,7 @@ def keys_of(node: Node) -> Iterator[str]:
 
     Of a backward node those of its own operator only; likewise of detach, by which AOTAutograd saves tensors.
     """
-    target: Any = node.target
+    target: Any = called_operator(node)
     if (kernel := launched_name(node)) is not None:
         yield from ("triton", f"triton.{kernel}")
     if node.op == "call_method":

@@ -54,7 +54,7 @@ _TAIL = {
 _RUN = """result = torch.compile(Graph(), backend=backend, dynamic={dynamic})(*inputs)
 outputs = [one for one in result if isinstance(one, torch.Tensor) and one.requires_grad]
 if outputs:
-    torch.autograd.backward([one.sum() for one in outputs])
+    torch.autograd.backward(outputs, [torch.ones_like(one) for one in outputs])
 """
 
 

@@ -19,6 +19,7 @@ from tracing.numerics.agreement import judged
 from tracing.numerics.kernel_diff import compiler_of, result_diffs
 from tracing.numerics.referee import Referee
 from tracing.numerics.tensor_diff import ComparisonConfig
+from tracing.program.backward import differentiate
 from tracing.program.experiment import Experiment
 from tracing.program.structure import Facts
 from tracing.record.graphs.frame_compiles import described
@@ -26,7 +27,6 @@ from tracing.upstream.inductor.backend_compile import aot_compiled
 from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.torch.dynamo import forget_compiled
 from tracing.upstream.torch.frame_compiles import frame_compiles
-from tracing.upstream.torch.tensor_subclasses import tree_leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,9 @@ class _Measured:
 
 def _call(fn: Callable[..., Any], workload: Workload) -> Callable[[], object]:
     def call() -> None:
-        outputs = fn(*workload.args, **workload.kwargs)
+        returned = fn(*workload.args, **workload.kwargs)
         if workload.backward:
-            leaves = [one for one in tree_leaves(outputs) if getattr(one, "requires_grad", False)]
-            torch.autograd.backward([one.sum() for one in leaves])
+            differentiate(returned)
 
     return call
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tracing.cli.answers.failures import GoesOn
+from tracing.cli.answers.failures import LeaveTyper
 from tracing.cli.answers.terminal import safe_streams
 from tracing.cli.app import app
 
@@ -22,7 +22,7 @@ def _command() -> Callable[[], None] | None:
     try:
         with safe_streams():
             app()
-    except GoesOn as left:
+    except LeaveTyper as left:
         sys.excepthook = hook
         return left.go_on
     return None

@@ -109,7 +109,7 @@ def _tracing() -> None:
     """
 
 
-# Without markup: a kernel may be named "[bold]". What has a style is a rich.text.Text.
+# Without markup: a kernel may be named "[bold]". Styled text is a rich.text.Text.
 out = SafeConsole(soft_wrap=True, highlight=False, markup=False)
 err = SafeConsole(stderr=True, soft_wrap=True, highlight=False, markup=False)
 

@@ -20,7 +20,7 @@ def execute(
     target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90",
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     kernel: Annotated[str | None, typer.Option(help="As for `tracing debug`.")] = None,
-    which: Annotated[str | None, typer.Option("--pass", help="The recorded pass to rerun.")] = None,
+    which: Annotated[str | None, typer.Option("--pass", help="The recorded pass to execute.")] = None,
     stage: Annotated[str | None, typer.Option(help="Stage of that pass.")] = None,
     runs: Runs = RUNS,
 ) -> None:

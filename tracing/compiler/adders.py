@@ -33,7 +33,7 @@ _FALSE = ("0", "false", "False", "FALSE")
 class Parameter:
     """One argument of an adder, after the pass manager."""
 
-    option: str  # the option it sets, "num-stages"; "" for an enumeration of one member, which sets none
+    option: str  # the option that it sets, "num-stages"; "" for an enumeration of one member, which sets none
     kind: str  # "bool", "int", "str", or "choice"
     choices: Mapping[str, Any]  # of an enumeration: the option's text -> member
 
@@ -88,7 +88,7 @@ class Adder:
         if text is None:
             needed = " ".join(f"{one.option}=…" for one in self.parameters if one.option)
             raise Problem(
-                f"-{self.name} needs {parameter.option}: Triton's Python bindings tell no default",
+                f"-{self.name} needs {parameter.option}: Triton's Python bindings give it no default",
                 f'write -{self.name}="{needed}"',
             )
         try:
@@ -129,7 +129,7 @@ def adders() -> Mapping[str, Adder]:
     """
     if not hasattr(ir.pass_manager, "get_pipeline_str"):
         raise Problem(
-            "this Triton does not tell the names of its passes: pass_manager has no get_pipeline_str",
+            "this Triton does not expose the names of its passes: pass_manager has no get_pipeline_str",
             "3.6 to 3.9 have it: `make venv`",
         )
     context = new_context()

@@ -31,6 +31,7 @@ from typing import IO, Any
 
 import msgspec
 
+from tracing.compiler.silence import Silence
 from tracing.errors import Problem, message
 
 # Held from before anything that takes a lock until after the fork: a lock that another thread holds at a fork
@@ -40,9 +41,17 @@ _IMPORTS = 10.0  # seconds that a fork waits for imports of other threads: a pro
 _libc = ctypes.CDLL(None)
 _popen = subprocess.Popen.__init__
 _PR_SET_PDEATHSIG = 1  # Source: prctl(2)
-_HEADER = struct.Struct("<cI")  # of what a child writes: what it is, and how many bytes follow
+_HEADER = struct.Struct("<cI")  # header of a message from a child: its kind, and its size in bytes
 _SAID, _ANSWER = b"s", b"a"
-_FAULTS = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP")  # of code that it ran
+_FAULTS = (
+    "SIGABRT",
+    "SIGBUS",
+    "SIGFPE",
+    "SIGILL",
+    "SIGSEGV",
+    "SIGSYS",
+    "SIGTRAP",
+)  # exit status of the code that it ran
 _GPUS = ("/dev/nvidia", "/dev/kfd")
 _parent: list[int] = []  # of a child, the pipe to the process that waits for it
 
@@ -52,13 +61,13 @@ class Ended:
     """The ending of a call in a child."""
 
     result: Any  # None if it did not return
-    failure: str  # "" if it returned; else what it raised, the signal that ended it, or that its time was up
+    failure: str  # "" if it returned; else the exception, the signal that ended it, or the time limit
     timed_out: bool
     stderr: str  # of the child and of what it started
     seconds: float
     signal: str = ""  # "SIGABRT", where one ended it
     accident: bool = (
-        False  # time, memory or disk ran out, or somebody killed it: the next call may end otherwise
+        False  # time, memory or disk ran out, or a user killed it: the next call may end differently
     )
 
 
@@ -82,6 +91,7 @@ def in_child(
     seconds: float | None,
     *,
     heard: Callable[[str], None] | None = None,
+    waits: Callable[[str], None] | None = None,
     patience: float = 0.0,
     program: Sequence[str] = (),
 ) -> Ended:
@@ -91,6 +101,7 @@ def in_child(
                 has opened
     seconds  -- time limit, after which the child and its descendants are killed; None: no limit
     heard    -- receives each message that the child sends with `tell`
+    waits    -- receives where the child waits, when it has neither sent a message nor computed for a while
     patience -- seconds that an interrupted child has to end by itself
     program  -- a command that makes the call instead, with `respond`; a pipe's number is appended to it
 
@@ -109,17 +120,18 @@ def in_child(
             _run(call, writer, stderr.fileno(), parent, program)
         os.close(writer)
     with stderr:
-        with suppress(OSError):  # as the child does; the first of both counts
+        with suppress(OSError):  # parent and child both set it; the first one counts
             os.setpgid(child, child)
         try:
-            answer = _read(reader, deadline, heard)
+            silence = Silence(child, stderr.fileno(), waits) if waits is not None else None
+            answer = _read(reader, deadline, heard, silence)
         except KeyboardInterrupt:
             _interrupt(child, patience)
             raise
         finally:
             os.close(reader)
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(child, signal.SIGKILL)  # also a ptxas that outlived it
+                os.killpg(child, signal.SIGKILL)  # kills a ptxas that outlived the child, too
             status = os.waitpid(child, 0)[1]
         stderr.seek(0)
         said = stderr.read().decode(errors="replace")
@@ -182,7 +194,7 @@ def _run(call: Callable[[], Any], writer: int, stderr: int, parent: int, program
     try:
         os.setpgid(0, 0)
         die_with(parent)
-        faulthandler.disable()  # an abort is an answer here, and so is not worth
+        faulthandler.disable()  # an abort is an expected answer, and not worth
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a stack or a core
         os.dup2(stderr, 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -203,7 +215,7 @@ def _renew_streams() -> None:
     loggers = [logging.getLogger(), *logging.getLogger().manager.loggerDict.values()]
     for handler in [one for logger in loggers for one in getattr(logger, "handlers", ())]:
         if isinstance(handler, logging.StreamHandler):
-            with suppress(AttributeError, OSError, ValueError):  # of another kind, or closed
+            with suppress(AttributeError, OSError, ValueError):  # a file of another kind, or closed
                 handler.stream = _unbuffered(handler.stream.fileno())
 
 
@@ -218,7 +230,7 @@ def die_with(parent: int) -> None:
     parent -- the process of that thread
     """
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended already
+    if os.getppid() != parent:  # the child has ended already
         os._exit(1)
 
 
@@ -229,7 +241,7 @@ def _send(pipe: int, kind: bytes, content: bytes) -> None:
 
 
 def _interrupt(child: int, patience: float) -> None:
-    # as Ctrl-C does, which reaches only this process
+    # as Ctrl-C would, which reaches only this process
     if patience:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGINT)
@@ -240,13 +252,21 @@ def _interrupt(child: int, patience: float) -> None:
         time.sleep(0.02)
 
 
-def _read(reader: int, deadline: float | None, heard: Callable[[str], None] | None) -> bytes | None:
+def _read(
+    reader: int, deadline: float | None, heard: Callable[[str], None] | None, silence: Silence | None
+) -> bytes | None:
     # the answer, b"" if none came, None if time was up
     data, answer = bytearray(), b""
     while True:
-        left = None if deadline is None else max(0.0, deadline - time.perf_counter())
-        if not select.select([reader], [], [], left)[0]:
-            return None
+        waiting = [] if silence is None else [silence.left()]
+        if deadline is not None:
+            waiting.append(max(0.0, deadline - time.perf_counter()))
+        if not select.select([reader], [], [], min(waiting, default=None))[0]:
+            if deadline is not None and time.perf_counter() >= deadline:
+                return None
+            if silence is not None:
+                silence.lasts()
+            continue
         part = os.read(reader, 1 << 20)
         if not part:
             return answer
@@ -257,6 +277,8 @@ def _read(reader: int, deadline: float | None, heard: Callable[[str], None] | No
                 break
             content = bytes(data[_HEADER.size : _HEADER.size + size])
             del data[: _HEADER.size + size]
+            if silence is not None:
+                silence.ends()
             if kind == _ANSWER:
                 answer = content
             elif heard is not None:
@@ -268,7 +290,7 @@ def _answer(answer: bytes | None, died: str, seconds: float) -> tuple[Any, str, 
     if answer is None:
         return None, f"it did not end within {seconds:g} s", True
     if not answer:
-        failure = f"it was ended by {died}" if died else "it ended without a word"
+        failure = f"it was ended by {died}" if died else "it ended without a message"
         return None, failure, died not in _FAULTS
     content = msgspec.msgpack.decode(answer)
     return content.get("result"), content.get("failure", ""), content.get("accident", False)

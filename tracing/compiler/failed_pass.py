@@ -1,4 +1,4 @@
-"""Rerun a failed recorded pass in a child process, and return the compiler's message."""
+"""Execute a failed recorded pass in a child process, and return the compiler's message."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ LINES = 4  # of what it reports
 _NOISE = re.compile(  # MLIR adds these to what a pass reports
     r"A signal was caught|Failures have been detected|Pipeline failed while executing|^pass \d+, .*, failed: "
 )
-_WORDS = ("Assertion", "LLVM ERROR", "error:")  # of lines that give the reason, when a process dies
+_WORDS = ("Assertion", "LLVM ERROR", "error:")  # maximum of lines that give the reason if a process dies
 _LOCATION = re.compile(r'^(?:loc\()?"?([^":()]+\.py)"?:(\d+)(?::\d+\)?)*:? *(?:error: *)?')
 
 
 def reported(
     record: PassRecord, passes: Sequence[PassRecord], text: Callable[[Blob], str]
 ) -> tuple[str, list[str]]:
-    """How a pass ends when it is rerun on its recorded input, and its diagnostics.
+    """How a pass ends when it is executed on its recorded input, and its diagnostics.
 
     passes -- of its compilation, in order
     text   -- the IR in a blob
@@ -33,7 +33,7 @@ def reported(
     try:
         point = resume_point_before(record, passes, text)
     except (Problem, OSError):  # its IR was not derived
-        return "the IR that it was given is not known", []
+        return "its input IR is not known", []
     ended = in_child(lambda: bool(resume(record.compilation, point, last=record.stage)), SECONDS)
     lines = dict.fromkeys(line.strip() for line in [*ended.stderr.splitlines(), *ended.failure.splitlines()])
     reasons = [line for line in lines if any(word in line for word in _WORDS) and not _NOISE.search(line)]

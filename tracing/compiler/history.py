@@ -23,7 +23,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class StartedPass:
     """One pass that began."""
 
     step: Pass
@@ -35,7 +35,7 @@ class Ran:
 class History:
     """The passes, artefacts and ending of one compilation."""
 
-    passes: tuple[Ran, ...]
+    passes: tuple[StartedPass, ...]
     artefacts: Mapping[str, str | bytes]  # of the stages that ended
     stages: tuple[str, ...]  # that it has, from its first one on
     ended: Ended
@@ -105,24 +105,24 @@ class _Telling:
         self._file.flush()
 
 
-def _read(file: IO[bytes]) -> tuple[list[Ran], dict[str, str | bytes]]:
-    passes: list[Ran] = []
+def _read(file: IO[bytes]) -> tuple[list[StartedPass], dict[str, str | bytes]]:
+    passes: list[StartedPass] = []
     artefacts: dict[str, str | bytes] = {}
     text = ""
     for event in _events(file):
         if event.get("ir") is not None:
             text = event["ir"]
         if "before" in event:
-            passes.append(Ran(msgspec.convert(event["before"], Pass), text, None))
+            passes.append(StartedPass(msgspec.convert(event["before"], Pass), text, None))
         elif "after" in event:
-            passes[-1] = Ran(passes[-1].step, passes[-1].before, text)
+            passes[-1] = StartedPass(passes[-1].step, passes[-1].before, text)
         else:
             artefacts[event["stage"]] = event["content"]
     return passes, artefacts
 
 
 def _events(file: IO[bytes]) -> Iterator[dict[str, Any]]:
-    # as many as are whole: the child may have died while it wrote the last one
+    # all complete events: the child may have died while it wrote the last one
     while len(head := file.read(_LENGTH.size)) == _LENGTH.size:
         (length,) = _LENGTH.unpack(head)
         data = file.read(length)

@@ -49,7 +49,7 @@ def _modules() -> Iterator[Path]:
         if not file or (file.startswith(standard) and not file.startswith(packages)):
             continue
         path = Path(file)
-        if path.exists():  # code that was generated and removed had a name of its own
+        if path.exists():  # generated and removed code had a unique name
             yield path
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tracing.compiler.adders import adder, new_context
 from tracing.compiler.child import in_child
-from tracing.compiler.death import Death, death_of
+from tracing.compiler.early_end import EarlyEnd, early_end_of
 from tracing.compiler.generic_text import GENERIC
 from tracing.compiler.opt import printing
 from tracing.compiler.opt.pipeline_text import PassText
@@ -20,15 +20,15 @@ _BEGINS = b"tracing: the pass begins\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class PassOutput:
     """The result of passes on a text."""
 
-    before: str | None  # as MLIR prints it; None: it is no IR
+    before: str | None  # the IR as MLIR prints it; None: the text is no IR
     after: str | None = None  # None: the pass died, or was not run
-    death: Death | None = None
+    death: EarlyEnd | None = None
 
 
-def run_passes(text: str, passes: Sequence[PassText], *, seconds: float, generic: bool = False) -> Made:
+def run_passes(text: str, passes: Sequence[PassText], *, seconds: float, generic: bool = False) -> PassOutput:
     """Run one or more passes on a text of IR.
 
     passes  -- as from `pipeline_text.passes_in`; none: the text is parsed and printed
@@ -54,11 +54,11 @@ def run_passes(text: str, passes: Sequence[PassText], *, seconds: float, generic
 
     ended = in_child(call, seconds)
     if ended.failure and _BEGINS.decode() not in ended.stderr:
-        return Made(None)  # the parser died
+        return PassOutput(None)  # the parser died
     if ended.failure:
         name = passes[-1].name if passes else "the parser"
-        return Made(text, death=death_of(ended, name))
-    return Made(ended.result.get("before"), ended.result.get("after"))
+        return PassOutput(text, death=early_end_of(ended, name))
+    return PassOutput(ended.result.get("before"), ended.result.get("after"))
 
 
 def _module(text: str) -> Any:

@@ -163,5 +163,5 @@ def _constants(source: Any) -> dict[str, str]:
 
 
 def _options(options: Any) -> dict[str, str]:
-    # of a backend, as `resume.options_of` reads them: the Python literal of each
+    # options of a backend: the Python literal of each, which `resume.options_of` reads
     return {one.name: repr(getattr(options, one.name)) for one in fields(options)}

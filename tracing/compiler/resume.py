@@ -205,7 +205,7 @@ def _module(text: str, backend: Any) -> Any:
 
 
 def _source(point: ResumePoint, backend: Any, begin: int, said: _Said) -> Any:
-    # what the stage, whose passes begin with `begin`, is called with
+    # the input of the stage whose passes begin with `begin`
     try:
         module = _module(point.ir, backend)
     except RuntimeError as error:
@@ -219,7 +219,7 @@ def _source(point: ResumePoint, backend: Any, begin: int, said: _Said) -> Any:
 
 
 def _passes_before(backend: Any, stages: Mapping[str, Any], names: list[str], metadata: Any) -> int:
-    # how many passes the earlier stages have: they are run with every pass left out
+    # number of passes of the earlier stages, which are executed without any pass
     steps = Steps(first=sys.maxsize)
     module: Any = _module(_KERNEL, backend)
     for name in names:
@@ -228,8 +228,8 @@ def _passes_before(backend: Any, stages: Mapping[str, Any], names: list[str], me
 
 
 def _entered(point: ResumePoint, whole: Callable[[], str]) -> Callable[[], str]:
-    # what the stage's own Python code gets when it asks for the IR that it was called with; others get what
-    # is there
+    # the stage's own Python code receives the IR before its first pass; later readers receive the
+    # present IR
     def str_nodebug() -> str:
         if not sys._getframe(1).f_globals["__name__"].startswith(PACKAGE):
             return whole()
@@ -251,7 +251,7 @@ def _stage(
         return steps.stage(name, run, source, metadata)
     except Problem:
         raise
-    except Exception as error:  # each stage raises what it likes: C++ exceptions, PTXASError, AssertionError
+    except Exception as error:  # a stage may raise anything: C++ exceptions, PTXASError, AssertionError
         at = steps.running
         where = f"pass {at.index}, {at.name}," if at else f"stage {name}"
         remedy = "the IR is not one that it takes: look at what was edited or left out before it"

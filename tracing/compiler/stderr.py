@@ -45,10 +45,10 @@ def errors_in(text: str) -> str:
 
 @contextmanager
 def _file() -> Iterator[int]:
-    # that has all that is written to descriptor 2
+    # file that receives everything written to descriptor 2
     sys.stderr.flush()
     if stat.S_ISREG(os.fstat(2).st_mode) and fcntl.fcntl(2, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR:
-        yield 2  # collected already, as in a child process: what an abort says must stay there
+        yield 2  # collected already, as in a child process: the text of an abort must stay in that file
         return
     with tempfile.TemporaryFile() as file:
         before, reported = os.dup(2), False

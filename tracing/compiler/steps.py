@@ -18,7 +18,7 @@ class Pass:
     name: str  # "tritongpu-coalesce"
     adder: str  # "passes.ttgpuir.add_coalesce"; "" for a block of passes that C++ added
     arguments: tuple[str, ...]
-    pipeline: str  # what `triton-opt --pass-pipeline` takes
+    pipeline: str  # text for `triton-opt --pass-pipeline`
     caller: str  # "path:line" in Triton's compiler.py
     manager: int  # order of its pass manager in the compilation: between two of them Python may change the IR
 

@@ -27,7 +27,7 @@ def filecheck(checks: str, text: str, arguments: Sequence[str] = ()) -> str:
     """FileCheck's complaint about a text; empty if the text matches.
 
     checks    -- a file with CHECK lines
-    text      -- what is checked
+    text      -- the checked text
     arguments -- of FileCheck, "--implicit-check-not=tt.load"
     """
     with tempfile.NamedTemporaryFile("w", prefix="tracing-", suffix=".mlir") as file:

@@ -21,7 +21,7 @@ from tracing.model import Compilation
 
 # artefacts in addition to the stages
 SHARED = "shared"  # bytes of shared memory that a launch must ask for
-LLVM_PASSES = "passes"  # LLVM's passes that can be left out, "simplifycfg on function (matmul)", a line each
+LLVM_PASSES = "passes"  # LLVM passes that can be left out, "simplifycfg on function (matmul)", a line each
 _SHARED = re.compile(r"\bttg\.shared = (\d+)")
 
 

@@ -20,7 +20,8 @@ import triton
 
 from tracing.digest.columns import Columns, Digested
 from tracing.digest.host import finish, rounded
-from tracing.digest.kernel import FIELDS, digest_kernel
+from tracing.digest.kernel import FIELDS, PLAIN, digest_kernel
+from tracing.digest.spare_memory import outside_pools
 from tracing.digest.tables import Call
 from tracing.upstream.torch.streams import current_handle, stream_of
 from tracing.upstream.triton.compiled_kernel import load_binary
@@ -45,8 +46,23 @@ class CompiledDigest(NamedTuple):
     kernel: Any  # held: once nothing refers to it, its module is unloaded (triton 946e151bf, #9444, 3.8)
 
 
+_loaded: set[tuple[int, int, int]] = set()  # device, kind and warps of digest kernels
+
+
+def load_before_capture(device: int) -> None:
+    """Load the digest kernels of contiguous tensors: nothing is loaded while a graph is captured."""
+    for num_warps in (2, 4):
+        _compiled(device, PLAIN, num_warps)
+
+
+def all_loaded(device: int, calls: Sequence[Call]) -> bool:
+    """True if the digest kernels of these calls are loaded on the device."""
+    return all((device, table.kind, table.num_warps) in _loaded for table, _ in calls)
+
+
 @functools.cache
 def _compiled(device: int, kind: int, num_warps: int) -> CompiledDigest:
+    _loaded.add((device, kind, num_warps))
     with torch.cuda.device(device):
         target = current_target()
         kernel = triton.compile(source(kind), target=target, options={"num_warps": num_warps})
@@ -108,14 +124,7 @@ class StreamDigests:
 
     def add(self, batch: Batch, slot: int, calls: Sequence[Call]) -> None:
         """Launch the digests of tensors, which go to this slot and the following ones."""
-        for table, arguments in calls:
-            if table.programs:
-                run, function, packed, _ = _compiled(self._device.index or 0, table.kind, table.num_warps)
-                run(
-                    table.programs, 1, 1, self._handle, function, packed, None, None, None,
-                    *arguments, batch.address + slot * (FIELDS * 8), table.kind,
-                )  # fmt: skip
-            slot += table.count
+        launch_digests(self._device.index or 0, self._handle, batch.address + slot * (FIELDS * 8), calls)
 
     def ended(self, batch: Batch, rows: Rows) -> None:
         """A launch has ended, and its digests have been launched."""
@@ -155,38 +164,69 @@ class StreamDigests:
         self._leaving.clear()
         self._batch = self._fresh()
 
-    @contextmanager
-    def current(self) -> Iterator[None]:
-        """While active, this is torch's current stream; does nothing if it already is."""
-        if current_handle(self._device.index or 0) == self._handle:
-            yield
-        else:
-            with torch.cuda.stream(self.stream):
-                yield
-
     def _deliver(self, batch: Batch) -> None:
-        if not batch.rows:
-            return
-        assert batch.host is not None
-        counts = [len(rows.before) + len(rows.after) for rows in batch.rows]
-        ends = list(accumulate(counts))
-        slots = [
-            i
-            for rows, count in zip(batch.rows, counts, strict=True)
-            for i in range(rows.first, rows.first + count)
-        ]
-        about = np.concatenate([side for rows in batch.rows for side in rows.facts])
-        columns = decode(batch.host.numpy()[slots], about)
-        self._arrived(
-            [
-                Digested(rows.launch, columns, end - count, rows.before, rows.after)
-                for rows, count, end in zip(batch.rows, counts, ends, strict=True)
-            ]
-        )
+        if batch.rows:
+            assert batch.host is not None
+            columns = RowColumns(batch.rows)
+            self._arrived(columns.digested(batch.host.numpy(), [rows.launch for rows in batch.rows]))
 
     def _fresh(self) -> Batch:
-        with torch.cuda.stream(self.stream):
-            return Batch(torch.zeros((SLOTS, FIELDS), dtype=torch.int64, device=self._device))
+        def slots() -> torch.Tensor:
+            return torch.zeros((SLOTS, FIELDS), dtype=torch.int64, device=self._device)
+
+        return Batch(outside_pools(slots, self.stream))
+
+
+class RowColumns:
+    """The slots of some launches, as the columns of their digests."""
+
+    def __init__(self, rows: Sequence[Rows]) -> None:
+        """rows -- not empty"""
+        self._rows = rows
+        counts = [len(one.before) + len(one.after) for one in rows]
+        self._firsts = [0, *accumulate(counts)][:-1]
+        self._slots = [
+            i for one, count in zip(rows, counts, strict=True) for i in range(one.first, one.first + count)
+        ]
+        self._about = np.concatenate([side for one in rows for side in one.facts])
+
+    def digested(self, slots: npt.NDArray[np.int64], launches: Sequence[int]) -> list[Digested]:
+        """The digests of the launches.
+
+        slots    -- [n, FIELDS] as written by the kernel
+        launches -- the number of each launch
+        """
+        columns = decode(slots[self._slots], self._about)
+        return [
+            Digested(launch, columns, first, rows.before, rows.after)
+            for launch, first, rows in zip(launches, self._firsts, self._rows, strict=True)
+        ]
+
+
+@contextmanager
+def on_stream(device: torch.device, handle: int) -> Iterator[None]:
+    """While active, the stream with this handle is torch's current one; does nothing if it already is."""
+    if current_handle(device.index or 0) == handle:
+        yield
+    else:
+        with torch.cuda.stream(stream_of(handle, device)):
+            yield
+
+
+def launch_digests(device: int, stream: int, address: int, calls: Sequence[Call]) -> None:
+    """Launch the digests of tensors.
+
+    stream  -- a handle
+    address -- of the first slot, on the device
+    """
+    for table, arguments in calls:
+        if table.programs:
+            run, function, packed, _ = _compiled(device, table.kind, table.num_warps)
+            run(
+                table.programs, 1, 1, stream, function, packed, None, None, None,
+                *arguments, address, table.kind,
+            )  # fmt: skip
+        address += table.count * (FIELDS * 8)
 
 
 def decode(slots: npt.NDArray[np.int64], about: npt.NDArray[np.int64]) -> Columns:

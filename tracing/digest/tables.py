@@ -15,7 +15,9 @@ import torch
 from tracing.digest.columns import TILE_BYTES, block_tiles, blocks
 from tracing.digest.kernel import COLUMNS, PLAIN
 from tracing.digest.layouts import DigestLayout, layout
+from tracing.digest.spare_memory import OutOfSpareMemoryError, spare_memory
 from tracing.digest.statistics import KINDS
+from tracing.upstream.torch.cuda_graphs import is_capturing
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 WIDTH = 8  # tensors a launch
@@ -84,8 +86,12 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
         first += -(-nbytes // (TILE_BYTES * step))
     rest = WIDTH - len(tensors)
     nothing = [first, 0, 1, 0, 1, *[0] * (COLUMNS - 5)]
+    device = tensors[0].device
     with dispatch_disabled():
-        made = torch.tensor(rows + [nothing] * rest, device=tensors[0].device)
+        if device.type == "cpu":  # executed by the interpreter
+            made = torch.tensor(rows + [nothing] * rest)
+        else:
+            made = spare_memory(device).table(rows + [nothing] * rest)
     # few warps read faster, many start faster
     num_warps = 2 if variant == PLAIN and first >= PROGRAMS else 4
     return Table(first, len(tensors), (0,) * rest, made, made.data_ptr(), variant, num_warps)
@@ -94,8 +100,15 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
 @functools.cache
 def _values(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     # [256] the meaning of each byte
+    def values() -> torch.Tensor:
+        return torch.arange(256, dtype=torch.uint8, device="cpu").view(dtype).float().to(device)
+
     with dispatch_disabled():
-        return torch.arange(256, dtype=torch.uint8).view(dtype).float().to(device)
+        if device.type == "cpu":
+            return values()
+        if is_capturing():
+            raise OutOfSpareMemoryError(f"the values of {dtype}")
+        return spare_memory(device).outside(values)  # type: ignore[no-any-return]
 
 
 def facts(tensors: Sequence[torch.Tensor]) -> npt.NDArray[np.int64]:

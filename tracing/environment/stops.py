@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-STOP_PREFIX = "tracing-stop-"  # of the folders that the processes of one debugged program share
+STOP_PREFIX = "tracing-stop-"  # name prefix of the folders that the processes of one debugged program share
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,9 @@ class StopSettings:
     owner: bool  # this process is the program's first, and made the folder
     session: Path | None  # the debug configuration that VSCode is to start
     seconds: float  # to wait for a debugger
-    tracer: int | None  # the process that may trace, with what it starts; None: any, while it is awaited
+    tracer: (
+        int | None
+    )  # the process that may trace, like its children; None: any process, while it is awaited
 
 
 def stop_settings() -> StopSettings | None:
@@ -75,7 +77,7 @@ def stop_folders() -> list[Path]:
 def _is_own_folder(path: Path) -> bool:
     try:
         facts = path.lstat()
-    except OSError:  # gone meanwhile
+    except OSError:  # the process has ended meanwhile
         return False
     return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o022
 

@@ -49,7 +49,7 @@ class GuardInspector:
 
     @property
     def report(self) -> InspectedProgram:
-        """What was compiled so far."""
+        """The compiles so far."""
         return InspectedProgram(tuple(self._frames))
 
     def inspect(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> InspectedProgram:

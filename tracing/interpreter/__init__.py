@@ -85,7 +85,7 @@ def launch(
     """
     source = SimpleNamespace(
         fn=function,
-        constants={},  # they are among the values
+        constants={},  # the values contain them
         signature={
             one.name: _type_of(one.name, values[one.name], constants, one.annotation_type)
             for one in function.params
@@ -95,7 +95,7 @@ def launch(
 
 
 def _type_of(name: str, value: object, constants: Collection[str], annotated: str = "") -> object:
-    # as Triton's own specialisation has it
+    # the value that Triton's own specialisation has
     if name in constants:
         return "constexpr"
     if isinstance(value, tuple):

@@ -38,7 +38,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _libraries() -> tuple[_Threads, ...]:
-    # numpy brings one, and torch another on aarch64
+    # numpy's wheel contains one, and torch's another on aarch64
     paths = {line.split()[-1] for line in _MAPPED.read_text().splitlines() if "openblas" in line}
     return tuple(one for path in sorted(paths) if (one := _threads_of(ctypes.CDLL(path))) is not None)
 

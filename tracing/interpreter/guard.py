@@ -20,7 +20,7 @@ from tracing.upstream.torch.dynamo import untraced
 from tracing.upstream.torch.tensor_subclasses import has_storage
 from tracing.upstream.triton.interpreter import InterpretedFunction, around_launches
 
-Span: TypeAlias = tuple[int, int]  # addresses start:stop
+Span: TypeAlias = tuple[int, int]  # addresses START:STOP
 
 
 class Guard:

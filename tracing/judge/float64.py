@@ -43,7 +43,7 @@ def judged(
     """The verdict on each tensor that should hold a value of the graph; "compiled is off": it is wrong.
 
     plan   -- computes the values of `actual` from those of `given`
-    actual -- what is judged
+    actual -- the judged tensors
 
     Random rounding is tried only if a tensor is farther from float64 than the last bit of its dtype explains,
     so the plan is usually executed once. Raises NoReference if the plan cannot be executed.
@@ -110,5 +110,5 @@ def _verdicts(
 
 
 def _near(one: Judged) -> bool:
-    # without noise, a distance is the largest that it can be
+    # without noise, every distance is maximal
     return not one.compiled.off

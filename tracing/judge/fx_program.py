@@ -38,7 +38,7 @@ class FxPlan(NamedTuple):
     nodes: tuple[str, ...]
     targets: tuple[FxValue, ...]
     draws: bool  # random numbers
-    uninitialised: bool  # it computes with memory that nobody wrote
+    uninitialised: bool  # it computes with unwritten memory
 
 
 Given = Mapping[FxValue, Any]  # tensors, and numbers of sizes
@@ -123,7 +123,7 @@ class FxProgram:
         return FxPlan(tuple(ordered), tuple(targets), any(map(is_random, parts)), any(map(is_empty, parts)))
 
     def _missing(self, value: FxValue, start: Mapping[str, int]) -> tuple[list[str], list[FxValue]]:
-        # the nodes to execute for a value, without what these read; and the values that they view
+        # the nodes to execute for a value, without their inputs; and the values that they view
         node, wanted = value
         root = self.root(node)
         writers = self.writers.get(root, [])
@@ -147,7 +147,7 @@ class FxProgram:
             resolved(node)
         at = self.order[name]
         read = references([node.args, node.kwargs])
-        base = self._views.get(name)  # which memory it views is asked for, not what that holds now
+        base = self._views.get(name)  # only the viewed memory is needed, not its present content
         return [self.value(one, at) for one in read if one != base]
 
     def run(self, plan: FxPlan, given: Given) -> dict[FxValue, Any]:
@@ -164,12 +164,12 @@ class FxProgram:
                 if end == name:
                     results[target] = _kept(values[target.node])
         for target in plan.targets:
-            if target not in results:  # it is given, or no node of the plan ends it
+            if target not in results:  # the value is an input, or no node of the plan ends its lifetime
                 results[target] = _kept(values[target.node])
         return results
 
     def _end(self, value: FxValue) -> str:
-        # the node after which a value is there
+        # the node after which a value exists
         writers = self.writers.get(self.root(value.node), [])
         last = writers[value.writes - 1] if value.writes else value.node
         return max(last, value.node, key=self.order.__getitem__)

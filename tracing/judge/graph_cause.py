@@ -34,8 +34,8 @@ class GraphResult:
 
     name: str  # "output 0", "input 1 afterwards"
     buffer: str
-    value: FxValue  # of the graph as Inductor got it
-    lowered: FxValue | None  # of the graph as it was lowered
+    value: FxValue  # node of the graph that Inductor received
+    lowered: FxValue | None  # node of the lowered graph
     content: Content
 
 
@@ -108,7 +108,7 @@ class GraphCause:
         )  # fmt: skip
 
     def _first(self) -> str:
-        # the first node that both graphs have and whose value is another one
+        # the first node of both graphs whose values differ
         lowered = self._lowered
         for name in lowered.order:
             if name not in self._program.nodes or lowered.is_view(name):
@@ -122,7 +122,7 @@ class GraphCause:
         return ""
 
     def _executed(self, values: Sequence[FxValue]) -> dict[FxValue, torch.Tensor]:
-        # what ATen makes of the graph as it was lowered
+        # the values that ATen computes from the lowered graph
         left: dict[FxValue, torch.Tensor] = {}
         for value in values:
             try:
@@ -136,7 +136,7 @@ class GraphCause:
         return left
 
     def _intended(self, value: FxValue, left: torch.Tensor) -> bool | None:
-        # whether a tensor holds a value of the graph as Inductor got it; None: that cannot be said
+        # whether a tensor holds a value of the graph that Inductor received; None: undecided
         try:
             plan = self._program.plan([value], self._given)
             if plan.draws:

@@ -18,13 +18,13 @@ FxSources: TypeAlias = dict[FxValue, Content | int | float]
 
 
 @dataclass(slots=True)
-class Held:
+class BufferContent:
     """The content of one name of the schedule in one call."""
 
     value: FxValue | None = None  # of the graph; None: no single one
-    content: Content | None = None  # None: nobody kept it
+    content: Content | None = None  # None: its content was not kept
     sources: FxSources = field(default_factory=dict)  # from which it was made
-    launches: tuple[int, ...] = ()  # by which, of those not judged yet
+    launches: tuple[int, ...] = ()  # launches that write it and are not judged yet
     step: ScheduleStep | None = None  # that made it; None: an input
     by: KernelLaunch | None = None
     wrong: str = ""  # the launch or operator that is off and that it depends on
@@ -42,9 +42,9 @@ class GraphMemory:
     program: FxProgram  # the graph as it was lowered
     schedule: Schedule
     contents: Contents
-    held: dict[str, Held]  # by name
+    held: dict[str, BufferContent]  # by name
 
-    def shaped(self, held: Held, content: Content) -> Content | None:
+    def shaped(self, held: BufferContent, content: Content) -> Content | None:
         """A content as the graph's value, if a buffer is read with another shape; None: that cannot be."""
         value = held.value and self.program.nodes[held.value.node].value
         shape = value.get("shape") if isinstance(value, dict) else None

@@ -100,7 +100,7 @@ class GraphReferee:
         try:
             plan = self._program.plan([result.value], given)
             if plan.draws or plan.uninitialised:
-                raise NoReference("random numbers" if plan.draws else "memory that nobody wrote")
+                raise NoReference("random numbers" if plan.draws else "unwritten memory")
             if not plan.nodes:
                 return None  # an input that is returned
             tensor = self._contents.tensor(result.content)

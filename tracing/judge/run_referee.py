@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from tracing.analyze.judge.judgement import Finding, JudgedLaunch, RunJudgement
-from tracing.analyze.judge.made_steps import made_steps
+from tracing.analyze.judge.launched_steps import made_steps
 from tracing.judge.contents import Contents
 from tracing.judge.fx_program import FxProgram, FxValue
-from tracing.judge.graph_memory import GraphMemory, Held
+from tracing.judge.graph_memory import BufferContent, GraphMemory
 from tracing.judge.graph_referee import GraphReferee
 from tracing.judge.own_kernels import Interpreted, judged_own
 from tracing.judge.step_referee import StepReferee
@@ -102,15 +102,15 @@ class _RunReferee:
             self._programs[graph] = traced, lowered, read_schedule(self._run, one)
         return self._programs[graph]
 
-    def _inputs(self, call: GraphCall, schedule: Schedule) -> Iterator[tuple[str, Held]]:
+    def _inputs(self, call: GraphCall, schedule: Schedule) -> Iterator[tuple[str, BufferContent]]:
         for position, name in enumerate(schedule.inputs):
             value = FxValue(name, 0)
             if position in call.numbers:
                 number = call.numbers[position]
                 assert isinstance(number, int | float)
-                yield name, Held(value, None, {value: number})
+                yield name, BufferContent(value, None, {value: number})
             else:
-                yield name, Held(value, self._contents.of_graph(call.index, position, "input"))
+                yield name, BufferContent(value, self._contents.of_graph(call.index, position, "input"))
 
 
 def _device(run: Run) -> torch.device:

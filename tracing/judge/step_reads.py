@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracing.analyze.judge.made_steps import MadeStep
+from tracing.analyze.judge.launched_steps import LaunchedStep
 from tracing.judge.contents import Content
 from tracing.judge.graph_memory import GraphMemory, product
 
@@ -15,7 +15,7 @@ class StepReads:
     def __init__(self, memory: GraphMemory) -> None:
         self._memory, self._contents, self._held = memory, memory.contents, memory.held
 
-    def of(self, made: MadeStep) -> dict[str, Content]:
+    def of(self, made: LaunchedStep) -> dict[str, Content]:
         """The contents that the launches of a step read."""
         before: dict[str, Content] = {}
         unnamed: list[Content] = []

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tracing.analyze.judge.judgement import JudgedLaunch, LibraryOff, Overwritten, WrongElements
-from tracing.analyze.judge.made_steps import MadeStep
+from tracing.analyze.judge.launched_steps import LaunchedStep
 from tracing.judge.contents import Content
 from tracing.judge.fx_program import FxPlan, FxValue
-from tracing.judge.graph_memory import FxSources, GraphMemory, Held
+from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
 from tracing.judge.operators import NoReference
 from tracing.judge.step_reads import StepReads
 from tracing.judge.step_verdict import PARTIAL, StepJudge
@@ -33,25 +33,25 @@ class StepReferee:
     findings: list[Overwritten | LibraryOff] = field(default_factory=list)
     unjudged: list[str] = field(default_factory=list)  # operators of libraries
     _made: list[KernelLaunch] = field(default_factory=list)
-    values: dict[str, FxValue] = field(default_factory=dict)  # that names of the schedule hold
+    values: dict[str, FxValue] = field(default_factory=dict)  # values that names of the schedule hold
 
-    def judge(self, steps: Sequence[MadeStep]) -> None:
+    def judge(self, steps: Sequence[LaunchedStep]) -> None:
         """Judge the launches of one call, in the order of the code."""
         self.values = values_of(self.memory.schedule, self.memory.program)
         for made in steps:
             self._step(made)
 
-    def _step(self, made: MadeStep) -> None:
+    def _step(self, made: LaunchedStep) -> None:
         step = made.step
         before = StepReads(self.memory).of(made)
         for name, content in before.items():
             self._meet(name, content, made)
         sources, others, wrong = self._sources(step, before)
-        targets: dict[str, Held] = {}
+        targets: dict[str, BufferContent] = {}
         unseen = step.kind == "kernel" and not made.launches  # a launch that was not recorded
         for name in step.buffers:
             value, origin = self.values.get(name), None if unseen else step
-            targets[name] = Held(value, None, {} if unseen else sources, others, origin, wrong=wrong)
+            targets[name] = BufferContent(value, None, {} if unseen else sources, others, origin, wrong=wrong)
         if made.launches:
             self._launched(made, targets, others, wrong)
         for name, held in targets.items():
@@ -62,8 +62,8 @@ class StepReferee:
 
     # ---- what a step reads
 
-    def _meet(self, name: str, content: Content, made: MadeStep) -> None:
-        # a content is seen in memory: is it what was left there, and is that right?
+    def _meet(self, name: str, content: Content, made: LaunchedStep) -> None:
+        # compares recorded memory with the expected content: unchanged since its writer, and right?
         held = self.memory.held.get(name)
         if held is None:
             return
@@ -75,7 +75,7 @@ class StepReferee:
         if held.content is not None and held.step is not None and held.value is not None:
             self._late(name, held)
 
-    def _overwritten(self, name: str, held: Held, made: MadeStep) -> None:
+    def _overwritten(self, name: str, held: BufferContent, made: LaunchedStep) -> None:
         launch = made.launches[0]
         buffer = self.memory.schedule.location(name)
         by = self._overwriter(held, launch, name)
@@ -88,8 +88,8 @@ class StepReferee:
             )
         )  # fmt: skip
 
-    def _overwriter(self, held: Held, reader: KernelLaunch, name: str) -> KernelLaunch | None:
-        # the last launch in between that wrote to the storage from which the reader reads
+    def _overwriter(self, held: BufferContent, reader: KernelLaunch, name: str) -> KernelLaunch | None:
+        # the last launch between writer and reader that wrote to the reader's storage
         storages = {arg.storage for arg in reader.args if arg.reads}
         start = held.by.index if held.by is not None else -1
         between = [one for one in self._made if start < one.index < reader.index]
@@ -122,7 +122,7 @@ class StepReferee:
     # ---- what a step leaves
 
     def _launched(
-        self, made: MadeStep, targets: dict[str, Held], others: tuple[int, ...], wrong: str
+        self, made: LaunchedStep, targets: dict[str, BufferContent], others: tuple[int, ...], wrong: str
     ) -> None:
         written = self._written(made, targets)
         verdict = StepJudge(self.memory).verdict(targets, written)
@@ -147,13 +147,15 @@ class StepReferee:
                 held.wrong = f"launch {first.index} {first.kernel_name}"
 
     def _acquit(self, others: tuple[int, ...], by: KernelLaunch) -> None:
-        # of launches whose partial results it read, and which were computed anew from what these read
+        # inputs of launches whose partial results it read, and which were computed anew
         for i, one in enumerate(self.launches):
             if one.launch in others and one.why == PARTIAL:
                 self.launches[i] = replace(one, verdict="right", why="", others=(by.index,))
 
-    def _written(self, made: MadeStep, targets: dict[str, Held]) -> dict[str, tuple[str, Content]]:
-        # by name of the schedule, the argument that has it, and what the launch left in it
+    def _written(
+        self, made: LaunchedStep, targets: dict[str, BufferContent]
+    ) -> dict[str, tuple[str, Content]]:
+        # by name of the schedule: the argument, and its content after the launch
         locations = {self.memory.schedule.location(name): name for name in targets}
         written: dict[str, tuple[str, Content]] = {}
         for call in made.calls:
@@ -171,7 +173,7 @@ class StepReferee:
                     written[own] = argument.name, targets[own].content or content
         return written
 
-    def _late(self, name: str, held: Held) -> None:
+    def _late(self, name: str, held: BufferContent) -> None:
         # the result of an operator of a library, or of launches whose results were not kept
         assert held.step is not None and held.value is not None and held.content is not None
         try:
@@ -191,7 +193,7 @@ class StepReferee:
         else:
             self.findings.append(LibraryOff(self.graph, operator, wrong[0], self.lines([held.value.node])))
 
-    def _accuse(self, held: Held, wrong: WrongElements, plan: FxPlan) -> None:
+    def _accuse(self, held: BufferContent, wrong: WrongElements, plan: FxPlan) -> None:
         for i, one in enumerate(self.launches):
             if one.launch in held.launches and one.verdict != "off":
                 others = tuple(index for index in held.launches if index != one.launch)

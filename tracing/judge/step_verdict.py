@@ -9,7 +9,7 @@ from tracing.analyze.judge.judgement import LaunchVerdict, WrongElements
 from tracing.judge.contents import Content
 from tracing.judge.float64 import OtherDtype, judged, wrong_elements
 from tracing.judge.fx_program import FxPlan
-from tracing.judge.graph_memory import FxSources, GraphMemory, Held
+from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
 from tracing.judge.operators import NoReference
 
 PARTIAL = "it leaves partial results, for which no node of the graph stands"
@@ -32,7 +32,9 @@ class StepJudge:
     def __init__(self, memory: GraphMemory) -> None:
         self._memory, self._program = memory, memory.program
 
-    def verdict(self, targets: Mapping[str, Held], written: Mapping[str, tuple[str, Content]]) -> StepVerdict:
+    def verdict(
+        self, targets: Mapping[str, BufferContent], written: Mapping[str, tuple[str, Content]]
+    ) -> StepVerdict:
         """Judge a step.
 
         targets -- its outputs, by name of the schedule
@@ -68,7 +70,9 @@ class StepJudge:
             verdict.verdict = "right"
         return verdict
 
-    def _copies(self, targets: Mapping[str, Held], written: Mapping[str, tuple[str, Content]]) -> StepVerdict:
+    def _copies(
+        self, targets: Mapping[str, BufferContent], written: Mapping[str, tuple[str, Content]]
+    ) -> StepVerdict:
         # a buffer without a node may still hold one's value, in another layout: if it does, it is right
         nodes: list[str] = []
         for name, (argument, content) in written.items():
@@ -116,5 +120,5 @@ class StepJudge:
         if verdict.verdict != "compiled is off":
             return [], verdict.eager.off and not verdict.compiled.off
         if plan.uninitialised:
-            raise NoReference("memory that nobody wrote")
+            raise NoReference("unwritten memory")
         return [wrong_elements(name, buffer, value, verdict, tensor.numel())], False

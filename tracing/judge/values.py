@@ -62,7 +62,7 @@ def _moved(
     values: dict[str, FxValue],
     spent: set[str],
 ) -> None:
-    # what a buffer holds that overwrites another one; `spent`: what no buffer holds before that
+    # the content of a buffer that overwrites another one; `spent`: contents that no buffer holds any more
     buffer, held = schedule.buffers.get(name), values.get(earlier)
     values.pop(name, None)
     if buffer is None or held is None:
@@ -76,6 +76,6 @@ def _moved(
         if held == values[name]:  # an operator in place returns the buffer, which got its node so
             values[earlier] = FxValue(root, held.writes - 1)
     elif held.node in origins and earlier not in schedule.inputs:
-        spent.add(earlier)  # a node that is a copy and writes to it: it is there after the last write
+        spent.add(earlier)  # a copy that is written to: its value exists after the last write
         if name == [one for one, them in schedule.overwrites.items() if earlier in them][-1]:
             values[name] = held

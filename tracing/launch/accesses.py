@@ -18,7 +18,7 @@ import tracing
 from tracing import interpreter
 from tracing.interpreter.gates import AccessKind, Addresses
 from tracing.launch.memory_block import AccessedArgument, MemoryBlock
-from tracing.launch.out_of_bounds import OutOfBoundsError, Outside
+from tracing.launch.out_of_bounds import OutOfBoundsError, OutsideAccesses
 from tracing.launch.program_order import Conflict, ProgramOrder
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import tensor_meta
@@ -43,19 +43,21 @@ class Accesses:
         self.reach: Reach | None = None  # where the kernel may follow addresses; None: nowhere
         self.bounded = True  # False: the kernel also has memory of its own, so nothing is outside of it
         self.fatal = False  # an access outside of every storage raises OutOfBoundsError, and does not happen
-        self.reported: list[Callable[[Outside], None]] = []  # called before the access happens
-        self.ended: list[Callable[[], None]] = []  # called when the kernel has run, or raised
-        self.interrupted = False  # True: what else it would have done is not known
-        self.conflict: tuple[Conflict, str] | None = None  # of programs or else of threads, and a line
-        self._ordered = False  # an atomic may order programs: nothing is said of them
+        self.reported: list[Callable[[OutsideAccesses], None]] = []  # called before the access happens
+        self.ended: list[Callable[[], None]] = []  # called after the kernel has run or raised
+        self.interrupted = False  # True: the launch ended early, so its later accesses are unknown
+        self.conflict: tuple[Conflict, str] | None = (
+            None  # between programs, or else between threads, and the line
+        )
+        self._ordered = False  # an atomic may order programs: nothing is reported about them
         self._orders: dict[int, ProgramOrder] = {}  # by address of a block
-        self._outside: dict[_Key, Outside] = {}
+        self._outside: dict[_Key, OutsideAccesses] = {}
         self._blocks = _blocks(tensors)
         self._arguments: dict[str, tuple[AccessedArgument, MemoryBlock]] = {}
         for name, tensor in tensors.items():
             argument = AccessedArgument.of(name, tensor_meta(tensor), tensor.data_ptr())
             block = next((one for one in self._blocks if one.start <= argument.start < one.stop), None)
-            if block is not None:  # else it has no memory
+            if block is not None:  # a tensor without memory has no address
                 block.arguments.append(argument)
                 self._arguments[name] = argument, block
         self._names = list(tensors)
@@ -71,7 +73,7 @@ class Accesses:
         return self._blocks
 
     @property
-    def outside(self) -> list[Outside]:
+    def outside(self) -> list[OutsideAccesses]:
         """Accesses outside of arguments: the first one for each argument, kind and line."""
         return list(self._outside.values())
 
@@ -166,7 +168,7 @@ class Accesses:
     def _report_strange(
         self, block: MemoryBlock, kinds: Sequence[AccessKind], addresses: Addresses, size: int
     ) -> None:
-        if block.arguments:  # else an address led there
+        if block.arguments:  # otherwise the kernel reached it through an address
             strange = block.strange(addresses, size)
             if strange.any():
                 self._report(kinds, addresses[strange], size, block)
@@ -220,7 +222,7 @@ def _nearest(
     if not arguments:
         yield None, addresses
         return
-    floating = addresses.astype(np.float64)  # a wild address may be 2**63 away
+    floating = addresses.astype(np.float64)  # an invalid address may be 2**63 bytes away
     distances = [np.maximum(one.start - (floating + size), floating - one.stop) for one in arguments]
     nearest = np.argmin(distances, axis=0)
     for index in np.unique(nearest):
@@ -234,9 +236,9 @@ def _outside(
     size: int,
     inside: bool,
     where: str,
-) -> Outside:
+) -> OutsideAccesses:
     start, itemsize = (argument.start, argument.itemsize) if argument else (0, 1)
-    return Outside(
+    return OutsideAccesses(
         argument=argument.name if argument else "",
         kind=kind,
         element=(int(addresses[0]) - start) // itemsize,
@@ -250,7 +252,7 @@ def _outside(
     )
 
 
-def _joined(known: Outside, new: Outside) -> Outside:
+def _joined(known: OutsideAccesses, new: OutsideAccesses) -> OutsideAccesses:
     return replace(
         known,
         start=min(known.start, new.start),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -17,6 +16,7 @@ from tracing.model import CallSite
 from tracing.store import RunWriter
 from tracing.upstream.inductor.code import cache_dir
 from tracing.upstream.torch.autograd import BACKWARD_FUNCTION, NO_BACKWARD, backward_pass
+from tracing.upstream.torch.source_names import function_of
 
 UNKNOWN = -1
 
@@ -25,11 +25,10 @@ _PACKAGE = Path(tracing.__file__).parent
 _LIBRARY = sysconfig.get_path("stdlib")
 # Frames of these folders are between the user's code and a launch.
 _FOLDERS = tuple(f"{folder}/" for folder in (*torch.__path__, *triton.__path__, _PACKAGE))
-# What runs a case: above it there is none of the user's code.
+# Files that run a case: no frame outside of them is the user's.
 _RUNNERS = (f"{_PACKAGE / 'program' / 'experiment.py'}", f"{_PACKAGE / 'cli'}/")
-# Code typed at a prompt has no file, and is the user's all the same.
+# Code typed at a prompt has no file, but belongs to the user.
 _TYPED = ("<stdin>", "<ipython-input", "<python-input")
-_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 _TASKS = 64  # backward passes whose callers are remembered
 
 
@@ -39,7 +38,7 @@ class CallSites:
     def __init__(self, writer: RunWriter) -> None:
         self._writer = writer
         self._kinds: dict[int, _Kind] = {}  # by id of a code object
-        self._codes: list[CodeType] = []  # these objects, so that their ids stay theirs
+        self._codes: list[CodeType] = []  # keeps these objects alive, so that their ids stay unique
         self._sites: dict[tuple[int, int], int] = {}  # by id of a code object, and instruction in it
         self._known: dict[tuple[str, int, str, int], int] = {}
         self._backwards: dict[int, int] = {}  # the caller's site, by graph task
@@ -61,7 +60,7 @@ class CallSites:
         return UNKNOWN if task == NO_BACKWARD else self._caller_of_backward(task)
 
     def _walked(self, frame: FrameType | None) -> int | None:
-        # None: the stack has none of the user's frames, and none of what runs a case
+        # None: the stack has neither a frame of the user nor one of _RUNNERS
         kinds = self._kinds
         while frame is not None:
             code = frame.f_code
@@ -82,9 +81,7 @@ class CallSites:
 
     def _new(self, frame: FrameType) -> int:
         code = frame.f_code
-        resumed = _RESUMED.fullmatch(code.co_name)
-        name = resumed[1] if resumed else code.co_name
-        key = (code.co_filename, frame.f_lineno, name, frame.f_lasti)
+        key = (code.co_filename, frame.f_lineno, function_of(code.co_name), frame.f_lasti)
         number = self._known.get(key)
         if number is None:
             number = self._known[key] = len(self._known)

@@ -14,10 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 
-import torch
-
 from tracing.upstream.inductor.code import around_graphs, around_packages, has_cpp_wrapper
-from tracing.upstream.patch import Method, Wrapper, patched
+from tracing.upstream.patch import Method, Wrapper
 
 NO_GRAPHS = "torch._inductor.config.triton.cudagraphs = False, and no torch.cuda.CUDAGraph"
 NO_PACKAGE = "torch.compile of the model that the package was made of"
@@ -46,12 +44,9 @@ os.register_at_fork(after_in_parent=_forked)
 def watched(not_covered: _NotCovered) -> Iterator[None]:
     """While active, `not_covered(what, setting)` is called for launches that the hooks do not intercept.
 
-    Only the execution of CUDA-graph replays, AOTInductor packages and code with Inductor's C++ wrapper is
-    observed, not their launches.
+    Only the execution of AOTInductor packages and of code with Inductor's C++ wrapper is observed, not their
+    launches.
     """
-
-    def replayed(graph: Any) -> None:
-        not_covered("launches inside of CUDA-graph replays", NO_GRAPHS)
 
     def packaged(runner: Any) -> None:
         not_covered("launches by an AOTInductor package", NO_PACKAGE)
@@ -63,7 +58,6 @@ def watched(not_covered: _NotCovered) -> Iterator[None]:
     with ExitStack() as stack:
         _watching.append(not_covered)
         stack.callback(_watching.remove, not_covered)
-        stack.enter_context(patched(torch.cuda.CUDAGraph, "replay", _reporting(replayed)))
         stack.enter_context(around_graphs(_reporting(compiled)))
         stack.enter_context(around_packages(_reporting(packaged)))
         yield

@@ -72,7 +72,7 @@ def installed(listener: Listener) -> Iterator[None]:
 
     def loading(wait: Method) -> Method:
         def wait_and_wrap(compiler: Any, scope: dict[str, Any]) -> None:
-            wait(compiler, scope)  # until here a kernel may be a future
+            wait(compiler, scope)  # up to this call a kernel may be a future
             _wrap(scope, listener, stack)
 
         return wait_and_wrap
@@ -114,7 +114,7 @@ def _shown(name: str, listener: Listener, kernel: Method) -> Method:
 
 def _source(kernel: Callable[..., Any]) -> str:
     # The kernel is a function of an extension module, <key>.main.so, compiled from <key>.main.cpp.
-    # What follows it there is the binding to Python, which is the same for all.
+    # The rest of that file binds it to Python, equally for all kernels.
     module = getattr(inspect.unwrap(kernel), "__self__", None)
     path = getattr(module, "__file__", None)
     if path is None:
@@ -157,7 +157,7 @@ def declared_roles(source: str) -> dict[str, Role]:
 
 
 def _without_aliases(body: str) -> str:
-    # a buffer in place has a second name: `auto out_ptr0 = in_out_ptr0;`
+    # a buffer that is updated in place has a second name: `auto out_ptr0 = in_out_ptr0;`
     for statement, alias, name in re.findall(r"(\bauto (\w+) = (in_out_ptr\d+);)", body):
         body = re.sub(rf"\b{alias}\b", name, body.replace(statement, ""))
     return body

@@ -28,11 +28,11 @@ from typing import Any, Protocol
 from tracing import interpreter
 from tracing.interpreter import trials
 from tracing.launch import watching
+from tracing.launch.hidden_computation import HiddenComputation, own_frames_skipped
 from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.launch.out_of_bounds import OutOfBoundsError
 from tracing.launch.python_launch_sites import CompiledSite, InductorSite, InterpretedSite, bound
 from tracing.launch.tuple_arguments import nesting
-from tracing.launch.unseen import Unseen, own_frames_skipped
 from tracing.upstream.inductor import autotuner as inductor_autotuner
 from tracing.upstream.inductor.code import launching_frame
 from tracing.upstream.inductor.compiler import around_codegen
@@ -46,9 +46,14 @@ from tracing.upstream.triton.compiled_kernel import CompiledKernel
 from tracing.upstream.triton.interpreter import InterpretedFunction, InterpreterError
 from tracing.upstream.triton.knobs import LaunchExitHook
 
+NOTHING_AFTER = object()  # a value of `Listener.before`
+
 
 class Listener(Protocol):
-    """Receives launch callbacks. The value returned by `before` is passed to `after`."""
+    """Receives launch callbacks.
+
+    The value returned by `before` is passed to `after`, which is not called if that is NOTHING_AFTER.
+    """
 
     def before(self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None) -> Any:
         """A kernel is about to be launched with values for `site.names`; grid None: call `site.grid`."""
@@ -69,7 +74,7 @@ _lock = threading.Lock()
 
 
 def _hide_in_child() -> None:
-    # the files that listeners have open are the parent's
+    # open files of listeners belong to the parent
     if _listeners:
         _Thread.hidden = _thread.hidden = 1
 
@@ -120,7 +125,7 @@ def trials_hidden() -> Iterator[None]:
         stack.enter_context(triton_autotuner.around_trials(_unseen))
         stack.enter_context(inductor_autotuner.around_trials(_unseen))
         stack.enter_context(inductor_autotuner.around_multi_kernel_trials(_unseen))
-        stack.enter_context(around_codegen(_unseen))  # which tries kernels, and fused ones
+        stack.enter_context(around_codegen(_unseen))  # this method tries kernels, also fused ones
         yield
 
 
@@ -147,17 +152,20 @@ def announce(
 ) -> list[tuple[Listener, Any]]:
     """Call `before` of every listener; pass the result to `conclude` after the launch."""
     announced = []
-    with Unseen():
+    with HiddenComputation():
         watching.forget()
         for listener in _listeners:
-            announced.append((listener, listener.before(site, values, stream, grid)))
+            token = listener.before(site, values, stream, grid)
+            if token is not NOTHING_AFTER:
+                announced.append((listener, token))
     return announced
 
 
 def conclude(announced: list[tuple[Listener, Any]]) -> None:
     """Call `after` of the listeners that `announce` called, also if one of them raises."""
-    with Unseen():
-        _conclude(announced)
+    if announced:
+        with HiddenComputation():
+            _conclude(announced)
 
 
 def _conclude(announced: list[tuple[Listener, Any]]) -> None:
@@ -185,7 +193,7 @@ def _inductor_launch() -> inductor_autotuner.Launch:
             announced = announce(site, args, stream, None)
         else:  # a user's kernel: its grid follows its arguments
             announced = announce(site, args[: site.count], stream, site.trailing_grid(args))
-        _thread.hidden += 1  # not a context manager: this is done for every launch
+        _thread.hidden += 1  # no context manager, because this runs for every launch
         try:
             result = original(autotuner, *args, stream=stream, **kwargs)
         finally:
@@ -260,7 +268,7 @@ def _around_interpreted(original: Method) -> Method:
 
 
 def _around_execution(original: Method) -> Method:
-    # a launch on the virtual GPU: one of the hooks above has announced it
+    # a launch on the virtual GPU: one of the hooks above has reported it
     def execute(*args: Any) -> None:
         with watching.executing():
             original(*args)

@@ -29,7 +29,7 @@ from tracing.upstream.triton.jit import ConstexprFunction, JITFunction
 
 _PACKAGES = tuple(Path(str(package.__file__)).parent for package in (torch, triton))
 _OURS: Mapping[str, object] = dict.fromkeys(("KERNEL", "CONSTANTS", "OPTIONS"), ...)  # no kernel's names
-_INDUCTOR: Mapping[str, object] = {  # what Inductor's generated kernels find in their module
+_INDUCTOR: Mapping[str, object] = {  # names that Inductor's generated modules define for their kernels
     "triton": triton,
     "tl": tl,
     "triton_helpers": triton_helpers,
@@ -124,7 +124,7 @@ def _free_names(function: ast.FunctionDef) -> Iterator[str]:
 
 
 def _decorator(function: Any, node: ast.FunctionDef) -> str:
-    # Inductor's own decorators, and autotuners, are left out; what was said to Triton is not
+    # decorators of Inductor and autotuners are dropped; arguments of @triton.jit are kept
     if isinstance(function, ConstexprFunction):
         return "@triton.constexpr_function"
     for one in node.decorator_list:
@@ -137,7 +137,7 @@ def _decorator(function: Any, node: ast.FunctionDef) -> str:
 
 
 def _import(name: str, value: Any) -> str:
-    # "" if that import would not give the value
+    # "" if that import would give another value
     if isinstance(value, ModuleType):
         where = value.__name__
         return f"import {where}{f' as {name}' if name != where else ''}" if _everywhere(where) else ""
@@ -157,7 +157,7 @@ def _everywhere(module: str) -> bool:
 
 
 def _expression(value: Any) -> str:
-    # "" if it is not made of literals and Triton's types
+    # "" if it contains more than literals and Triton's types
     if isinstance(value, tl.constexpr):
         inner = _expression(value.value)
         return f"triton.language.constexpr({inner})" if inner else ""

@@ -17,7 +17,7 @@ def unrecorded(stream: int, tensors: Iterable[torch.Tensor]) -> Iterator[bool]:
     """While active, computations of this thread bypass modes and hooks, and have no gradient.
 
     stream  -- the handle on which the launch is made
-    tensors -- what is computed on; if none of them is on a GPU, `stream` is ignored
+    tensors -- inputs of the computation; if none of them is on a GPU, `stream` is ignored
 
     Yields True if that stream is being captured into a graph. If not, the current stream waits for it at the
     end, because the results are used there.

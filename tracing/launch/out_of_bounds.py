@@ -9,14 +9,14 @@ from tracing.model import OutOfBounds
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class OutsideAccesses:
     """Accesses outside of an argument, made by one line of the kernel."""
 
     argument: str  # the nearest one; empty: the kernel has no tensor
     kind: AccessKind  # an atomic is one of each
     element: int  # the first such access, in elements from the argument's first one
     count: int  # elements that the argument has
-    program: tuple[int, int, int]  # the first that did it
+    program: tuple[int, int, int]  # the first program that made such an access
     start: int  # the lowest address
     stop: int  # exclusive
     accesses: int  # addresses, over all programs
@@ -24,7 +24,7 @@ class Outside:
     where: str  # "file.py:12" of the kernel; empty if unknown
 
     def record(self, launch: int) -> OutOfBounds:
-        """What a run keeps of them."""
+        """The record of these accesses in a run."""
         return OutOfBounds(
             launch, self.argument, self.kind, self.element, self.program,
             self.start, self.stop, self.accesses, self.inside, self.where,
@@ -34,7 +34,7 @@ class Outside:
 class OutOfBoundsError(Exception):
     """A kernel was stopped before it accessed memory outside of its arguments."""
 
-    def __init__(self, kernel: str, outside: Outside) -> None:
+    def __init__(self, kernel: str, outside: OutsideAccesses) -> None:
         position = f"program {outside.program}" + (f", {outside.where}" if outside.where else "")
         what = f"{outside.kind}s {outside.argument}[{outside.element}] of {outside.count} elements"
         if not outside.argument:

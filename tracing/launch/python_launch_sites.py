@@ -99,7 +99,7 @@ class InterpretedSite:
     """A kernel under TRITON_INTERPRET=1: nothing is compiled, and its accesses are recorded exactly."""
 
     kind: KernelKind = "interpreted"
-    settled = False  # what it touches is known when it has run; `accesses` is of one launch
+    settled = False  # its accesses are known after it has run; `accesses` is of one launch
     scalars: Sequence[int] | None = None
 
     def __init__(self, function: InterpretedFunction, bound: Mapping[str, Any]) -> None:
@@ -205,7 +205,7 @@ def _static(autotuner: Any, launcher: Any) -> KernelArtefacts:
 
 
 def _text(value: object) -> str:
-    # a string keeps its quotes: without them it looks like one of Triton's types
+    # a string keeps its quotes: without them it would look like a Triton type
     return repr(value) if isinstance(value, str) else str(value)
 
 
@@ -218,7 +218,7 @@ def _function(autotuner: Any) -> Any:
 
 
 def _digits(key: str) -> str:
-    # Triton's cache calls a kernel's folder by its hash in base32; everybody else by hexadecimal digits
+    # Triton's cache names a kernel's folder by its hash in base32; every other name has hexadecimal digits
     return base64.b32decode(key + "=" * (-len(key) % 8)).hex()
 
 

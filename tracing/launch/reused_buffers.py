@@ -77,13 +77,18 @@ class ReusedBuffers:
     """Looks at each launch of generated code once."""
 
     def __init__(self) -> None:
-        self._seen: set[tuple[CodeType, int]] = set()
-        self._wrappers: dict[CodeType, _Wrapper | None] = {}
+        self._seen: set[tuple[int, int]] = (
+            set()
+        )  # id of a code object, whose hash costs 0.1 ms, and instruction
+        self._wrappers: dict[int, tuple[CodeType, _Wrapper | None]] = {}  # by the same id
 
     def seen(self, launched: tuple[CodeType, int]) -> bool:
         """True if a launch by this instruction was looked at; 0.1 µs. It counts as seen afterwards."""
-        known = launched in self._seen
-        self._seen.add(launched)
+        code, instruction = launched
+        known = (id(code), instruction) in self._seen
+        if not known:
+            self._wrapper(code)  # and the object is held, so that its id stays its own
+            self._seen.add((id(code), instruction))
         return known
 
     def overwritten(
@@ -97,9 +102,7 @@ class ReusedBuffers:
         Cost: a generated file is parsed once.
         """
         code, line = frame.f_code, frame.f_lineno
-        if code not in self._wrappers:
-            self._wrappers[code] = _Wrapper.of(code)
-        wrapper = self._wrappers[code]
+        wrapper = self._wrapper(code)
         if wrapper is None:
             return
         values = {name: one for name, one in frame.f_locals.items() if isinstance(one, torch.Tensor)}
@@ -116,6 +119,11 @@ class ReusedBuffers:
                     if name != buffer and read is not None and older and _shares(value, tensor):
                         where = f"{Path(code.co_filename).name}:{line}"
                         yield OverwrittenName(argument, buffer, name, read, where)
+
+    def _wrapper(self, code: CodeType) -> _Wrapper | None:
+        if id(code) not in self._wrappers:
+            self._wrappers[id(code)] = code, _Wrapper.of(code)
+        return self._wrappers[id(code)][1]
 
 
 def _shares(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -62,7 +62,7 @@ Origins: TypeAlias = frozenset[Origin]
 class Declared(NamedTuple):
     """The declarations of a kernel's TTIR about its arguments, by name."""
 
-    roles: Mapping[str, Role]  # of pointers and tensor descriptors, in their order
+    roles: Mapping[str, Role]  # roles of pointers and tensor descriptors, in order
     addresses: frozenset[str] = frozenset()  # arguments whose value or content is used as addresses
 
 
@@ -143,7 +143,7 @@ class Walk:
         self,
         module: TtirModule,
         effects: Effects,
-        calls: dict[tuple[str, tuple[Origins, ...]], list[Origins]],  # what was followed before
+        calls: dict[tuple[str, tuple[Origins, ...]], list[Origins]],  # values that were followed already
         callers: tuple[str, ...],  # the entry first, this function last
     ) -> None:
         self._module, self._effects, self._calls, self._callers = module, effects, calls, callers
@@ -152,7 +152,7 @@ class Walk:
         self._changed = True
 
     def run(self, given: Sequence[Origins]) -> list[Origins]:
-        """Follow the function until nothing changes; gives the origins of what it returns."""
+        """Follow the function until nothing changes; gives the origins of its return values."""
         region = self._module.functions[self._callers[-1]]
         for value, origins in zip(self._module.blocks[region][0], given, strict=True):
             self._add(value, origins)
@@ -196,7 +196,7 @@ class Walk:
             self._add(result, origins)
 
     def _point(self, origins: Origins) -> None:
-        # a pointer is made: of a pointer that is an argument, and then the rest is an offset, or of integers
+        # builds a pointer: from a pointer argument, with offsets, or from integers
         if not _arguments(origins, "address"):
             self._effects.addresses.update(_arguments(origins, "word"))
 
@@ -207,7 +207,7 @@ class Walk:
             self._effects.read.update(direct)
         if op.name not in _READS:
             self._effects.written.update(direct)
-            # an address in memory may be loaded and used by anyone
+            # any code may load and use an address in memory
             self._effects.unknown.update(_arguments(rest, "address"))
         # a pointer to pointers
         self._effects.unknown.update(_arguments(address, "data"))
@@ -259,7 +259,7 @@ class Walk:
         self._returned = [known | self._of(value) for known, value in zip(before, op.operands, strict=True)]
 
     def _lose(self, op: Op) -> None:
-        # an unknown operation may do anything with an address, and nothing with data
+        # an unknown operation may access any address, and does not change data
         origins = _without_words(self._of(*op.operands))
         self._effects.unknown.update(_arguments(origins, "address"))
         for result in op.results:

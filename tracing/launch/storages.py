@@ -13,7 +13,7 @@ from tracing.interpreter.guard import tensors_in_use
 from tracing.model import Storage
 from tracing.store import RunWriter
 
-_REMEMBERED = 1 << 14  # whose numbers are remembered
+_REMEMBERED = 1 << 14  # storages whose numbers are remembered
 
 # Gives the block of memory that an address lies in, of those that are known: start, stop, and what keeps it.
 Reach: TypeAlias = Callable[[int], tuple[int, int, object] | None]

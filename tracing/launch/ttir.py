@@ -37,7 +37,7 @@ def parse(ttir: str) -> TtirModule:
 
     Raises ValueError if MLIR refuses it; the reason is on stderr.
     """
-    context = ir.context()  # not that of a compile in progress
+    context = ir.context()  # not the module of a compile in progress
     ir.load_dialects(context)
     with tempfile.NamedTemporaryFile("w", suffix=".ttir", encoding="utf-8") as file:
         file.write(ttir)

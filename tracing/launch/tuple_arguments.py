@@ -13,7 +13,7 @@ from tracing.launch.launch_site import FlatSite, LaunchSite
 def flattened(site: LaunchSite, values: Sequence[Any], types: Mapping[str, Any]) -> FlatSite | None:
     """The site with the members of tuples for the tuples, without constants; None if there is no tuple.
 
-    types -- by name, what the values were compiled as; a tuple of types for a tuple
+    types -- by name, the types for which the values were compiled; a tuple of types for a tuple
     """
     if not any(isinstance(value, tuple) for value in values):
         return None
@@ -35,7 +35,7 @@ def flattened(site: LaunchSite, values: Sequence[Any], types: Mapping[str, Any])
 def empty_members(types: Mapping[str, Any]) -> Iterator[str]:
     """The empty tuples inside of tuples, `args.1`: they have no member that names them.
 
-    types -- by name, what the values were compiled as; a tuple of types for a tuple
+    types -- by name, the types for which the values were compiled; a tuple of types for a tuple
     """
     for name, kind in types.items():
         if isinstance(kind, tuple):

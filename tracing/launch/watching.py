@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from tracing.interpreter.gates import watched
 from tracing.launch.accesses import Accesses
-from tracing.launch.unseen import Unseen
+from tracing.launch.hidden_computation import HiddenComputation
 
 
 class _Thread(threading.local):
@@ -39,6 +39,6 @@ def executing() -> Iterator[None]:
         with watched(waiting):
             yield
     finally:
-        with Unseen():
+        with HiddenComputation():
             for ended in [ended for accesses in waiting for ended in accesses.ended]:
                 ended()

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from tracing.analyze.minify.trial import one_line
 from tracing.backend.constraints.constraint import Constraint
 from tracing.backend.graph_check import check_graph
 from tracing.backend.node_values import nodes_of
@@ -166,10 +167,9 @@ def compiled_results(small: SmallGraph, settings: Mapping[str, object] = {}) -> 
 
 
 def said(error: BaseException) -> str:
-    """An exception in one line: its message up to the first line that does not introduce another one."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    last = next((number for number, line in enumerate(lines) if not line.endswith(":")), 0)
-    return f"{type(error).__name__}: {' '.join(lines[: last + 1])}" if lines else type(error).__name__
+    """An exception in one line: its type and the first words of its message."""
+    words = one_line(str(error))
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
 def _kernels(small: SmallGraph, settings: Mapping[str, object]) -> list[tuple[str, str]]:

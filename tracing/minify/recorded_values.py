@@ -50,7 +50,9 @@ class ValueRecorder(Interpreter):
     """Executes a graph in eager and records `values`. Cost: two copies of every tensor that a node reads."""
 
     def __init__(self, module: torch.fx.GraphModule) -> None:
-        super().__init__(module, garbage_collect_values=False)  # a storage that lives is no other one's
+        super().__init__(
+            module, garbage_collect_values=False
+        )  # keeps the storage alive, so that no other one gets its address
         self.values = RecordedValues()
         self._storages: dict[int, int] = {}  # address -> number
         self._alive: list[torch.Tensor] = []

@@ -17,15 +17,16 @@ from safetensors.torch import save_file
 from torch.fx import GraphModule
 
 from tracing.analyze.minify.trial import ScriptForm, Trial
-from tracing.minify import script_parts as parts
 from tracing.minify.graph_results import flat, graph_results, weights
 from tracing.minify.predicate import Fails, GraphPredicate, OtherKernels, Unstable, Violates
 from tracing.minify.small_graph import SmallGraph
 from tracing.minify.source_text import SourceText
 from tracing.numerics.reference import reference
 from tracing.numerics.verdict import FARTHEST, FARTHEST_NARROW, TYPICAL, rounding
+from tracing.upstream.inductor import script_parts as parts
 
 _BUILT_IN = ("torch", "device", "inf", "nan", "NoneType")  # names of every FX graph's code
+_DEVICES = {(True, False): "Triton's interpreter", (False, True): "sm_90, without launches"}
 
 
 def write_script(
@@ -37,19 +38,22 @@ def write_script(
     """
     source, data = SourceText(interpreted=form.interpreted), dict[str, torch.Tensor]()
     classes = "\n\n\n".join(_classes(small.module, "Graph", source))
-    check = _check(small, predicate, trial, data, exact=form.exact)
+    check = _check(small, predicate, trial, data, form)
     inputs, more = _inputs(small, data), _more(small, trial, data)
-    uses_triton = form.interpreted or "triton" in source.imports
+    uses_triton = form.interpreted or form.compile_only or "triton" in source.imports
     device = next((one.device.type for one in small.inputs.contents.values()), _device_of(small))
     captured = isinstance(predicate, Violates) and "triton" in source.imports and device == "cpu"
+    before = (
+        parts.INTERPRETED if form.interpreted else parts.CAPTURED if captured or form.compile_only else ""
+    )
     text = parts.HEAD.format(
         title=f"A graph of torch.compile that fails.\n\n{textwrap.fill(_plain(trial.text), 100)}",
         file=path.name,
         what=f"It needs torch and safetensors{', and Triton' if uses_triton else ''}.",
         torch=torch.__version__,
         triton=f" and Triton {importlib.metadata.version('triton')}" if uses_triton else "",
-        device="Triton's interpreter" if form.interpreted else device,
-        interpreted=parts.INTERPRETED if form.interpreted else parts.CAPTURED if captured else "",
+        device=_DEVICES.get((form.interpreted, form.compile_only), device),
+        interpreted=before + (parts.COMPILED if form.compile_only else ""),
         path="from pathlib import Path\n" if data else "",
         imports="\n".join(_imports(source, classes, with_data=bool(data))),
         device_line=f"DEVICE = {device!r}\n" if "DEVICE" in inputs + more + check else "",
@@ -91,7 +95,7 @@ def _placeholders(small: SmallGraph) -> list[str]:
 
 
 def _more(small: SmallGraph, trial: Trial, data: dict[str, torch.Tensor]) -> str:
-    # what results the script needs, in addition to outputs
+    # results that the script needs in addition to outputs
     text = ""
     if any(name.startswith("storage of ") for name in trial.results):
         text += parts.STORAGES
@@ -149,7 +153,11 @@ def _weights(small: SmallGraph, data: dict[str, torch.Tensor]) -> str:
 
 
 def _check(
-    small: SmallGraph, predicate: GraphPredicate, trial: Trial, data: dict[str, torch.Tensor], *, exact: bool
+    small: SmallGraph,
+    predicate: GraphPredicate,
+    trial: Trial,
+    data: dict[str, torch.Tensor],
+    form: ScriptForm,
 ) -> str:
     dynamic = ", dynamic=True" if small.dynamic else ""
     if isinstance(predicate, Unstable):
@@ -165,16 +173,16 @@ def _check(
             violation=(str(node.target), layouts), requires=requires, dynamic=dynamic
         )
     if isinstance(predicate, Fails) and trial.kind != "differs":
-        return parts.RAISES.format(dynamic=dynamic)
+        return (parts.RAISES_COMPILING if form.compile_only else parts.RAISES).format(dynamic=dynamic)
     names = list(trial.results)
-    if not exact:
+    if not form.exact:
         return parts.FAR.format(results=names, dynamic=dynamic)
     farthest = _expected(small, names, data)
     return parts.DIFFERS.format(results=names, farthest=farthest, typical=TYPICAL, dynamic=dynamic)
 
 
 def _expected(small: SmallGraph, names: list[str], data: dict[str, torch.Tensor]) -> float:
-    # writes exact results where the referee has them; gives the roundings that one element may be away
+    # writes the referee's exact results; returns the limit of an element in roundings
     results = graph_results(small, small.module)
     try:
         exact = reference(lambda: graph_results(small, small.module))

@@ -135,8 +135,8 @@ class _Builder:
         return map_aggregate(args, lambda one: _resized(one, sizes)) if sizes else args
 
     def _returned(self, kept: list[Node]) -> tuple[list[Node], list[Node]]:
-        # what the whole returns, and what no kept node reads; the whole does not return what is there for its
-        # effect, such as the result of x.add_(1), and one more result may hide a fault
+        # results of the whole, and nodes that no kept node reads; the whole does not return nodes that only
+        # have an effect, such as the result of x.add_(1), and one more result may hide a fault
         whole, of = set(self._captured.returned), self._captured.values.of
         effects = {node for node in self._captured.calls if not node.users}
         read = {one for node in kept if node not in effects for one in node.all_input_nodes}

@@ -18,6 +18,7 @@ from tracing.upstream.triton.jit import JITFunction
 
 _IMPORTED = ("torch", "triton", "math", "operator", "builtins", "numpy", "functools", "itertools", "typing")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.layout)
+_OPTIONS = ("do_not_specialize", "do_not_specialize_on_alignment", "debug", "noinline")  # of triton.jit
 
 
 class SourceText:
@@ -29,18 +30,22 @@ class SourceText:
         self.imports: dict[str, str] = {}  # by name
         self.definitions: dict[str, str] = {}
         self.missing: list[str] = []
+        self._objects: dict[str, Any] = {}  # by name
 
     def add(self, name: str, value: Any) -> None:
         """Add an object that other source calls by a name, and what it reads."""
-        if name in self.imports or name in self.definitions or name in self.missing:
+        if name in self._objects:
+            if not _same(self._objects[name], value):
+                self.missing.append(f"{name}, a name of two objects")
             return
+        self._objects[name] = value
         call = kernel_call(value)
         if call is not None:
             self._launch(name, call)
         elif isinstance(value, types.ModuleType):
             self._module(name, value)
         elif isinstance(value, JITFunction):
-            self._function(name, value.fn, f"@triton.jit\n{value.src}")
+            self._function(name, value, value.fn, f"{_decorator(value)}\n{value.src}")
         elif isinstance(value, _PLAIN):
             self.definitions[name] = f"{name} = {_text(value)}"
         elif type(value).__name__ == "constexpr":
@@ -49,7 +54,7 @@ class SourceText:
         elif _package(value) in _IMPORTED and hasattr(value, "__name__"):
             self.imports[name] = f"from {value.__module__} import {value.__name__} as {name}"
         elif inspect.isfunction(value):
-            self._function(name, value, _source(value))
+            self._function(name, value, value, _source(value))
         else:
             self.missing.append(name)
 
@@ -59,11 +64,15 @@ class SourceText:
         else:
             self.imports[name] = f"import {module.__name__} as {name}"
 
-    def _function(self, name: str, function: Any, source: str) -> None:
+    def _function(self, name: str, value: Any, function: Any, source: str) -> None:
         if "triton." in source:
             self.imports.setdefault("triton", "import triton")
-        if not source or function.__name__ != name:
+        if not source:
             self.missing.append(name)
+            return
+        if function.__name__ != name:  # `double = times`
+            self.add(function.__name__, value)
+            self.definitions[name] = f"{name} = {function.__name__}"
             return
         self.definitions[name] = ""  # a function may call itself
         for read, value in _read(function):
@@ -106,6 +115,17 @@ class SourceText:
             f"{name} = triton.autotune(configs=[\n{lines}], key={keys!r}{more})({kernel})"
         )
         return name
+
+
+def _same(a: Any, b: Any) -> bool:
+    a, b = (one.value if type(one).__name__ == "constexpr" else one for one in (a, b))
+    return a is b or (isinstance(a, _PLAIN) and type(a) is type(b) and _text(a) == _text(b))
+
+
+def _decorator(kernel: Any) -> str:
+    options = {name: getattr(kernel, name, None) for name in _OPTIONS}
+    given = ", ".join(f"{name}={value!r}" for name, value in options.items() if value)
+    return f"@triton.jit({given})" if given else "@triton.jit"
 
 
 def _configuration(config: Any) -> str:

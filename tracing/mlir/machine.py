@@ -104,7 +104,7 @@ class Machine:
             raise Unknown(one.name)
         try:
             value = evaluate(self, one, operands)
-        except _UNFORESEEN as error:  # another release may print an operation differently
+        except _UNFORESEEN as error:  # another release of Triton may print an operation differently
             raise Unknown(f"{one.name}: {type(error).__name__}: {error}") from None
         results = value if isinstance(value, list) else [value]
         self._values.update(zip(one.results, results, strict=False))

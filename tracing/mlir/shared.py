@@ -18,7 +18,7 @@ from tracing.mlir.memory import size_of
 from tracing.mlir.tensors import TENSORS, dot, store, transposed
 from tracing.mlir.types import Unknown, integers, type_of
 
-UNWRITTEN = 77  # what shared memory holds at first
+UNWRITTEN = 77  # initial content of shared memory
 
 
 def _allocated(machine: Machine, one: Operation, operands: list[Any]) -> Any:

@@ -22,7 +22,7 @@ _DTYPES: dict[str, Any] = {
     "i64": np.int64,
     "index": np.int64,
     "f16": np.float16,
-    "bf16": np.float32,  # rounded to its bits: numpy has no such type
+    "bf16": np.float32,  # computed in float32 and rounded to its bits: numpy has no such type
     "f32": np.float32,
     "f64": np.float64,
 }

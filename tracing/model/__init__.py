@@ -65,9 +65,9 @@ from tracing.model.replays import (
     Replacement,
     ReplayResult,
     ReplaySeries,
-    Rerun,
     SeriesDifference,
     Side,
+    SwapResult,
 )
 from tracing.model.results import (
     Container,
@@ -176,7 +176,6 @@ __all__ = [
     "ReplayResult",
     "ReplaySeries",
     "Reread",
-    "Rerun",
     "Result",
     "Role",
     "RunInfo",
@@ -189,6 +188,7 @@ __all__ = [
     "StageArtefact",
     "Start",
     "Storage",
+    "SwapResult",
     "TensorMeta",
     "TensorValue",
     "TracedGraph",

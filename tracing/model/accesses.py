@@ -21,14 +21,16 @@ class Access(Record, frozen=True, file="accesses", compressed=True):
 
     launch: int
     read: Mapping[int, str] = {}  # digest of the bytes that it read and had not written, all others as zeros
-    written: Mapping[int, str] = {}  # digest of the bytes that it wrote, as it left them, all others as zeros
+    written: Mapping[
+        int, str
+    ] = {}  # digest of the bytes that it wrote, after the launch, all others as zeros
     read_ranges: Mapping[int, tuple[int, ...]] = {}
     written_ranges: Mapping[int, tuple[int, ...]] = {}
     partly: tuple[int, ...] = ()  # arguments that were written, and not everywhere
     uninitialised: Mapping[
         int, tuple[int, int]
     ] = {}  # read although unwritten: first element, number of elements
-    # of arguments that were touched in part, START, STOP for each dimension: where all that was lies
+    # by argument that was accessed in part: START, STOP of each dimension, which contain all accesses
     read_boxes: Mapping[int, tuple[int, ...]] = {}
     written_boxes: Mapping[int, tuple[int, ...]] = {}
 
@@ -86,7 +88,7 @@ class Reread(Record, frozen=True, file="rereads", compressed=True):
     launch: int  # that reads
     position: int
     writer: int  # launch that wrote it last
-    argument: int  # position of the writer's argument
+    argument: int  # position of the argument of the writer
     bits: str
 
 

@@ -32,7 +32,7 @@ class Violation(Record, frozen=True, file="violations"):
     required: str  # "a multiple of 8"
     decided: bool = True  # False: it is met in this call, and need not be for other sizes
     python: str = ""  # the innermost line of the user's code: "model.py:12"; empty: not known
-    code: str = ""  # that line
+    code: str = ""  # that line; without one the path of the module, "0.conv: Conv2d"
     graph: int = -1  # `CheckedGraph.id`; -1: of no recorded graph
 
     @property
@@ -51,7 +51,7 @@ class GraphCoverage(Record, frozen=True, file="graphcoverage"):
     supported: int
     unsupported: int
     undecided: int
-    partitions: int  # connected parts of supported operators, each as large as it can be
+    partitions: int  # connected parts of supported operators, each of maximal size
     operators: Mapping[str, int] = {}  # unsupported ones, and how often each occurs
 
 

@@ -14,7 +14,7 @@ class GraphText(Record, frozen=True, file="graphtexts", compressed=True):
 
     index: int  # order in this process
     compile_id: str  # Dynamo's number of the frame, and of its compile: "0/0"
-    number: int  # of the graphs of one compile and part: forward is 0, backward 1
+    number: int  # number among the graphs of one compile and part: forward is 0, backward 1
     part: Literal["pre-grad", "joint", "post-grad"]
     name: str  # of the pass; "": before the first pass of the part; "end": after the last
     text: Blob  # one node a line, see `tracing.record.graphs.graph_passes`

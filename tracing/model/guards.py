@@ -11,7 +11,7 @@ class FrameGuard(Record, frozen=True):
     """A condition that Dynamo checks before it calls compiled code."""
 
     code: str  # "L['n'] == 2"
-    source: str = ""  # what is looked at: "L['n']", a local; "G['scale']", a global; empty: the process
+    source: str = ""  # the guarded value: "L['n']", a local; "G['scale']", a global; empty: the process
     kind: str = ""  # Dynamo's name: "EQUALS_MATCH"; empty: not known
     python: str = ""  # the line of the user's code that needs it: "model.py:12"; empty: none does
     line: str = ""  # its text
@@ -27,7 +27,7 @@ class FailedGuard(Record, frozen=True):
 class GraphBreak(Record, frozen=True):
     """A line at which a graph ended, or for which a frame stays in eager."""
 
-    reason: str  # torch's words; empty: it gives none
+    reason: str  # torch's text; empty: torch gives none
     python: str = ""  # the innermost line of the user's code: "model.py:12"; empty: not known
     line: str = ""  # its text
 
@@ -42,11 +42,13 @@ class FrameCompile(Record, frozen=True, file="guards"):
     python: str  # its first line: "model.py:10"
     operators: int = 0  # of the graph
     graph: Blob = ""  # for people; empty: there is none
-    bytecode: Blob = ""  # what replaces the function's, as `dis` prints it; empty: the frame stays in eager
+    bytecode: Blob = (
+        ""  # bytecode that replaces that of the function, as `dis` prints it; empty: the frame stays in eager
+    )
     guards: tuple[FrameGuard, ...] = ()
     breaks: tuple[GraphBreak, ...] = ()
     failed: tuple[FailedGuard, ...] = ()  # the latest compile first; empty: the frame's first compile
-    limit: str = ""  # that the frame is compiled no more, in torch's words
+    limit: str = ""  # torch's text that the frame is not compiled any more
     eager: str = ""  # why the frame stays in eager
 
 

@@ -60,7 +60,7 @@ class Argument(ArgumentRole, frozen=True):
     """One argument of a launch, without the facts that change from launch to launch."""
 
     value: ScalarField = None  # of an argument that is not a tensor
-    addresses: bool = False  # its value, or its content, is used as addresses: no two runs have the same
+    addresses: bool = False  # its value or content is used as addresses, which differ in every run
 
     def __post_init__(self) -> None:
         set_fields(self, value=from_json(self.value))
@@ -95,7 +95,7 @@ class Kernel(Record, frozen=True, file="kernels"):
     file: str | None = None  # where the kernel's Python source begins, "path:line"
     kind: Literal["triton", "interpreted", "cpp"] = "triton"
     module: Blob | None = None  # Python that defines KERNEL, with all that it uses of its module
-    undefined: tuple[str, ...] = ()  # but for these names
+    undefined: tuple[str, ...] = ()  # names that are missing in `module`
     copied: tuple[CopiedFunction, ...] = ()  # by Inductor, from the user's files
 
 
@@ -151,7 +151,7 @@ class LaunchTime(Record, frozen=True, file="times", compressed=True):
     """The duration of one launch."""
 
     launch: int
-    wall_us: float  # on the host, until it returned; of a first launch with compiling and tuning
+    wall_us: float  # on the host, until it returned; a first launch includes compiling and tuning
     device_us: float | None = None  # between events around it on its stream; None: not on a GPU, or captured
 
 

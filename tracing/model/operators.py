@@ -17,7 +17,7 @@ class OperatorSignature(Record, frozen=True, file="operatorsignatures"):
     arguments: str  # those that are no tensors, as Python writes them: "alpha=2"
     reads: tuple[TensorMeta, ...]
     writes: tuple[TensorMeta, ...]  # outputs and mutated arguments
-    allocates: bool = False  # what it "writes" is uninitialised, but for what it reads: `empty`, `resize_`
+    allocates: bool = False  # its output is uninitialised except for its inputs: `empty`, `resize_`
     random: bool = False  # it draws from a generator: equal inputs need not give equal outputs
 
 
@@ -25,7 +25,7 @@ class OperatorCall(Record, frozen=True, file="operators", compressed=True):
     """One call of an operator outside of Triton that wrote or allocated memory."""
 
     index: int  # order in this process, from 0
-    launch: int  # how many launches this process had made when it had run
+    launch: int  # number of launches that this process had made when the operator had run
     signature: int
     storages: tuple[int, ...]  # `Storage.id` of what it read, then of what it wrote
     site: int = -1
@@ -47,11 +47,11 @@ class Landmark(Record, frozen=True, file="landmarks"):
     """A point at which the ranks of a job can be compared, written when it is reached."""
 
     index: int  # order in this process, from 0
-    launch: int  # how many launches this process had made
+    launch: int  # number of launches that this process had made
     kind: Literal["collective", "update"]
     name: str  # the operator, "c10d::allreduce_"; "SGD.step"
     ranks: tuple[int, ...] = ()  # of a collective's process group
-    inputs: tuple[TensorMeta, ...] = ()  # what a collective was given; the parameters before a first update
+    inputs: tuple[TensorMeta, ...] = ()  # inputs of a collective; the parameters before a first update
     results: tuple[TensorMeta, ...] = ()
 
 

@@ -19,7 +19,7 @@ class Compilation(Record, frozen=True, file="compilations"):
     source: Blob  # the IR that enters the first stage; recompiling it needs no Python source
     file: str | None = None  # where the kernel's Python source begins, "path:line"
     language: str = "triton"  # "gluon": it has no stage "ttir"
-    first: str = "ttir"  # the stage that was run first; a later one where an IR file was compiled
+    first: str = "ttir"  # the first executed stage; a later one if an IR file was compiled
     constants: Mapping[str, str] = {}  # tl.constexpr arguments and specialised values, as in `Kernel`
     block_locations: tuple[str, ...] = ()  # of the source's block arguments: its text lacks those of loops
 
@@ -31,9 +31,9 @@ class PassStart(Record, frozen=True, file="passes", compressed=True):
     index: int  # order in the compilation, from 0
     stage: str  # "ttir", "ttgir", "llir"
     name: str  # "tritongpu-coalesce"
-    adder: str  # what Triton's compiler.py called, "passes.ttgpuir.add_coalesce"
+    adder: str  # the function that Triton's compiler.py called, "passes.ttgpuir.add_coalesce"
     arguments: tuple[str, ...]  # the arguments of that call after the pass manager
-    pipeline: str  # what `triton-opt --pass-pipeline` takes
+    pipeline: str  # text for `triton-opt --pass-pipeline`
     caller: str  # "path:line" in Triton's compiler.py
 
 
@@ -48,7 +48,9 @@ class PassEnd(Record, frozen=True, file="passends", compressed=True):
 class PassIR(Record, frozen=True, file="passir", compressed=True):
     """The IR on one side of a pass, with locations; it changed nothing where both sides are one blob."""
 
-    process: str  # that recorded the pass, "<host>-<rank>-<pid>": another one may have derived its IR
+    process: (
+        str  # the process that recorded the pass, "<host>-<rank>-<pid>": another one may have derived its IR
+    )
     compilation: int
     index: int
     side: Literal["before", "after"]
@@ -60,7 +62,7 @@ class Derivation(Record, frozen=True, file="derivations"):
 
     process: str
     compilation: int
-    differs: str  # "": its artefacts came out as recorded; else what did not, or why it ended early
+    differs: str  # "": its artefacts equal the recorded ones; else the differences, or why it ended early
 
 
 class StageArtefact(Record, frozen=True, file="artefacts"):
@@ -78,7 +80,7 @@ class LlvmPass(Record, frozen=True):
     index: int | None  # as opt-bisect-limit counts, from 1; None: LLVM never leaves it out
     stage: str  # "llir": the middle end; "ptx", "amdgcn": the code generator
     name: str  # "instcombine"
-    unit: str  # what it worked on: "softmax", "[module]", "function (softmax)"
+    unit: str  # the transformed unit: "softmax", "[module]", "function (softmax)"
     before: Blob  # LLVM IR of the module, or machine code of the function
     after: Blob | None = None  # None: LLVM prints no IR after this pass, or died inside it
 
@@ -93,7 +95,7 @@ class LlvmPasses(Record, frozen=True, file="llvm", compressed=True):
 
     hash: str  # of the compilation
     passes: tuple[LlvmPass, ...]
-    failure: str = ""  # how it ended, where it did in the last of these passes
+    failure: str = ""  # how it ended, if it ended in the last of these passes
     differs: tuple[str, ...] = ()  # stages whose artefact differs from the recorded one
 
 
@@ -108,7 +110,7 @@ class PassRecord(Record, frozen=True):
     arguments: tuple[str, ...]
     pipeline: str
     caller: str
-    before: Blob  # "": it is not known, as it could not be derived
+    before: Blob  # "": unknown, because it could not be derived
     after: Blob | None = None  # None: the process died inside this pass; "": not known
     wall_ms: float | None = None
 

@@ -22,12 +22,12 @@ Scalar: TypeAlias = bool | int | float | str | None
 class NonFinite(msgspec.Struct, frozen=True):
     """A float that JSON lacks, in its form on disk."""
 
-    float: str  # "inf", "-inf", "nan"
+    float: str  # "inf", "-inf", "nan": JSON has no such numbers
 
 
 if TYPE_CHECKING:
     ScalarField: TypeAlias = Scalar
-else:  # what msgspec may read; a record makes a float of it
+else:  # what msgspec reads; the record converts it to a float
     ScalarField = Scalar | NonFinite
 
 

@@ -14,7 +14,7 @@ REDACTED = "REDACTED"  # safe in a path, as the options of a case are in its run
 _NAME = re.compile("token|secret|passw|key", re.IGNORECASE)
 _ALWAYS = re.compile("secret|passw", re.IGNORECASE)
 _PLAIN = re.compile(r"-?\d{1,9}(\.\d{1,9})?|true|false", re.IGNORECASE)
-_CREDENTIALS = re.compile(r"(?<=://)[^/\s@]*@")
+_CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]*@")  # to the last @: a password may contain one
 _OPTION = re.compile(
     r"(?P<name>[^\s=,:+]*(?:token|secret|passw|key)[^\s=,]*)=(?P<value>.*?)(?=,[a-z_]\w*=|$)", re.IGNORECASE
 )
@@ -32,7 +32,7 @@ def redacted_text(text: str) -> str:
 
 
 def redacted_value(name: str, value: str) -> str:
-    """The value of a variable, or what is recorded instead of it."""
+    """The value of a variable, or the text that is recorded instead."""
     return REDACTED if is_secret(name, value) else redacted_text(value)
 
 
@@ -42,7 +42,7 @@ def redacted_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
 
 
 def _redacted(arguments: Sequence[str]) -> Iterator[str]:
-    option = ""  # the word before, if it is an option whose value this word is
+    option = ""  # the previous word, if it is an option with this word as its value
     for word in arguments:
         is_option = word.startswith("-")
         yield redacted_value("" if is_option else option, word)

@@ -17,7 +17,7 @@ class Replacement:
 
     module: str  # Python text that defines KERNEL, CONSTANTS and OPTIONS
     grid: tuple[int, int, int]
-    own_source: str  # of the program's own launch, as it was recorded: another one is not replaced
+    own_source: str  # digest of the recorded launch of the program: a different launch is not replaced
     own_grid: tuple[int, int, int]
     eager: bool = False  # executed by Triton's interpreter, on the host
 
@@ -38,11 +38,11 @@ class DifferingElements(Record, frozen=True):
 class ReplaySeries(Record, frozen=True):
     """One launch executed several times on the same bytes."""
 
-    launched: Side  # whose launch: code, constants, scalars, grid and layout
-    inputs: Side  # whose contents
-    outcomes: tuple[Mapping[str, Digest], ...]  # what each replay left, by argument; of the first one, too
-    varying: tuple[DifferingElements, ...]  # in any replay, from the first
-    unwritten: tuple[DifferingElements, ...]  # with what memory held of which no content was kept
+    launched: Side  # the run whose launch is replayed: code, constants, scalars, grid and layout
+    inputs: Side  # the run whose contents are the inputs
+    outcomes: tuple[Mapping[str, Digest], ...]  # outputs of each replay, by argument; the first one included
+    varying: tuple[DifferingElements, ...]  # elements that differ in any replay from the first
+    unwritten: tuple[DifferingElements, ...]  # elements that depend on memory whose content was not kept
     written: Mapping[
         str, tuple[int, ...]
     ]  # of arguments in `unwritten`: the ranges of `Digest.tiles` without it
@@ -63,9 +63,9 @@ class ReplayResult(Record, frozen=True):
     differences: tuple[SeriesDifference, ...]  # of the series that differ
 
 
-class Rerun(Record, frozen=True):
+class SwapResult(Record, frozen=True):
     """The results of a case that ran with launches replaced."""
 
     results: Mapping[str, str]  # the identity of each result's value
     outcome: Outcome
-    refused: str = ""  # the kernel that could not be replaced; why is the outcome's detail
+    refused: str = ""  # the kernel that could not be replaced; the reason is the outcome's detail

@@ -16,7 +16,7 @@ class Outcome(Record, frozen=True, file="outcomes"):
     ]  # compiled: nothing was executed; ended: a program, which is not compared with eager
     detail: str  # the comparison with eager, or the error with the line of the case that it came from
     traceback: str = ""
-    message: str = ""  # all that the error said; `detail` has its first line
+    message: str = ""  # the whole message of the error; `detail` has its first line
 
 
 class Cut(Record, frozen=True, file="cuts"):
@@ -33,7 +33,7 @@ class Failure(Record, frozen=True, file="failures"):
         "frontend", "worker", "pass", "stage", "launch", "lowering", "operator", "C++", "generated code"
     ]
     name: str  # of the kernel or the operator
-    reason: str  # in one line; `Outcome.message` has all that the error said
+    reason: str  # one line; `Outcome.message` has the whole message
     python: str = ""  # the line of the user's code, "case.py:9"; empty: not known
     code: str = ""  # that line, or the line of generated code that raised
     step: str = ""  # the pass, the assembler or the FX node
@@ -46,10 +46,10 @@ class Failure(Record, frozen=True, file="failures"):
 class TensorValue(Record, frozen=True, tag_field="kind", tag="tensor"):
     """A tensor of a case: its bits and its layout."""
 
-    meta: TensorMeta  # without device and offset, which are no part of a value
+    meta: TensorMeta  # without device and offset, which do not belong to a value
     digest: Digest
-    address: int = 0  # of its first element when it was digested; no part of the value
-    uninitialised: tuple[int, int] | None = None  # unwritten elements: the first, and how many
+    address: int = 0  # address of the first element when it was digested; not part of the value
+    uninitialised: tuple[int, int] | None = None  # first unwritten element, and their number
 
     @property
     def identity(self) -> str:

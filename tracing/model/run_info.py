@@ -25,7 +25,7 @@ class Winner(Exact, frozen=True, file="winners"):
 
     tuner: Literal["triton", "inductor"]  # @triton.autotune, or Inductor's CachingAutotuner
     kernel: str
-    source: str  # digest of the kernel's Python source without its name: equal whatever was chosen
+    source: str  # digest of the kernel's Python source without its name: equal for every choice
     key: tuple[str, ...]  # "n=1024", "torch.float32"; of Inductor size hints, argument types and constants
     config: Mapping[str, ScalarField]  # meta-parameters, num_warps, num_stages, ...
     how: Literal["tuned", "cached", "frozen"] = "tuned"  # cached: tuned before, in this process or on disk
@@ -68,7 +68,7 @@ class ReadVariable(Record, frozen=True, file="variables"):
 
     name: str
     value: str | None  # None: it was not set
-    redacted: bool = False  # the value was left out, as the name says that it is secret
+    redacted: bool = False  # the value was not recorded, because the name says that it is secret
 
 
 class Environment(Record, frozen=True):
@@ -112,11 +112,11 @@ class RunInfo(Record, frozen=True):
     seed: int | None  # of torch's generators; None: a program, which seeds them itself
     started: str  # ISO 8601, UTC
     environment: Environment
-    digests: Literal["all", "declared", "none"] = "all"  # of which tensors they were taken
+    digests: Literal["all", "declared", "none"] = "all"  # which tensors have digests
     world_size: int = 1  # ranks of the job
     selection: Selection = Selection()  # which launches were recorded
-    operators: Literal["digests", "writers", "none"] = "writers"  # what was recorded of them
+    operators: Literal["digests", "writers", "none"] = "writers"  # which facts of operators were recorded
     kind: Literal["case", "program", "code"] = "case"  # code: what `tracing.recording()` surrounds
     program: tuple[str, ...] = ()  # the words after `python`: "train.py", "--epochs", "3"
-    mode: str = ""  # of torch.compile, by --mode; empty: as the case has it
+    mode: str = ""  # mode of torch.compile, by --mode; empty: the mode of the case
     folder: str = ""  # the working directory of a program or of code

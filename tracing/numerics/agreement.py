@@ -35,7 +35,7 @@ class Agreement:
 
     outcome: Outcome
     differing: tuple[Disagreement, ...]  # the worst first
-    eager_off: tuple[str, ...]  # results of which eager's is off, and compiled's is not
+    eager_off: tuple[str, ...]  # results that are off in eager and right when compiled
 
 
 def judged(actual: Facts, expected: Facts, referee: Referee | None = None) -> Outcome:
@@ -201,7 +201,7 @@ def judged_text(judged: Judged) -> str:
     where = f"[{', '.join(map(str, ours.index))}]"
     exact = f", where exact arithmetic gives {number_text(judged.exact)}" if compiled else ""
     element = f"{judged.verdict}: {where} is {number_text(ours.value)}{exact}"
-    if isinstance(ours.value, int):  # no rounding explains another integer
+    if isinstance(ours.value, int):  # rounding explains no difference of integers
         return f"{element}; wrong elements: {ours.elements}"
     return (
         f"{element}, {ours.farthest:.2g} roundings away, "

@@ -26,7 +26,7 @@ class ResultDiff:
     """One result with both backends: a tensor, a number, a container, or an alias."""
 
     name: str  # "output['logits']", "grad of weight", "input 0 afterwards"
-    problem: str = ""  # what differs apart from elements: missing, type, shape, strides
+    problem: str = ""  # difference other than elements: missing, type, shape, strides
     tensor: TensorDiff | None = None  # None: one of the two is no tensor
 
     @property
@@ -126,6 +126,7 @@ def result_json(result: ResultDiff) -> dict[str, Any]:
         "max_absolute_error": _plain(diff.max_absolute_error),
         "mean_absolute_error": _plain(diff.mean_absolute_error),
         "max_relative_error": _plain(diff.max_relative_error),
+        "mean_relative_error": _plain(diff.mean_relative_error),
         "rmse": _plain(diff.rmse),
         "max_ulp": None if diff.max_ulp is None else _plain(diff.max_ulp),
         "cosine": _plain(diff.cosine),
@@ -166,7 +167,8 @@ def _details(result: ResultDiff) -> Iterator[str]:
     if diff is None or diff.worst is None or not diff.failed():
         return
     yield f"{result.name}: {diff.mismatched} of {diff.elements} elements are beyond the tolerance"
-    yield f"    errors    {diff.mean_absolute_error:.3g} in the mean; cosine similarity {diff.cosine:.6f}"
+    means = f"{diff.mean_absolute_error:.3g}, relative {diff.mean_relative_error:.3g}"
+    yield f"    errors    mean {means}; cosine similarity {diff.cosine:.6f}"
     for one in diff.failed():
         yield f"    {one.name:<8}  {one.measured:.6g}, allowed {one.allowed:.6g}"
     yield from _worst(diff.worst)

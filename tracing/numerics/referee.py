@@ -58,11 +58,11 @@ class Referee:
 
     def _reference(self) -> Mapping[str, Expected]:
         if self._expected is None:
-            self._progress("not eager's bits, as is common: measuring rounding in float64")
+            self._progress("bits differ from eager's, as is common: measuring rounding in float64")
             self._ended(0)
             try:
                 self._expected = reference(self._eager, progress=self._ended)
-            except Exception as error:  # of the program in another precision, or out of memory
+            except Exception as error:  # raised by the program in another precision, or out of memory
                 self.failure = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
                 self._expected = {}
         return self._expected

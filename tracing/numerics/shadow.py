@@ -51,7 +51,7 @@ _ACCUMULATING = tuple(
         "embedding_dense_backward",
     )
 )  # fmt: skip
-_KERNELS = torch.float32  # in which they compute what they give in it or in a narrower dtype
+_KERNELS = torch.float32  # the dtype of their computation, if their result has this or a narrower dtype
 _NARROW = {torch.float64: _KERNELS, torch.complex128: _KERNELS.to_complex()}
 _ACCUMULATED = torch.finfo(_KERNELS).eps
 _UNSUPPORTED = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError)

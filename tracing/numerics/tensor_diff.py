@@ -69,7 +69,7 @@ def _of_precision(dtype: torch.dtype) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One criterion: what was measured, and what is allowed."""
+    """One criterion: the measured value, and the allowed one."""
 
     name: str  # "elements", "ulp" or "rmse"
     measured: float
@@ -103,7 +103,8 @@ class TensorDiff:
     mismatched: int = 0  # elements beyond the tolerance
     max_absolute_error: float = 0.0
     mean_absolute_error: float = 0.0
-    max_relative_error: float = 0.0  # of elements whose expected value is not 0
+    max_relative_error: float = 0.0  # of elements whose expected value is finite and not 0
+    mean_relative_error: float = 0.0  # of the same elements
     rmse: float = 0.0
     max_ulp: float | None = None  # None: the dtype has no floating point
     cosine: float = 1.0  # similarity of the two tensors as vectors; NaN where one side is not finite
@@ -156,7 +157,7 @@ def compare_tensors(
     ]
     if config.ulp is not None and ulps is not None:
         criteria.append(Criterion("ulp", ulps, config.ulp))
-    relative = (error / size)[(size != 0) & ~equal]
+    relative = (error / size)[size != 0]
     return TensorDiff(
         "",
         tuple(criteria),
@@ -165,6 +166,7 @@ def compare_tensors(
         max_absolute_error=float(error.max()),
         mean_absolute_error=float(error.mean()),
         max_relative_error=float(relative.max()) if relative.numel() else 0.0,
+        mean_relative_error=float(relative.mean()) if relative.numel() else 0.0,
         rmse=_rms(error),
         max_ulp=ulps,
         cosine=_cosine(a.masked_fill(equal & ~b.isfinite(), 0.0), b.masked_fill(equal & ~b.isfinite(), 0.0)),
@@ -220,7 +222,8 @@ def _cosine(a: torch.Tensor, b: torch.Tensor) -> float:
     norms = [float(torch.linalg.vector_norm(one)) for one in (a, b)]
     if 0.0 in norms:
         return 1.0 if norms[0] == norms[1] else 0.0
-    return min(1.0, float(torch.sum((a / norms[0]) * (b / norms[1]).conj()).real))
+    similarity = float(torch.sum((a / norms[0]) * (b / norms[1]).conj()).real)
+    return similarity if math.isnan(similarity) else min(1.0, similarity)  # min would take 1 before a NaN
 
 
 def _worst(a: torch.Tensor, b: torch.Tensor, excess: torch.Tensor) -> WorstElement:

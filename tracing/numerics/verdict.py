@@ -22,7 +22,7 @@ FARTHEST_NARROW = 24.0
 TYPICAL = 8.0  # limit for the mean over a tensor
 _SHARE = 1 / 16  # of the root mean square of a tensor's noise, which each element may have
 _LIBRARY = 16.0  # functions such as erf are that imprecise where they are nearly constant
-_ALIKE = 4.0  # so many times as far as eager is no farther: of a noise that is not known, as of TF32
+_ALIKE = 4.0  # factor of eager's distance that is accepted: covers unknown noise, as of TF32
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Distance:
     index: tuple[int, ...]  # of the element that is farthest
     value: float | complex
     elements: int  # farther away than rounding explains
-    limit: float  # how far it explains
+    limit: float  # the distance that rounding explains
 
     @property
     def off(self) -> bool:
@@ -47,7 +47,7 @@ class Distance:
         return self.farthest > _LIBRARY * self.limit or self.mean > _LIBRARY * TYPICAL
 
     def beyond(self, other: Distance) -> bool:
-        """True if it is much farther away than another one."""
+        """True if this distance is much larger than another one."""
         return self.farthest > _ALIKE * other.farthest or self.mean > _ALIKE * other.mean
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import torch
 
 from tracing.launch import hooks
-from tracing.launch.unseen import Unseen
+from tracing.launch.hidden_computation import HiddenComputation
 from tracing.operators.dispatch import OperatorListener
 from tracing.operators.effects import Effect
 from tracing.upstream.inductor.code import allocators_replaced, generated_modules
@@ -59,7 +59,7 @@ def _seen(allocate: Allocate, effect: Effect, listener: OperatorListener) -> All
     def allocated(*args: Any) -> torch.Tensor:
         made = allocate(*args)
         if hooks.shown():
-            with Unseen():
+            with HiddenComputation():
                 listener.after(effect, args, {}, made, None)
         return made
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from tracing.launch import hooks
+from tracing.launch.hidden_computation import HiddenComputation
 from tracing.launch.tensors import has_memory, takes_itself_apart, tensors_in
-from tracing.launch.unseen import Unseen
 from tracing.operators.effects import Effect, effect_of
 from tracing.upstream.patch import Method, patched
 from tracing.upstream.torch.dispatch_modes import OperatorMode, is_active, pushed
@@ -23,6 +23,9 @@ from tracing.upstream.torch.dispatch_modes import OperatorMode, is_active, pushe
 
 class OperatorListener(Protocol):
     """Receives operator calls. The value returned by `before` is passed to `after`."""
+
+    def looks_before(self, effect: Effect) -> bool:
+        """False: `before` need not be called, and would return None."""
 
     def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """An operator is about to be issued."""
@@ -79,22 +82,24 @@ class Operators(OperatorMode):
     ) -> Any:
         kwargs = kwargs or {}
         if types and any(map(takes_itself_apart, types)):
-            return NotImplemented  # its operators come back here
+            return NotImplemented  # its operators pass this mode, too
         try:
             effect = self._effects[func]
         except KeyError:
             effect = self._effects[func] = effect_of(func)
         if effect is None or self._closed or not hooks.shown():
             return func(*args, **kwargs)
-        with Unseen():
-            before = self._notified(self._listener.before, effect, args, kwargs)
+        before = None
+        if self._listener.looks_before(effect):
+            with HiddenComputation():
+                before = self._notified(self._listener.before, effect, args, kwargs)
         if effect.collective and self._collectives is not None and all(map(has_memory, tensors_in(args))):
             issue = functools.partial(func, *args, **kwargs)
             result = self._collectives.around(effect.name, issue, args, kwargs)
         else:
             result = func(*args, **kwargs)
         if not self._closed:
-            with Unseen():
+            with HiddenComputation():
                 self._notified(self._listener.after, effect, args, kwargs, result, before)
         return result
 

@@ -31,7 +31,7 @@ class Effect:
     training: int | None = None  # position of the flag without which nothing is written in place
     collective: bool = False
     allocates: bool = False  # its outputs are not initialised
-    resizes: bool = False  # what it writes is what its first argument's storage grew by
+    resizes: bool = False  # it writes the bytes by which the storage of its first argument grew
     random: bool = False  # it draws from a generator
     parameters: tuple[str, ...] = ()  # the names of its arguments
 

@@ -10,7 +10,7 @@ import torch
 from tracing.operators.effects import Effect
 from tracing.upstream.torch.operator_schemas import script_class
 
-# Their text is their value's, and they are compared together with their class, because True equals 1.
+# Their text is that of the value; the class is compared, too, because True equals 1.
 _VALUES = {bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
 _TENSOR = "t"
 

@@ -32,7 +32,7 @@ from tracing.upstream.torch.streams import hold, stream_of
 HELD_MS = 20.0  # of a stream, each time the program turns to it
 SHORT_MS = 2.0  # of one launch, at most
 RATE = 0.2  # of the launches and operators
-MOST = 100  # of either kind in a run: a program of many launches must not take minutes
+MOST = 100  # maximum delay of each kind in a run, so that a program of many launches does not take minutes
 CLOCK_KHZ = 2_000_000  # of a GPU at its fastest; a slower one waits for longer
 
 _Stream: TypeAlias = tuple[int, int]  # device and handle
@@ -79,7 +79,7 @@ class Delays:
 
     def _issued(self, stream: _Stream | None) -> None:
         if stream is not None and torch.cuda.is_current_stream_capturing():
-            return  # else the delay would be in the graph
+            return  # otherwise the graph would contain the delay
         with self._lock:
             turned = stream != self._last
             self._last = stream

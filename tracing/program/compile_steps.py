@@ -12,16 +12,18 @@ class AskedStep:
     """One step of a compile, made or left out."""
 
     label: str  # unique within its part: the second "mul" is "mul #2"
-    kind: str  # what steps of one kind have in common: the operator, the pass, the pattern
+    kind: str  # the common property of steps of one kind: the operator, the pass, the pattern
     detail: str
-    nodes: Sequence[str]  # FX nodes that it is about
+    nodes: Sequence[str]  # FX nodes that the step changes
 
 
 @dataclass(slots=True)
 class CompileSteps:
     """Decides by number and by label; records every step in order."""
 
-    first: Mapping[str, int] = field(default_factory=dict)  # by part: so many steps are made, the rest not
+    first: Mapping[str, int] = field(
+        default_factory=dict
+    )  # by part: the number of steps that are executed; the rest is left out
     without: Mapping[str, Sequence[str]] = field(default_factory=dict)  # labels, by part
     these: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of a part that has an entry no others
     asked: dict[str, list[AskedStep]] = field(default_factory=lambda: defaultdict(list))

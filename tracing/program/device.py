@@ -38,7 +38,7 @@ class Device:
             torch.cuda.set_device(local_rank() % torch.cuda.device_count())  # ranks may share a GPU
         self.type = "cpu" if self.virtual or not there else "cuda"
         self.caches: Callable[[], contextlib.AbstractContextManager[object]] = (
-            fresh_caches  # what surrounds the work: empty caches, and no trace of them later
+            fresh_caches  # contexts of the work: empty caches, removed afterwards
         )
         wanted = parse_target(target)
         if self.virtual:
@@ -75,8 +75,9 @@ class Device:
             stack.enter_context(self.caches())
             if self.virtual:
                 stack.enter_context(virtual_gpu(self.target, execute=self.execute))
-            # launches out of CUDA graphs and out of C++ pass no Python, and so no hook
-            stack.enter_context(settings_changed({"triton.cudagraphs": False, "cpp_wrapper": False}))
+            # launches by C++ execute no Python, and so no hook; the virtual GPU has no CUDA graphs
+            settings = {"cpp_wrapper": False, **({} if self.type == "cuda" else {"triton.cudagraphs": False})}
+            stack.enter_context(settings_changed(settings))
             forget_compiled()  # code compiled before, without the hooks, must not be reused
             yield
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from tracing.model import Case, Workload
+from tracing.program.backward import differentiate
 from tracing.program.case import build
 from tracing.program.device import Device
 from tracing.program.forks import forks_end_here
@@ -24,7 +25,7 @@ class Experiment:
     device: Device
     seed: int  # of torch's random generators
     mode: str = ""  # of torch.compile, instead of the workload's; empty: the workload's
-    referee: bool = True  # results that differ from eager's are judged by what exact arithmetic gives
+    referee: bool = True  # results that differ from eager's are judged by exact arithmetic
 
     @forks_end_here()
     def workload(self) -> Workload:
@@ -54,9 +55,9 @@ def results_of(workload: Workload, compiler: Callable[..., Any], seed: int) -> F
     torch.manual_seed(seed)
     with stepped() as optimizers:
         asked = workload.compiling if compiler is torch.compile else {}
-        given = facts_of(compiler(workload.fn, **asked)(*workload.args, **workload.kwargs), "output")
+        returned = compiler(workload.fn, **asked)(*workload.args, **workload.kwargs)
+        given = facts_of(returned, "output")
         if workload.backward:
-            outputs = [one for one in given.values() if isinstance(one, torch.Tensor)]
-            torch.autograd.backward([one.sum() for one in outputs if one.requires_grad])
+            differentiate(returned)
     facts = given | shared_storages(given, workload) | left_by(workload, optimizers)
     return {name: one.detach() if isinstance(one, torch.Tensor) else one for name, one in facts.items()}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from tracing.model import Case
+from tracing.program.backward import differentiate
 from tracing.program.case import build
 from tracing.program.device import Device
-from tracing.upstream.torch.tensor_subclasses import tree_leaves
 
 
 def execute(case: Case, device: Device, seed: int) -> None:
@@ -19,6 +19,6 @@ def execute(case: Case, device: Device, seed: int) -> None:
         torch.manual_seed(seed)
         workload = build(case, device.type)
         compiled = torch.compile(workload.fn, **workload.compiling)
-        outputs = tree_leaves(compiled(*workload.args, **workload.kwargs))
+        returned = compiled(*workload.args, **workload.kwargs)
         if workload.backward:
-            torch.autograd.backward([one.sum() for one in outputs if getattr(one, "requires_grad", False)])
+            differentiate(returned)

@@ -25,7 +25,7 @@ from tracing.program.structure import fields_of, is_plain, key_text
 from tracing.program.user_code import is_users
 from tracing.upstream.torch.modules import COMPILED, buffers_of, parameters_of, submodules_of
 
-MOST = 100_000  # objects that are looked at
+MOST = 100_000  # maximum of visited objects
 _OWN = frozenset(torch.nn.Module().__dict__)  # torch's fields of a module: tensors by name, and hooks
 _BLIND = (type, types.ModuleType, torch.Generator)
 
@@ -36,7 +36,7 @@ class Reached:
 
     tensors: dict[str, torch.Tensor] = field(default_factory=dict)
     optimizers: dict[str, torch.optim.Optimizer] = field(default_factory=dict)
-    whole: bool = True  # False: there was more than is looked at
+    whole: bool = True  # False: there were more objects than the maximum
 
     def add(self, kind: str, path: str, tensor: torch.Tensor) -> None:
         """Note a tensor; arguments of the case are named as such, whatever they are."""
@@ -71,7 +71,7 @@ def reachable(workload: Workload) -> Reached:
     reached = Reached()
     roots = [("", workload.fn), *arguments(workload).items()]
     waiting = deque[tuple[str, Any]](roots)
-    seen: dict[int, object] = {}  # kept, so that no other object gets the id
+    seen: dict[int, object] = {}  # keeps the object alive, so that no other object gets its id
     optimizers: list[tuple[str, torch.optim.Optimizer]] = []
     while waiting:
         path, value = waiting.popleft()
@@ -90,7 +90,7 @@ def reachable(workload: Workload) -> Reached:
             if isinstance(value, torch.nn.Module):
                 _own_tensors(reached, path, value, seen)
             waiting.extend((at, one) for at, one in _members(path, value) if not is_plain(one))
-    for path, optimizer in optimizers:  # at last: elsewhere their parameters have better names
+    for path, optimizer in optimizers:  # optimizers come last: elsewhere their parameters have better names
         reached.add_optimizer(path, optimizer)
     return reached
 
@@ -170,7 +170,7 @@ def _of_object(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _of_class(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    # what the user's classes of an object hold themselves, and what their methods use
+    # attributes of the user's classes of an object, and globals that their methods use
     for kind in type(value).__mro__:
         if _is_users_module(sys.modules.get(kind.__module__)):
             for name, one in vars(kind).items():

@@ -15,7 +15,7 @@ from tracing.program.structure import Facts, facts_of, type_name
 
 AFTERWARDS = " afterwards"  # of the name of an argument, when the case has ended
 STORAGE = "storage of "  # of the name of a result, with the tensor whose storage it shares
-STEPPED = "stepped "  # of the name of an optimizer that was seen to make a step, and is reached by nothing
+STEPPED = "stepped "  # name prefix of an optimizer that made a step and that no object refers to
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def _state(workload: Workload, reached: Reached) -> Facts:
     for name, optimizer in reached.optimizers.items():
         facts |= _of_optimizer(optimizer, name)
     if not reached.whole:
-        facts["further state"] = Uncomparable("objects", "the case reaches more than is looked at")
+        facts["further state"] = Uncomparable("objects", "the case reaches more values than are recorded")
     return facts
 
 

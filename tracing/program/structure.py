@@ -44,7 +44,7 @@ _PLAIN = (
     torch.memory_format, torch.Size,
 )  # fmt: skip
 _ACTIVE = (torch.nn.Module, torch.optim.Optimizer, type, types.ModuleType, functools.partial)
-_FOREIGN = {*sys.stdlib_module_names, "torch", "triton", "numpy"}  # what fields their objects have is theirs
+_FOREIGN = {*sys.stdlib_module_names, "torch", "triton", "numpy"}  # these packages define their own fields
 
 
 def facts_of(value: object, name: str) -> Facts:

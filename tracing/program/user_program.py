@@ -19,9 +19,9 @@ from pathlib import Path
 from runpy import _run_module_as_main  # type: ignore[attr-defined]
 from typing import Any
 
+from tracing.upstream.torch.source_names import MODE_FILES
+
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
-# of torch, where it calls a mode of ours and is called by one
-_AROUND_MODES = ("torch/_compile.py", "torch/_dynamo/eval_frame.py", "torch/_ops.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def _without_ours(trace: types.TracebackType | None) -> types.TracebackType | No
     ours = False  # the frame before
     while trace is not None:
         code = trace.tb_frame.f_code
-        ours = code.co_filename.startswith(_PACKAGE) or (ours and code.co_filename.endswith(_AROUND_MODES))
+        ours = code.co_filename.startswith(_PACKAGE) or (ours and code.co_filename.endswith(MODE_FILES))
         if code is UserProgram.execute.__code__:
             steps.clear()  # so is what called it
         elif not ours:

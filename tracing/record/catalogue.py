@@ -90,7 +90,7 @@ class Catalogue:
         if number is None:
             number = self._kernels[key] = len(self._kernels)
             self._writer.append(self._describe(number, site, compiled))
-        if site.kind == "interpreted":  # what it touches is seen anew each time
+        if site.kind == "interpreted":  # its accesses are recorded anew at each launch
             return number, compiled.declared()
         if number not in self._declared:
             self._declared[number] = self._declared_by(site, compiled)

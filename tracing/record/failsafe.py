@@ -23,7 +23,7 @@ class Failsafe:
         strict   -- errors of the recorder are raised in the program
         """
         self.over = False
-        self._cut: Cut | None = None  # that could not be written yet
+        self._cut: Cut | None = None  # the notice that could not be written yet
         self._writer, self._launches = writer, launches
         self._strict = strict
         if not strict:
@@ -41,7 +41,7 @@ class Failsafe:
         with suppress(OSError, ValueError, AttributeError):  # the program may have closed the stream
             sys.stderr.write(
                 f"tracing: the recording ended after {cut.launches} launches: {cut.error}; "
-                f"the run up to there: tracing show {self._writer.path}\n"
+                f"the run up to this point: tracing show {self._writer.path}\n"
             )
 
     def close(self) -> None:

@@ -177,7 +177,7 @@ def _several() -> bool:
 
 
 def _sides(name: str, args: Sequence[Any]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    # what a collective is given, and what it will have written; of functional ones the latter is to come
+    # inputs of a collective, and its outputs; functional collectives return theirs later
     operator = name.partition("::")[2]
     if name.startswith(FUNCTIONAL):
         return list(tensors_in(args[0])), []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import FrameType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -53,11 +54,20 @@ class OperatorCalls:
     """
 
     def __init__(
-        self, recording: Recording, writers: LastWriters, host: HostLaunches, *, digests: bool
+        self,
+        recording: Recording,
+        writers: LastWriters,
+        host: HostLaunches,
+        captures: Callable[[_Tensors], list[Any] | None],
+        *,
+        digests: bool,
     ) -> None:
         """writers, host -- receive the tensors that operators wrote
+        captures      -- gives the events of the CUDA graph that captures what writes these tensors; None: it
+                         is executed now
         digests       -- take digests of an operator's inputs before it, and of its outputs after it
         """
+        self._captures = captures
         self._recording = recording
         self._writers = writers
         self._host = host
@@ -66,6 +76,10 @@ class OperatorCalls:
         self._numbers: dict[OperatorSignature, int] = {}
         self._held: list[OperatorCall] = []
         self._count = 0
+
+    def looks_before(self, effect: Effect) -> bool:
+        """True if an operator is looked at before it runs."""
+        return effect.resizes or (self._digests and not effect.allocates)
 
     def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Before | None:
         """Collect the facts that are available only before an operator runs."""
@@ -107,7 +121,7 @@ class OperatorCalls:
             known = self._known.get(key)
             if known is None:
                 known = self._new(key, effect, arguments_text(effect, args, kwargs), reads, writes)
-            if before is not None:
+            if before is not None and self._captures(writes) is None:
                 self._recording.writer.append(OperatorDigests(self._count, before.digests, after))
             self._append(effect, known, memory, writes, frame)
 
@@ -128,7 +142,17 @@ class OperatorCalls:
         recording = self._recording
         storages = recording.storages.numbers(memory)
         site, thread = recording.sites.of(frame), recording.thread.number
-        self._held.append(OperatorCall(self._count, recording.launches, known.number, storages, site, thread))
+        if (captured := self._captures(writes)) is not None:
+            captured.append(partial(self._called, effect, known, storages, site, thread))
+            return
+        self._called(effect, known, storages, site, thread)
+        self._host.operator(effect, writes, held)
+
+    def _called(
+        self, effect: Effect, known: _Known, storages: tuple[int, ...], site: int, thread: int
+    ) -> None:
+        launches = self._recording.launches
+        self._held.append(OperatorCall(self._count, launches, known.number, storages, site, thread))
         self._count += 1
         if len(self._held) >= _LINES:
             self.flush()
@@ -137,7 +161,6 @@ class OperatorCalls:
             self._writers.allocated(written)
         elif not effect.resizes:
             self._writers.wrote(effect.name, known.writes, written)
-        self._host.operator(effect, writes, held)
 
     def _resized(
         self,
@@ -147,7 +170,7 @@ class OperatorCalls:
         before: _Before,
         frame: FrameType,
     ) -> None:
-        # what was there stays; the rest of a storage that grew is not initialised
+        # the old content stays; the rest of a storage that grew is uninitialised
         memory, old = memory_of(args[:1]), before.meta
         if old is not None and memory[2] > before.memory[2]:
             text = arguments_text(effect, args, kwargs)
@@ -195,7 +218,7 @@ class OperatorCalls:
 
     def _digest(self, effect: Effect, tensor: torch.Tensor) -> Digest:
         if effect.collective and effect.name.startswith("_c10d_functional::"):
-            return _NOT_TAKEN  # it may not have ended: the bits are its landmark's
+            return _NOT_TAKEN  # the collective may not have ended: its landmark has the bits
         not_covered = self._recording.catalogue.not_covered
         if tensor.is_cuda and is_capturing():
             not_covered("digests of operators captured into a CUDA graph", NO_GRAPHS)
@@ -215,7 +238,7 @@ def _noted(
     writes: _Tensors,
     usable: bool = False,
 ) -> tuple[tuple[Any, ...], TouchedMemory] | None:
-    # What a signature says, in a form that is found quickly, and where the tensors lie. None: one of them
+    # The signature as a key for fast lookup, and the addresses of the tensors. None: one of them
     # has no memory or no strides, or is of a class whose tensors may have none
     key: list[Any] = [id(effect), len(reads)]
     structure(args, key)

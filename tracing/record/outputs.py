@@ -48,7 +48,7 @@ _STORED = {
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    name: str  # whose content it is, for people
+    name: str  # text: the tensor whose content it is
     record: Callable[[Blob], Record]  # that says whose
     tensor: torch.Tensor
     dtype: torch.dtype  # of the argument; `tensor` may be its bytes

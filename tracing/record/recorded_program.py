@@ -28,7 +28,7 @@ class RecordedProgram:
         """seed -- seed of torch's generators when the program starts; None: not seeded"""
         self._program, self._session, self._seed = program, session, seed
         self._pid = os.getpid()
-        self._outcome = ended_with("exit status 0")
+        self.outcome = ended_with("exit status 0")
         self._exit = ExitStack()
 
     def run(self) -> None:
@@ -38,7 +38,7 @@ class RecordedProgram:
             self._program.execute()
         except BaseException as error:
             shown_as_by_python(error)
-            self._outcome = ended_by(error, self._program, self._session.writer)
+            self.outcome = ended_by(error, self._program, self._session.writer)
             raise
 
     def run_to_end(self) -> None:
@@ -50,7 +50,7 @@ class RecordedProgram:
         try:
             self._program.execute()
         except BaseException as error:
-            self._outcome = ended_by(error, self._program, self._session.writer)
+            self.outcome = ended_by(error, self._program, self._session.writer)
             if isinstance(error, KeyboardInterrupt):
                 raise
         finally:
@@ -84,7 +84,7 @@ class RecordedProgram:
         if os.getpid() != self._pid:
             return
         self._exit.close()
-        self._session.end(self._outcome)
+        self._session.end(self.outcome)
         seen = self._session.launches
         if not quiet:
             _say(f"{seen} launch{'' if seen == 1 else 'es'} seen: tracing show {self._session.writer.path}")

@@ -19,6 +19,7 @@ import numpy as np
 
 import tracing.upstream.inductor.compiler  # noqa: F401  # imported once, for all runs
 from tracing import store
+from tracing.compiler import silence
 from tracing.compiler.child import Ended, in_child, opened_gpu, respond, tell
 from tracing.environment import fresh_caches
 from tracing.errors import Problem
@@ -35,9 +36,9 @@ from tracing.record.run import record
 from tracing.record.session import Session
 from tracing.upstream.inductor.config import settings_changed
 
-# what Inductor has against results that depend on timing: no choice by benchmarks
+# Inductor's settings against results that depend on timing: no choice by benchmarks
 DETERMINISTIC = {"deterministic": True, "test_configs.force_filter_reduction_configs": True}
-PATIENCE = 10.0  # seconds that an interrupted run has to write down what it knows
+PATIENCE = 10.0  # seconds that an interrupted run has to write its records
 _PROGRAM = "from tracing.record.repeat import program; program()"
 
 
@@ -52,9 +53,7 @@ class Series(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     fresh_caches: bool = False  # for each run; otherwise only the first compiles and tunes
     deterministic: bool = False  # under Inductor's deterministic settings
-    perturb: bool = (
-        False  # change what no program may rely on, differently in each run; compiles anew for each
-    )
+    perturb: bool = False  # perturb each run differently; compiles anew for each
     program: tuple[str, ...] = ()  # the words after `python`; empty: a case
 
 
@@ -67,8 +66,13 @@ class Interrupted(Exception):
         self.run = run
 
 
-def recordings(series: Series, progress: Callable[[str], None]) -> Iterator[tuple[store.Run, Outcome]]:
+def recordings(
+    series: Series, progress: Callable[[str], None], waits: Callable[[str], None]
+) -> Iterator[tuple[store.Run, Outcome]]:
     """Record a case; yields each run when it has ended.
+
+    progress -- receives the stage of the run that is recorded
+    waits    -- receives where that run waits: a run has no time limit
 
     Deliberate changes are recorded in the runs, as `Perturbed`. A run whose process crashed has failed.
 
@@ -79,7 +83,7 @@ def recordings(series: Series, progress: Callable[[str], None]) -> Iterator[tupl
         if not (series.fresh_caches or series.perturb):
             stack.enter_context(fresh_caches())
         for index in range(series.count):
-            path, ended = _in_child(series, index, streams, progress)
+            path, ended = _in_child(series, index, streams, progress, waits)
             result = ended.result or {}
             if "problem" in result:
                 raise Problem(result["problem"], result["remedy"])
@@ -92,7 +96,7 @@ def recordings(series: Series, progress: Callable[[str], None]) -> Iterator[tupl
 
 
 def _in_child(
-    series: Series, index: int, streams: int, progress: Callable[[str], None]
+    series: Series, index: int, streams: int, progress: Callable[[str], None], waits: Callable[[str], None]
 ) -> tuple[Path | None, Ended]:
     # the run's path, once it has one, and how its process ended
     path: Path | None = None
@@ -104,23 +108,27 @@ def _in_child(
         else:
             progress(text)
 
+    def waiting(where: str) -> None:
+        waits(f"run {index}: {where}")
+
     arguments = msgspec.json.encode((series, index, streams)).decode()
     program = (sys.executable, "-c", _PROGRAM, arguments) if opened_gpu() else ()
     try:
         ended = in_child(
-            lambda: _record(series, index, streams), None, heard=heard, patience=PATIENCE, program=program
-        )
+            lambda: _record(series, index, streams), None,
+            heard=heard, waits=waiting, patience=PATIENCE, program=program,
+        )  # fmt: skip
     except KeyboardInterrupt:
         raise Interrupted(path) from None
     return path, ended
 
 
 def _outcome(path: Path, ended: Ended) -> Outcome:
-    # of a process that crashed, what is known of it is written down
+    # for a crashed process the parent writes the outcome
     known = next(store.Run(path).records(Outcome), None)
     if known is not None:
         return known
-    outcome = Outcome("failed", ended.failure or "its process ended without a word", ended.stderr)
+    outcome = Outcome("failed", ended.failure or "its process ended without a message", ended.stderr)
     with contextlib.closing(store.reopened(path)) as writer:
         writer.append(outcome)
     return outcome
@@ -137,6 +145,7 @@ def program() -> None:
 
 
 def _record(series: Series, index: int, streams: int) -> dict[str, Any]:
+    silence.answer()
     try:
         return {"streams": _recorded(series, index, streams)}
     except Problem as problem:

@@ -111,7 +111,7 @@ def _results(
             _compile(experiment, recorder, around, progress)
             return None
         progress("running in eager")
-        with reads:  # not while it is compiled: torch.compile would look into it
+        with reads:  # not while the case is compiled: torch.compile would trace it
             expected = experiment.results(experiment.workload(), lambda fn: fn)
         progress(_COMPILING)
         with reads:
@@ -166,7 +166,7 @@ def _compile(
 
 
 def _test_virtual_gpu(writer: RunWriter) -> None:
-    # it rests on private parts of torch and Triton
+    # the virtual GPU uses private parts of torch and Triton
     for line in self_test():
         what = f"this case: the virtual GPU is off ({line})"
         writer.append(NotCovered(what, "versions of torch and Triton in scripts/pins.toml"))

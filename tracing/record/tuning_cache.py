@@ -29,7 +29,7 @@ class TuningCache(dict[Any, Any]):
         measured: Callable[[Any], bool],
         took: Callable[[Winner], None],
     ) -> None:
-        """frozen   -- what is to be taken, by tuner, source and key; None: what measuring gives
+        """frozen   -- the configurations to take, by tuner, source and key; None: those that measuring gives
         measured -- whether the autotuner did before it chose; else Triton's cache on disk gave it
         took     -- receives every choice
         """
@@ -57,7 +57,7 @@ class TuningCache(dict[Any, Any]):
 
     def _first(self, key: Any) -> None:
         frozen = self._frozen("triton", self._source, self._key(key))
-        # one that is not among the candidates any more would lack its pre_hook
+        # a configuration that is no candidate any more would lack its pre_hook
         same = [one for one in self._autotuner.configs if frozen and settings(one) == frozen.config]
         if same:
             self._before[key] = self.get(key)

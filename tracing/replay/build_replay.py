@@ -63,7 +63,7 @@ class BuildReplay:
     ) -> None:
         """Judge builds by one launch.
 
-        expected -- on the CPU, what each written argument must hold afterwards
+        expected -- on the CPU, the right content of each written argument
         device   -- the name of the GPU
         """
         self._recorded, self._expected = recorded, expected

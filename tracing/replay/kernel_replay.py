@@ -37,7 +37,9 @@ class ReplayRequest:
     launched: Side
     launch: RecordedLaunch
     inputs: Side
-    given: RecordedLaunch  # whose contents; tensors of the same names, shapes and dtypes
+    given: (
+        RecordedLaunch  # the run whose contents are the inputs; tensors of the same names, shapes and dtypes
+    )
 
 
 def replay(asked: Sequence[ReplayRequest], outputs: Sequence[str], times: int) -> ReplayResult:
@@ -77,7 +79,7 @@ def _series(asked: ReplayRequest, outputs: Sequence[str], times: int) -> tuple[R
 
 
 class _Replays:
-    # what the replays of one series have in common
+    # the common parts of the replays of one series
 
     def __init__(self, asked: ReplayRequest, outputs: Sequence[str], kernel: LoadedKernel) -> None:
         self.asked, self.kernel = asked, kernel

@@ -163,9 +163,9 @@ def _require_own(replacement: Replacement, function: Any, grid: Grid | None) -> 
     # the n-th launch of a kernel need not be the one that was recorded: the case may have been edited since
     source = "".join(getattr(function, "raw_src", None) or ())
     if replacement.own_source and source and source != replacement.own_source:
-        raise Problem("when rerun, it has another source than was recorded")
+        raise Problem("executed here, its source differs from the recorded one")
     if grid not in (None, replacement.own_grid):
-        raise Problem(f"when rerun, it has the grid {grid}, and {replacement.own_grid} was recorded")
+        raise Problem(f"executed here, it has the grid {grid}, and {replacement.own_grid} was recorded")
 
 
 def _constants(kernel: LoadedKernel) -> dict[str, object]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tracing.interpreter.gates import watched
 from tracing.launch.accesses import Accesses
-from tracing.launch.out_of_bounds import OutOfBoundsError, Outside
+from tracing.launch.out_of_bounds import OutOfBoundsError, OutsideAccesses
 from tracing.model import MemoryEvidence
 from tracing.model.record import with_fields
 from tracing.record.memory.exact_accesses import race_of
@@ -33,8 +33,8 @@ def memory_check(launch: RecordedLaunch) -> list[MemoryEvidence]:
     memory = memory_of(layout_of(launch.launch), launch.contents(), 0, "cpu")
     tensors = tensors_in(layout_of(launch.launch), memory)
     accesses = Accesses(launch.launch.kernel_name, tensors)
-    accesses.fatal = True  # what is farther away than a page is not accessed
-    leaving = contextlib.suppress(OutOfBoundsError)  # it is among what `accesses` has
+    accesses.fatal = True  # memory farther away than a page is not accessed
+    leaving = contextlib.suppress(OutOfBoundsError)  # `accesses` contains it already
     with load_kernel(launch.module) as kernel, watched([accesses]), leaving:
         kernel.interpret({**launch.values, **tensors}, launch.launch.grid)
     index = launch.launch.index
@@ -56,5 +56,5 @@ def _recorded_line(launch: RecordedLaunch, where: str | None) -> str | None:
     return f"{Path(path).name}:{int(first) + inside}" if known else where
 
 
-def _outside(launch: int, one: Outside) -> MemoryEvidence:
+def _outside(launch: int, one: OutsideAccesses) -> MemoryEvidence:
     return MemoryEvidence(launch, "out of bounds", (one.argument,), one.record(launch).what, one.where)

@@ -47,7 +47,7 @@ class LaunchFile:
     contents: tuple[str, ...]  # arguments with a safetensors file
     tensors: Mapping[str, TensorFacts]
     read: Mapping[str, str]  # digests of the contents before the launch
-    expected: Mapping[str, str]  # digests of what the launch left
+    expected: Mapping[str, str]  # digests of the outputs of the launch
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import torch
 
 from tracing.errors import Problem
-from tracing.model import Case, Outcome, Rerun, Winner
+from tracing.model import Case, Outcome, SwapResult, Winner
 from tracing.numerics.agreement import judged
 from tracing.program.case import describe
 from tracing.program.device import Device
@@ -56,9 +56,9 @@ class SwappedCase:
     def __exit__(self, *exception: object) -> None:
         self._exit.close()
 
-    def run(self, chosen: Chosen) -> Rerun:
+    def run(self, chosen: Chosen) -> SwapResult:
         """The results of the case with these launches replaced; a case that raises has failed."""
-        forget_compiled()  # of the run before nothing is reused but kernels
+        forget_compiled()  # only kernels of the previous run are reused
         self._swaps.choose(chosen)
         try:
             actual = self._experiment.results(self._experiment.workload(), torch.compile)
@@ -67,5 +67,5 @@ class SwappedCase:
             detail = (
                 error.problem if isinstance(error, Problem) else describe(error, self._experiment.case.path)
             )
-            return Rerun({}, Outcome("failed", detail), self._swaps.refused)
-        return Rerun(bits, judged(actual, self._expected) if self._eager else Outcome("passed", ""))
+            return SwapResult({}, Outcome("failed", detail), self._swaps.refused)
+        return SwapResult(bits, judged(actual, self._expected) if self._eager else Outcome("passed", ""))

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from tracing.model import BackendBench, CaseBench
 
-_WIDTH = 150  # of the table; a narrower terminal breaks its lines
+_WIDTH = 150  # columns of the table; a narrower terminal wraps its lines
 _NUMBERS = ("mean ± std ms", "median ms", "speedup", "cold s", "warm s", "graphs", "breaks")
 
 
@@ -76,7 +76,7 @@ def _seconds(value: float | None) -> str:
 
 
 def _digits(value: float) -> str:
-    # three digits, and more of large numbers rather than an exponent
+    # three significant digits; large numbers keep all their digits instead of an exponent
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 

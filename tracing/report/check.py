@@ -28,15 +28,16 @@ def check_text(reports: Sequence[GraphReport]) -> Iterator[Line]:
 def _graph_text(report: GraphReport) -> Text:
     graph, coverage = report.graph, report.coverage
     of = coverage.supported + coverage.unsupported + coverage.undecided
-    text = f": {coverage.supported} of {plural(of, 'operator')} supported, "
-    text += plural(coverage.partitions, "partition")
+    text = f": {plural(coverage.partitions, 'partition')}, "
+    text += f"{coverage.supported} of {plural(of, 'operator')} supported"
     if report.time is not None and report.time.total_s:
-        text += f", {report.time.supported_s / report.time.total_s:.0%} of {report.time.total_s * 1e3:.3g} ms"
+        share = _percent(report.time.supported_s / report.time.total_s)
+        text += f", which take {share} of {report.time.total_s * 1e3:.3g} ms"
     return Text.assemble((f"graph {graph.compile_id} {graph.kind}", "bold"), text)
 
 
 def _violation_lines(violations: Sequence[Violation]) -> Iterator[Line]:
-    # an operator that violates a constraint at several nodes of one line of Python is one line here
+    # violations of one operator at several nodes of one Python line are printed as one line
     count = Counter(_alike(one) for one in violations)
     first: dict[object, Violation] = {}
     for one in violations:
@@ -46,12 +47,12 @@ def _violation_lines(violations: Sequence[Violation]) -> Iterator[Line]:
         times = f" × {count[_alike(one)]}" if count[_alike(one)] > 1 else ""
         what = f" {one.node} ({one.operator}){times}: {one.found}; needed: {one.required}"
         yield Text.assemble("  ", mark, what)
-        if one.python:
-            yield Text.assemble("      ", (f"{one.python}: {one.code}", "dim"))
+        if at := ": ".join(filter(None, (one.python, one.code))):
+            yield Text.assemble("      ", (at, "dim"))
 
 
 def _alike(one: Violation) -> tuple[object, ...]:
-    return one.constraint, one.operator, one.found, one.required, one.decided, one.python
+    return one.constraint, one.operator, one.found, one.required, one.decided, one.python, one.code
 
 
 def _summary_text(total: CheckSummary) -> str:
@@ -61,8 +62,15 @@ def _summary_text(total: CheckSummary) -> str:
     supported = f"{total.supported} of {plural(total.operators, 'operator')} supported"
     parts.append(f"{supported} in {plural(total.partitions, 'partition')}")
     if total.time_share is not None:
-        parts.append(f"{total.time_share:.0%} of the run time in eager")
+        parts.append(f"supported operators take {_percent(total.time_share)} of the time of all in eager")
     return "; ".join(parts)
+
+
+def _percent(share: float) -> str:
+    # 100% and 0% are exact: an operator that is not supported takes some time
+    if 0 < share < 0.01:
+        return "less than 1%"
+    return "more than 99%" if 0.99 < share < 1 else f"{share:.0%}"
 
 
 def check_json(run: Run, reports: Sequence[GraphReport], status: int) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# C0 but tab and line feed, DEL and C1, marks of direction, halves of a pair of surrogates
+# C0 except tab and line feed, DEL and C1, direction marks, lone surrogates
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

@@ -12,8 +12,9 @@ from tracing.analyze.runs.frame_compiles import BreakSite, GuardReport
 from tracing.model import CompiledFrame, FrameGuard
 from tracing.report.text import Line, plural
 
-_GUARDS = 12  # of a frame, unless the frame was asked for
+_GUARDS = 12  # guards of a frame, without --frame
 _OF_EVERY_TENSOR = "DIMENSION_DYNAMIC_MARKING_GUARD"
+_OF_TORCH = ("G['__import_torch_", "G['__builtins_dict__")  # modules that Dynamo makes global
 _NO_REASON = "no reason given"
 
 
@@ -71,8 +72,9 @@ def _frame_text(frame: CompiledFrame, most: int | None) -> Iterator[Line]:
 
 
 def _needed(guards: Sequence[FrameGuard]) -> Sequence[FrameGuard]:
-    # those of lines of the program; torch adds others to every frame, and five to every tensor
-    return [one for one in guards if one.python and one.kind != _OF_EVERY_TENSOR]
+    # only guards with a line of the program: torch adds others to every frame, and five to every tensor
+    needed = [one for one in guards if one.python and one.kind != _OF_EVERY_TENSOR]
+    return [one for one in needed if not one.source.startswith(_OF_TORCH)]
 
 
 def _at(guard: FrameGuard) -> tuple[str, str]:
@@ -89,7 +91,7 @@ def _break_text(site: BreakSite) -> Iterator[Line]:
 
 
 def _first_lines(reason: str) -> str:
-    # torch's words: a title, "Explanation: ...", hints, and context for its developers
+    # torch's text: a title, "Explanation: ...", hints, and context for developers of torch
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
     explained = next((line for line in lines if line.startswith("Explanation: ")), "")
     return ". ".join(

@@ -22,7 +22,7 @@ from tracing.model.numbers import number_text
 from tracing.report.text import line_text, plural
 from tracing.store.graph_file import PythonLine
 
-_NODES = 8  # nodes and lines that are named, of many
+_NODES = 8  # maximum of nodes and lines that are printed
 _LAUNCHES = 5  # launches that are listed for one reason
 
 

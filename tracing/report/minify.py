@@ -26,9 +26,14 @@ def cost_text(most: int, trial: Trial) -> Line:
     minutes = max(1, round(most * trial.seconds / 60))
     return Text(
         f"    at most {plural(most - 1, 'execution')} to go, one took {trial.seconds:.1f} s: "
-        f"up to {plural(minutes, 'minute')}; interrupted, the same command goes on",
+        f"up to {plural(minutes, 'minute')}; after an interruption the same command continues",
         "dim",
     )
+
+
+def known_text(known: int, file: str) -> Line:
+    """The results of an interrupted or earlier search, which are not executed once more."""
+    return Text(f"    {plural(known, 'execution')} known from {file}", "dim")
 
 
 def tried_text(event: CandidateTried) -> Line:
@@ -39,14 +44,16 @@ def tried_text(event: CandidateTried) -> Line:
     return Text.assemble(f"    {nodes}, {inputs}: ", (_VERDICTS[event.verdict], style), said)
 
 
-def minimal_text(event: Minimal, whole: Trial, lines: Mapping[str, str]) -> Iterator[Line]:
+def minimal_text(event: Minimal, whole: Trial, lines: Mapping[str, str], executed: int) -> Iterator[Line]:
     """The smallest graph.
 
-    lines -- the user's line of each node that has one
+    lines    -- the user's line of each node that has one
+    executed -- executions of this search; an earlier one may have made others
     """
     nodes = f"{plural(whole.nodes, 'node')} became {event.trial.nodes}"
     ended = "" if event.finished else "; the limit ended the search, `--tries` raises it"
-    yield Text.assemble((nodes, "bold"), f", by {plural(event.executions, 'execution')}{ended}")
+    now = f", {executed} of them now" if executed < event.executions else ""
+    yield Text.assemble((nodes, "bold"), f", by {plural(event.executions, 'execution')}{now}{ended}")
     yield Text(f"    {event.trial.text}")
     for line in event.trial.code.strip().splitlines():
         yield Text(f"    {line}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from tracing.analyze.runs.data_events import Counted, DataEvent
+from tracing.analyze.runs.data_events import DataEvent, NonFiniteTensor
 from tracing.analyze.runs.nonfinite import NonFiniteAnswer, NonFiniteOrigin
 from tracing.analyze.runs.nonfinite_elements import ranges
 from tracing.model import KernelLaunch
@@ -48,7 +48,10 @@ def _origin(origin: NonFiniteOrigin, elements: dict[str, list[int]]) -> Iterator
     if origin.made:
         yield Text("    → every value that it reads is finite")
     else:
-        yield Text("    → nothing that was recorded made it: the program's own data, or a number it passes")
+        yield Text(
+            "    → no recorded launch or operator made it: it is in the program's data, or in "
+            "a number that it passes"
+        )
     for after in origin.chain[: _SHOWN - 1]:
         yield Text(f"    then      {title(after)}{_line(after)}")
     if more := len(origin.chain) - _SHOWN:
@@ -72,7 +75,7 @@ def _line(event: DataEvent) -> str:
     return f"  # {event.source.site}" if event.source.site is not None else ""
 
 
-def _counted(one: Counted) -> str:
+def _counted(one: NonFiniteTensor) -> str:
     if one.digest is None:
         return f"{one.name}={tensor_text(one.meta)}"
     counts = {"nan": one.digest.nan, "inf": one.digest.inf}
@@ -119,7 +122,7 @@ def _event_json(event: DataEvent) -> dict[str, Any]:
     }
 
 
-def _tensor_json(one: Counted, elements: dict[str, list[int]]) -> dict[str, Any]:
+def _tensor_json(one: NonFiniteTensor, elements: dict[str, list[int]]) -> dict[str, Any]:
     known = elements.get(one.name)
     return {
         "name": one.name,

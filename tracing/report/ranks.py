@@ -13,13 +13,13 @@ from tracing.report.text import DIGITS, Line, plural
 from tracing.report.winners import ranks_text
 
 _WHAT = {
-    "launch": "the launch itself differs: another kernel, another configuration, or data of another shape",
+    "launch": "the ranks launch different kernels, configurations or shapes",
     "missing": "not every rank reaches this event",
-    "extra": "not every rank reaches this event",
+    "added": "not every rank reaches this event",
     "collective": "this collective must give every rank the same bits, and did not",
-    "altered": "the result of a collective, equal on all ranks, was changed before this launch read it",
-    "update": "this parameter was the same on all ranks before the update",
-    "output": "all ranks read the same bits: the kernel or the device is not deterministic",
+    "altered": "all ranks received equal bits from a collective; code changed them before this launch",
+    "update": "this parameter was equal on all ranks before the update",
+    "output": "all ranks read equal bits: the kernel or the device is not deterministic",
 }
 
 _UNDECIDED = "which rank diverged cannot be decided"
@@ -27,21 +27,21 @@ _UNDECIDED = "which rank diverged cannot be decided"
 
 def divergence_text(divergence: RankDivergence, first: bool) -> Iterator[Line]:
     """One divergence: the ranks that diverged, the event of each, and their previous events."""
-    title = "first divergence" if first else "another divergence, which may follow from those above"
-    who = (
-        f"{ranks_text(divergence.diverged)} diverged"
-        if divergence.diverged
-        else "which rank diverged cannot be decided"
-    )
+    title = "first divergence" if first else "another divergence, perhaps a consequence of those above"
+    who = f"{ranks_text(divergence.diverged)} diverged" if divergence.diverged else _UNDECIDED
     yield Text.assemble((f"✗ {title}", "bold red"), f": {who}, at {_position(divergence)}")
     for ranks, has in divergence.groups:
         yield f"    {ranks_text(ranks):<11} {_shortened(has)}"
     if divergence.outputs:
-        yield f"    and wrote other results: {', '.join(divergence.outputs)}"
+        yield f"    outputs   {', '.join(divergence.outputs)} differ"
     yield f"    → {_WHAT[divergence.kind]}"
+    yield from (f"    {line}" for line in _before(divergence))
+
+
+def _before(divergence: RankDivergence) -> Iterator[str]:
     for rank in divergence.diverged:
         if before := divergence.before.get(rank):
-            yield f"    rank {rank} before it: {'; '.join(before)}"
+            yield f"rank {rank} before it: {'; '.join(before)}"
 
 
 def _position(divergence: RankDivergence) -> str:
@@ -50,7 +50,7 @@ def _position(divergence: RankDivergence) -> str:
 
 
 def _shortened(has: str) -> str:
-    # a digest, or words
+    # `has` is a digest or a text
     return has[:DIGITS] if len(has) == 32 and " " not in has else has
 
 
@@ -74,7 +74,7 @@ def _uncovered(comparison: RankComparison) -> Iterator[str]:
         yield f"results of {plural(own, 'launch')} that read each rank's own data, or have no digests"
     if comparison.unproven:
         results = plural(comparison.unproven, "result")
-        yield f"{results} of equal inputs that may be unwritten in part: the memory held other bits before"
+        yield f"{results} of equal inputs, perhaps unwritten in part: this memory held other bits before"
     if comparison.other_collectives:
         yield f"{plural(comparison.other_collectives, 'collective')} whose results differ by design"
     if comparison.own:
@@ -93,14 +93,17 @@ def ranks_json(
 ) -> dict[str, Any]:
     """A comparison of ranks as data; keys as in docs/json.md.
 
-    winners -- kernels of which autotuners of the ranks chose different configurations
+    commands -- that investigate the first divergence
+    winners  -- kernels of which autotuners of the ranks chose different configurations
     """
     return {
         "run": str(comparison.run.path),
         "status": status,
         "ranks": list(comparison.ranks),
-        "divergences": [_divergence_json(one) for one in divergences],
-        "next": list(commands),
+        "divergences": [
+            _divergence_json(one, commands if position == 0 else ())
+            for position, one in enumerate(divergences)
+        ],
         "winners_differ": list(winners),
         "launches": comparison.launches,
         "collectives": comparison.collectives,
@@ -110,15 +113,20 @@ def ranks_json(
     }
 
 
-def _divergence_json(one: RankDivergence) -> dict[str, Any]:
+def _divergence_json(one: RankDivergence, commands: Sequence[str]) -> dict[str, Any]:
+    # the keys of `tracing compare --json`, where both commands know the fact
+    launched = one.event.row is not None
     return {
         "kind": one.kind,
-        "name": one.event.name,
+        "rank": one.event.rank,
         "launch": one.event.launch,
+        "kernel": one.event.name if launched else None,
+        "landmark": None if launched else one.event.name,
         "argument": one.argument or None,
-        "diverged": list(one.diverged),
+        "accused": {"ranks": list(one.diverged), "certain": bool(one.diverged)},
         "groups": [{"ranks": list(ranks), "has": has} for ranks, has in one.groups],
-        "before": {str(rank): list(events) for rank, events in one.before.items()},
         "outputs": list(one.outputs),
         "count": one.count,
+        "evidence": [_WHAT[one.kind], *_before(one)],
+        "next": list(commands),
     }

@@ -20,8 +20,8 @@ from tracing.analyze.replay.replay_verdict import (
     NeedsSurroundings,
     NothingRecorded,
     NotReproduced,
-    OwnRace,
     Recorded,
+    ReplaysDiffer,
     ReplayVerdict,
     Reproduced,
     UndecidedReplay,
@@ -33,10 +33,10 @@ from tracing.model import DifferingElements, KernelLaunch, ReplayResult, ReplayS
 
 _OTHER = "memory whose content was not kept (unwritten, or outside of its arguments)"
 
-RunNames: TypeAlias = Mapping[Side, str]  # of the runs that were asked about
+RunNames: TypeAlias = Mapping[Side, str]  # names of the runs on the command line
 
 _KINDS = {
-    OwnRace: "race",
+    ReplaysDiffer: "race",
     CodeDiffers: "code",
     InputsDiffer: "inputs",
     InputsChanged: "not reproduced",
@@ -75,8 +75,8 @@ def replay_text(
     if isinstance(said, CodeDiffers):
         yield "  they differ in:"
         yield from _elements_text(said.elements)
-    if not result.device and not isinstance(said, OwnRace):
-        order = "one program has no other order, and " if programs == 1 else ""
+    if not result.device and not isinstance(said, ReplaysDiffer):
+        order = "one program has only one order, and " if programs == 1 else ""
         yield f"  ({order}a race between threads of a program does not show in the interpreter)"
 
 
@@ -99,47 +99,52 @@ def _configured(launch: KernelLaunch) -> object:
 def verdict_text(said: ReplayVerdict, names: RunNames, otherwise: Sequence[str] = ()) -> str:
     """A verdict in a sentence.
 
-    otherwise -- what the program launches differently in the two runs
+    otherwise -- settings that differ between the launches of the two runs
     """
     match said:
-        case OwnRace(series):
+        case ReplaysDiffer(series):
             whose = " and ".join(dict.fromkeys(names[one.launched] for one in series))
             of = f" of {whose}" if len(names) > 1 else ""
-            return f"a race of its own: replays{of} on the same bytes differ from each other"
+            return f"the kernel is not deterministic: replays{of} on equal bytes differ from each other"
         case CodeDiffers(inputs):
-            on = f"on the same inputs, those of {names[inputs]}"
+            on = f"on equal inputs, those of {names[inputs]}"
             what = f"it is launched differently ({', '.join(otherwise)})" if otherwise else "its code differs"
-            return f"{what}: {' and '.join(names.values())} leave other results {on}, every time"
+            return f"{what}: {' and '.join(names.values())} produce different results {on}, every time"
         case InputsDiffer(arguments):
-            return f"its inputs differ, and make the difference: {', '.join(arguments)}"
+            return f"its inputs differ and cause the difference: {', '.join(arguments)}"
         case InputsChanged(arguments):
-            return f"it was not reproduced: recorded anew, {', '.join(arguments)} held other contents"
+            return f"not reproduced: when recorded anew, {', '.join(arguments)} held other contents"
         case NeedsSurroundings(appeared, missing):
-            only = f"every replay left what {names[appeared]} recorded, none what {names[missing]} did"
+            only = f"every replay reproduces the bits of {names[appeared]}, none those of {names[missing]}"
             return f"it needs its surroundings (streams, neighbours, memory outside of its arguments): {only}"
         case NeedsOtherMemory():
             return f"it needs its surroundings: elements depend on {_OTHER}"
         case UndecidedReplay():
             return f"cannot be decided: elements that depend on {_OTHER} hide the others"
         case Reproduced():
-            return f"deterministic: every replay left what {' and '.join(names.values())} recorded"
+            return (
+                f"deterministic: every replay reproduces the recorded bits of {' and '.join(names.values())}"
+            )
         case NothingRecorded():
-            return "deterministic; no digests of what it left were recorded"
+            return "deterministic; the run has no digests of this launch's outputs"
         case NotReproduced():
-            left = f"no replay left what {' or '.join(names.values())} recorded"
-            return f"it was not reproduced: {left}; memory whose content was not kept was zeros"
+            left = f"no replay reproduces the recorded bits of {' or '.join(names.values())}"
+            return f"not reproduced: {left}; zeros replaced memory whose content was not kept"
 
 
 def payload_text(payloads: ReplayResult) -> Iterator[str]:
     """The answer of FpSan: equal payloads mean rounding, different ones do not."""
-    kernels = "both kernels leave" if len(payloads.series) > 1 else "replays leave"
+    kernels = "both kernels produce" if len(payloads.series) > 1 else "replays produce"
     changed = [one.varying for one in payloads.series if varies(one)]
     changed += [one.elements for one in payloads.differences if _same_inputs(payloads, one.series)]
     if not changed:
-        yield f"under FpSan {kernels} equal payloads: rounding, of the same operations in another order"
+        yield (
+            f"under FpSan {kernels} equal payloads: the difference is rounding, of equal operations "
+            "in another order"
+        )
         return
-    yield f"under FpSan {kernels} different payloads: not only rounding; a bug, or the kernels rest on"
-    yield "  what FpSan does not keep, as sqrt(x) * sqrt(x) = x"
+    yield f"under FpSan {kernels} different payloads: not only rounding, but a bug, or the kernels use"
+    yield "  an identity that FpSan does not preserve, such as sqrt(x) * sqrt(x) = x"
     yield from _elements_text(changed[0])
 
 
@@ -177,7 +182,9 @@ def _series_text(series: ReplaySeries, recorded: Recorded, names: RunNames) -> I
     of = len(series.outcomes)
     counts = {names[side]: left_as(series, bits) for side, bits in recorded.items() if bits}
     left = [
-        f"{count} of {of} left what {name} recorded" for name, count in counts.items() if count is not None
+        f"{count} of {of} reproduce the recorded bits of {name}"
+        for name, count in counts.items()
+        if count is not None
     ]
     if left:
         yield f"{indent}{', '.join(left)}"

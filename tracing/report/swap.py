@@ -11,12 +11,12 @@ from rich.text import Text
 from tracing.analyze.replay.swap_plan import Candidate, SwapPlan
 from tracing.analyze.replay.swap_search import (
     EverythingReplaced,
+    KernelsBlamed,
     Narrowing,
     NothingReplaced,
     NotReplaceable,
     Running,
     SwapEvent,
-    ToBlame,
 )
 from tracing.report.text import plural
 from tracing.store import Run
@@ -64,7 +64,7 @@ def narrowing(event: Narrowing) -> str:
 
 
 def event_text(
-    event: NothingReplaced | NotReplaceable | EverythingReplaced | ToBlame, equal: str
+    event: NothingReplaced | NotReplaceable | EverythingReplaced | KernelsBlamed, equal: str
 ) -> Iterator[Text]:
     """An event of a search.
 
@@ -89,7 +89,7 @@ def _everything_text(event: EverythingReplaced, equal: str) -> Iterator[Text]:
     yield Text("the cause is outside of these kernels: what is not covered, operators, the host's code")
 
 
-def _blame_text(event: ToBlame, equal: str) -> Iterator[Text]:
+def _blame_text(event: KernelsBlamed, equal: str) -> Iterator[Text]:
     kernels = len({one.kernel for one in event.candidates})
     yield Text(f"to blame: {kernels} of {plural(event.among, 'kernel')}", style="bold red")
     rows = [("kernel", "launches", "without it", "run b → run a")]
@@ -109,7 +109,7 @@ def swap_json(
 
     planned -- None: the results are equal, so nothing was searched
     """
-    blame = next((one for one in events if isinstance(one, ToBlame)), None)
+    blame = next((one for one in events if isinstance(one, KernelsBlamed)), None)
     everything = next((one for one in events if isinstance(one, EverythingReplaced)), None)
     refused = {one.kernel: one.why for one in events if isinstance(one, NotReplaceable)}
     return {
@@ -125,7 +125,7 @@ def swap_json(
     }
 
 
-def _pairs(blame: ToBlame | None) -> Iterator[tuple[Candidate, Sequence[str]]]:
+def _pairs(blame: KernelsBlamed | None) -> Iterator[tuple[Candidate, Sequence[str]]]:
     return zip(blame.candidates, blame.without, strict=True) if blame else iter(())
 
 
@@ -139,7 +139,7 @@ def _blamed(one: Candidate, without: Sequence[str]) -> dict[str, Any]:
 
 
 def _rows(one: Candidate) -> Iterator[tuple[str, str, str]]:
-    # a row for each manner in which the launches of the kernel differ
+    # a row for each kind of difference between launches of the kernel
     numbers: dict[str, list[str]] = {}
     for turn in one.turns:
         numbers.setdefault(turn.differs, []).append(f"#{turn.index}")

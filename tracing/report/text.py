@@ -32,7 +32,7 @@ from tracing.store import Run, rank_of
 from tracing.store.cut_files import cut_files
 from tracing.store.graph_file import PythonLine
 
-Line: TypeAlias = str | Text  # of a console without markup: both are printed unchanged, a Text in its styles
+Line: TypeAlias = str | Text  # the console has no markup: a str is printed unchanged, a Text with its styles
 SHORT = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "c64",
     "complex128": "c128", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8",
@@ -40,7 +40,7 @@ SHORT = {
 }  # fmt: skip
 PAGE = 1000  # launches that `tracing show` prints at once
 KERNELS = 20  # whose launches are counted
-DIGITS = 12  # of a digest: 48 bits tell the tensors of one run apart
+DIGITS = 12  # hex digits of a digest: 48 bits distinguish the tensors of one run
 
 
 def plural(count: int, noun: str) -> str:
@@ -208,7 +208,7 @@ def _ending(run: Run, *, whole: bool) -> Iterator[Line]:
     for cut in run.records(Cut):
         after = plural(cut.launches, "launch")
         yield Text.assemble(
-            ("recorder failed", "yellow"), f": after {after}; the program went on: {cut.error}"
+            ("recorder failed", "yellow"), f": after {after}; the program continued: {cut.error}"
         )
     outcomes = list(run.records(Outcome))
     for outcome in outcomes:
@@ -251,7 +251,7 @@ def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
 
 
 def uncovered_text(runs: Iterable[Run]) -> Iterator[Text]:
-    """What was not covered in any of these runs, and the settings that would cover it."""
+    """The launches and operators that these runs did not cover, and the settings that cover them."""
     for record in dict.fromkeys(record for run in runs for record in run.records(NotCovered)):
         setting = f"to cover it: {record.setting}" if record.setting else "no setting covers it"
         yield Text.assemble(("not covered", "yellow"), f": {record.what}; {setting}")
@@ -262,9 +262,7 @@ def cut_text(runs: Iterable[Run]) -> Iterator[Text]:
     for run in runs:
         for cut in cut_files(run.path):
             kind = cut.path.name.partition("-")[0]
-            lost = (
-                f"its last {plural(cut.lost, 'byte')} are no whole record: the {kind} from there on are lost"
-            )
+            lost = f"its last {plural(cut.lost, 'byte')} are an incomplete record: all later {kind} are lost"
             yield Text.assemble(("ends early", "yellow"), f": {run.name}/{cut.path.name}: {lost}")
 
 
@@ -288,7 +286,7 @@ def difference_of_infos(a: RunInfo, b: RunInfo) -> Iterator[str]:
     }
     knobs = (a.environment.knobs, b.environment.knobs)
     for name in dict.fromkeys((*knobs[0], *knobs[1])):
-        if not name.startswith("TORCHELASTIC_"):  # of torchrun: every job has others
+        if not name.startswith("TORCHELASTIC_"):  # torchrun sets these, with other values in every job
             facts[name] = (knobs[0].get(name, "not set"), knobs[1].get(name, "not set"))
     for name, (of_a, of_b) in facts.items():
         if of_a != of_b:

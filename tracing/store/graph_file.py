@@ -76,7 +76,7 @@ class ScheduledBuffer(msgspec.Struct, frozen=True):
     node: str  # "": no single one
     origins: Sequence[str]  # nodes that its content was made from
     dtype: str = ""
-    parts: Sequence[int] = ()  # the node gives several tensors: which it is
+    parts: Sequence[int] = ()  # its number, if the node returns several tensors
     kind: str = msgspec.field(default="", name="class")  # of Inductor
 
 

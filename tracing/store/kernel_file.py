@@ -16,7 +16,7 @@ from tracing.store.reader import Run
 _TRITON_TYPE = re.compile(r"(fp|bf|u?int)\d+\w*")
 _SIGNATURE = re.compile(r"tt\.func public @[^\n]*")
 _PARAMETER = re.compile(r"%[\w.]+: ([^ ,)]+)")
-_FLOATS = {"f64": "fp64", "f16": "fp16", "bf16": "bf16"}  # that Triton does not make of a Python float
+_FLOATS = {"f64": "fp64", "f16": "fp16", "bf16": "bf16"}  # dtypes that Triton does not give a Python float
 _OPTIONS = ("enable_fp_fusion", "maxnreg")  # in addition to those of every launch: what may change a result
 
 

@@ -61,8 +61,10 @@ class Run:
         """
         self.path = path
         self.scratch = scratch
-        self.growing = False  # True: it is still being recorded, and read as far as it is complete
-        self.consent: Callable[[str], None] | None = None  # receives what is executed; None: it is refused
+        self.growing = False  # True: the run is still being recorded, and its complete records are read
+        self.consent: Callable[[str], None] | None = (
+            None  # receives a description of the code to execute; None: execution is refused
+        )
         if not (path / "run.json").exists():
             raise Problem(
                 f"{path} is not a run: it has no run.json",
@@ -87,7 +89,7 @@ class Run:
     def require_trust(self, executed: str) -> None:
         """Raise Problem unless this user recorded the run here, or consented to execute its code.
 
-        executed -- what is about to be executed: a command, or the source of a kernel
+        executed -- the code to be executed: a command, or the source of a kernel
         """
         if is_own(self.path):
             return

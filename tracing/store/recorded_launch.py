@@ -90,7 +90,7 @@ def find_launch(run: Run, index: int, rank: int | None = None) -> tuple[str, Ker
     having = [(one, row) for one in processes for row in run.rows(one) if row.line.index == index]
     if len(having) != 1:
         why = f"{len(having)} processes of it have one" if having else "it has none"
-        there = "say whose: `--rank R`; " if having else ""
+        there = "name its rank: `--rank R`;  " if having else ""
         raise Problem(
             f"{run.path} has no single launch {index}: {why}", f"{there}`tracing show {run.path}` lists them"
         )

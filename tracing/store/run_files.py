@@ -28,7 +28,7 @@ TEXT = 256 << 20  # bytes: the longest IR that was seen has some 10 MB
 PACK = 1 << 30  # bytes: the IR of one compilation, pass after pass
 _UNPACKED = 64 << 20, 1000  # bytes, or times the size: records that resemble each other shrink to 1/100
 _MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-TENSOR = min(KEPT_ON_DISK, _MEMORY // 2)  # bytes: what a recording keeps at most, if it fits
+TENSOR = min(KEPT_ON_DISK, _MEMORY // 2)  # bytes: maximum that a recording keeps, if it fits
 
 
 def damaged(path: object, how: object) -> Problem:

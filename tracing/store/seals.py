@@ -71,7 +71,7 @@ def _is_sealed(run: Path, path: Path, key: bytes, seals: dict[tuple[str, int], s
 
 
 def _key(*, make: bool = False) -> bytes | None:
-    # only a key that nobody else may read or write is one
+    # a key that another user may read or write is invalid
     path = environment.state_folder() / _KEY
     with contextlib.suppress(OSError):
         if make and not path.exists():

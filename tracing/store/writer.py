@@ -54,7 +54,7 @@ class RunWriter:
         self._packs = 0
         self._sealer = sealer(path)
         self.failed: Callable[[OSError], None] | None = None  # receives the error of a write; None: it raises
-        self._broken = False  # a write failed: what follows would not fit what is on disk
+        self._broken = False  # a write failed: later records would not match those on disk
 
     def append(self, record: Record) -> None:
         """Write one record as one line, flushed to the operating system on return."""
@@ -271,7 +271,7 @@ def _encodable(value: Any) -> Any:
 
 
 def _write_once(path: Path, data: bytes) -> bool:
-    # completely or not at all; the first rank's file is kept, and sealed by that rank only
+    # written atomically; the first rank's file is kept, and only that rank seals it
     partial = path.with_suffix(f".{socket.gethostname()}-{os.getpid()}")
     with private(partial, "xb") as file:
         append(file, data)

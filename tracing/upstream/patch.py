@@ -23,7 +23,7 @@ _ABSENT = object()
 @dataclass(eq=False, slots=True)
 class _Layer:
     # one replacement that is active
-    make: Callable[[Any], Any]  # gives the value from the one below
+    make: Callable[[Any], Any]  # makes the value of this layer from the one below
     below: Any  # a descriptor, a value, or _ABSENT
     value: Any
 
@@ -70,12 +70,14 @@ def _layered(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[None
 
 
 def _without(layers: list[_Layer], ended: _Layer) -> Any:
-    # the value of the attribute without this layer; those above it are made anew
+    # the value of the attribute without this layer; the layers above it are rebuilt
     position = layers.index(ended)
     del layers[position]
     old, new = ended.value, ended.below
     for layer in layers[position:]:
-        if layer.below is not old:  # another project's replacement is between them, and refers to what ended
+        if (
+            layer.below is not old
+        ):  # another project's replacement lies in between, and refers to the layer that ended
             return layers[-1].value
         old, layer.below = layer.value, new
         layer.value = new = layer.make(new)

@@ -25,7 +25,7 @@ from tracing.virtual_gpu.chips import DEFAULT_TARGET, parse_target
 from tracing.virtual_gpu.driver import is_active as is_active
 from tracing.virtual_gpu.unexecuted import results_not_judged
 
-# What Dynamo must not compile: what runs in the middle of torch's and Triton's calls. It asks `queries`.
+# Code that runs inside of torch's and Triton's calls, which Dynamo must not compile. It uses `queries`.
 _PACKAGE = Path(__file__).parent
 _SKIPPED = [f"{_PACKAGE / name}.py" for name in ("benchmarks", "driver", "half", "placement", "streams")]
 _SKIPPED.append(f"{_PACKAGE.parent / 'interpreter'}/")

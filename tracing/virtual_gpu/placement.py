@@ -32,13 +32,13 @@ from tracing.upstream.torch.dynamo_tracing import (
     around_mode_stack,
 )
 from tracing.upstream.torch.tensor_subclasses import tree_map_only
-from tracing.virtual_gpu.asker import is_program, program_asks
+from tracing.virtual_gpu.querying_module import is_program, program_asks
 
 HOST = torch.device("cpu")
 DEVICE = torch.device("cuda", 0)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)  # not the fake ones that a compiler traces with
 _TENSOR: Any = torch.Tensor
-_GENERATOR = torch.Generator  # while this is active, torch's name is another's
+_GENERATOR = torch.Generator  # while this is active, torch's name refers to a replacement
 _DEVICE_OF, _IS_CUDA, _IS_CPU = (getattr(_TENSOR, name).__get__ for name in ("device", "is_cuda", "is_cpu"))
 
 
@@ -134,7 +134,7 @@ class Placement(TorchFunctionMode):
         return x.to("cpu", copy=True) if self._leaves(x, "cpu") else func(x, **kwargs)
 
     def _leaves(self, x: torch.Tensor, target: Any) -> bool:
-        # whether a GPU would copy what the program moves; depth: this method, its caller, and the mode
+        # whether a GPU would copy the moved tensor; depth: this method, its caller, and the mode
         at_home = target is HOST and x in self._made
         moved = type(x) in _PLAIN and torch.device(target).type == "cpu" and not at_home
         return moved and program_asks(triton=False, depth=3)

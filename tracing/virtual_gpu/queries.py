@@ -15,8 +15,8 @@ from tracing.upstream.patch import Method, patched, replaced
 from tracing.upstream.torch.dynamo import constant_result
 from tracing.upstream.triton.backends import GPUTarget
 from tracing.virtual_gpu import streams
-from tracing.virtual_gpu.asker import program_asks
 from tracing.virtual_gpu.chips import capability, properties
+from tracing.virtual_gpu.querying_module import program_asks
 
 _Answers = Mapping[str, Callable[..., Any]]
 

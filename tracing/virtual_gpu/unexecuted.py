@@ -11,9 +11,9 @@ import torch
 import triton.testing
 
 from tracing.upstream.patch import Method, patched
-from tracing.virtual_gpu.asker import program_asks
+from tracing.virtual_gpu.querying_module import program_asks
 
-# What programs judge their results with; none of it is given anything that was computed.
+# Functions by which programs check their results; here they receive nothing that was computed.
 _JUDGES: tuple[tuple[Any, str, Any], ...] = (
     (torch, "allclose", True),
     (torch, "equal", True),

@@ -78,7 +78,7 @@ def test_a_layer_that_is_good_with_all_steps_on_is_not_searched() -> None:
     result = answer_of(first_bad(row(8, lambda on: "good")))
 
     assert isinstance(result, Undecided)
-    assert result.because == "the build with every step is good (8 on), so nothing is to be found in it"
+    assert result.because == "the build with every step is good (8 on), so a search in it would find nothing"
 
 
 def test_a_layer_that_cannot_be_judged_with_all_steps_off_reports_the_judges_reason() -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tracing.analyze.bisect.crash import CrashBuilds, Died, Provoked, provoking, provoking_in_llvm
+from tracing.analyze.bisect.crash import CrashBuilds, CrashPoint, Provoked, provoking, provoking_in_llvm
 from tracing.analyze.bisect.layers import LLVM
 from tracing.analyze.bisect.leave_out import Instance
 from tracing.analyze.bisect.search import BuildTried, JudgeAnswer, Step
@@ -16,7 +16,7 @@ PASSES = [Instance(index, name, changed=True) for index, name in enumerate(("inl
 
 
 def test_the_pass_without_which_the_compile_survives_is_named() -> None:
-    builds = CrashBuilds(lambda dropped, _: None if 1 in dropped else Died(True, "assertion"), 1)
+    builds = CrashBuilds(lambda dropped, _: None if 1 in dropped else CrashPoint(True, "assertion"), 1)
 
     seen = list(provoking(PASSES, builds))
 
@@ -26,8 +26,8 @@ def test_the_pass_without_which_the_compile_survives_is_named() -> None:
 
 
 def test_a_crash_that_behaves_differently_when_resumed_is_searched_from_the_source() -> None:
-    def die(dropped: frozenset[int], from_source: bool) -> Died | None:
-        return None if (2 if from_source else 1) in dropped else Died(True, "assertion")
+    def die(dropped: frozenset[int], from_source: bool) -> CrashPoint | None:
+        return None if (2 if from_source else 1) in dropped else CrashPoint(True, "assertion")
 
     seen = list(provoking(PASSES, CrashBuilds(die, 1)))
 
@@ -38,10 +38,10 @@ def test_a_crash_that_behaves_differently_when_resumed_is_searched_from_the_sour
 def test_a_death_that_does_not_come_each_time_is_not_decided() -> None:
     calls = Counter[frozenset[int]]()  # from the source
 
-    def die(dropped: frozenset[int], from_source: bool) -> Died | None:
+    def die(dropped: frozenset[int], from_source: bool) -> CrashPoint | None:
         calls[dropped] += from_source
         survives = 1 in dropped and (not from_source or calls[dropped] == 2)
-        return None if survives else Died(True, "assertion")
+        return None if survives else CrashPoint(True, "assertion")
 
     *_, last = provoking(PASSES, CrashBuilds(die, 1))
 
@@ -53,9 +53,9 @@ def test_a_death_that_does_not_come_each_time_is_not_decided() -> None:
     ("verdicts", "answer"),
     [
         (["good", "good", "bad", "bad"], 1),
-        (["bad", "bad", "bad", "bad"], "without all of them it dies as well"),
-        (["skip", "skip", "skip", "bad"], "what is left without them cannot be compared"),
-        (["good", "skip", "skip", "bad"], "some builds die otherwise"),
+        (["bad", "bad", "bad", "bad"], "without all of them it dies, too"),
+        (["skip", "skip", "skip", "bad"], "the build without them cannot be compared"),
+        (["good", "skip", "skip", "bad"], "some builds die with another error"),
     ],
 )
 def test_of_llvms_passes_the_one_at_the_border_is_named_or_the_reason(

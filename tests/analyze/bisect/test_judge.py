@@ -91,9 +91,7 @@ def test_ir_between_passes_is_given_with_its_language(tmp_path: Path) -> None:
 
 
 def test_ir_cannot_be_combined_with_other_placeholders() -> None:
-    with pytest.raises(
-        Problem, match=r"\{ir\} is all that there is to be judged, next to it there is no \{ptx\}"
-    ):
+    with pytest.raises(Problem, match=r"\{ir\} stands for every artefact: next to it there is no \{ptx\}"):
         judge("check", "{ir}", "{ptx}")
 
 

@@ -130,7 +130,7 @@ def test_a_judge_that_reads_ir_names_the_pass_without_another_build(tmp_path: Pa
 
     assert isinstance(seen[-1], Answered) and isinstance(seen[-1].weighed, FirstSeen)
     assert seen[-1].weighed.bad.snapshot.step == Step(2, "lower")
-    assert [one.what for one in seen if isinstance(one, Searching)] == ["looking at the IR between passes"]
+    assert [one.what for one in seen if isinstance(one, Searching)] == ["reading the IR between passes"]
 
 
 def test_a_pipeline_that_cannot_be_judged_is_a_problem(tmp_path: Path) -> None:

@@ -5,14 +5,23 @@ from __future__ import annotations
 import pytest
 
 from tracing.analyze.bisect.search import JudgeAnswer, Judgement, Step, answer_of
-from tracing.analyze.bisect.snapshots import FirstSeen, NotSeen, Seen, Snapshot, first_seen, looked_at
+from tracing.analyze.bisect.snapshots import (
+    FirstSeen,
+    JudgedSnapshot,
+    NoBorder,
+    Snapshot,
+    first_seen,
+    looked_at,
+)
 
 VERDICTS: dict[str, JudgeAnswer] = {"g": "good", "b": "bad", "?": "skip"}
 
 
-def seen(verdicts: str) -> list[Seen]:
+def seen(verdicts: str) -> list[JudgedSnapshot]:
     return [
-        Seen(Snapshot("MLIR passes", Step(at, f"pass-{at}"), "ttgir", f"ir {at}"), Judgement(VERDICTS[one]))
+        JudgedSnapshot(
+            Snapshot("MLIR passes", Step(at, f"pass-{at}"), "ttgir", f"ir {at}"), Judgement(VERDICTS[one])
+        )
         for at, one in enumerate(verdicts)
     ]
 
@@ -38,13 +47,13 @@ def test_the_border_between_good_and_bad_is_found(
         ("bbb", "all 3 IRs that can be judged are bad"),
         ("g?g", "all 2 IRs that can be judged are good"),
         ("bg", "bad IR turns good, and none turns bad"),
-        ("??", "the judge says of no IR"),
+        ("??", "the judge could judge no IR"),
     ],
 )
 def test_several_borders_between_good_and_bad_are_reported(verdicts: str, because: str) -> None:
     result = first_seen(seen(verdicts))
 
-    assert isinstance(result, NotSeen)
+    assert isinstance(result, NoBorder)
     assert because in result.because
 
 

@@ -275,7 +275,7 @@ def test_a_write_without_a_digest_cannot_be_decided(why: Why) -> None:
 
     cause = why(([unread, reader(1, "y")], []), ([unread, reader(1, "z")], []))
 
-    assert cause == UnknownCause("what launch #0 writer left was not digested")
+    assert cause == UnknownCause("the outputs of launch #0 writer have no digests")
 
 
 def test_an_operator_called_once_more_on_another_tensor_is_called_otherwise(why: Why) -> None:

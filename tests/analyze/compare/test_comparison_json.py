@@ -103,7 +103,9 @@ def test_a_divergence_names_launch_kernel_argument_and_who_is_accused(tmp_path: 
     assert (divergence["argument"], divergence["a"], divergence["b"]) == ("in_ptr", digits("y"), digits("z"))
     accused = {"kind": "host", "name": "", "launch": {"a": 0, "b": 0}, "argument": None, "runs": "b"}
     assert divergence["accused"] == {**accused, "certain": True, "through": [], "decides": None}
-    assert divergence["evidence"][0] == "launch #0 writer wrote it last, as out_ptr: equal bits"
+    assert (
+        divergence["evidence"][0] == "launch #0 writer wrote this tensor last, as out_ptr, with equal bits;"
+    )
     assert divergence["next"] and all(one.startswith("tracing ") for one in divergence["next"])
 
 

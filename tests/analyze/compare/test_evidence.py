@@ -74,7 +74,9 @@ def test_evidence_for_a_reader_of_unwritten_memory_names_loads_without_a_mask(tm
     planted = Planted(tmp_path, PLAIN + MASKED)
     cause = Uninitialised(Writer(0, 0, "fill", "out_ptr"))
 
-    assert "1 of 2 loads in its TTIR have no mask" in planted.reported(InputDiffers(planted.pair, 0, cause))
+    assert "1 of 2 loads in the kernel's TTIR have no mask" in planted.reported(
+        InputDiffers(planted.pair, 0, cause)
+    )
     assert planted.reported(InputDiffers(planted.pair, 0, Uninitialised(None, elements=(40, 24)))) == ""
 
 
@@ -85,7 +87,7 @@ def test_a_random_generator_is_named(names: tuple[str, str], tmp_path: Path) -> 
 
     reported = planted.reported(InputDiffers(planted.pair, 0, cause))
 
-    assert reported == f"{names[0] or names[1]} is a random generator: is it seeded alike in both runs?"
+    assert reported == f"{names[0] or names[1]} draws random numbers: do both runs use one seed?"
 
 
 def test_an_operator_that_draws_nothing_is_no_random_generator(tmp_path: Path) -> None:
@@ -130,7 +132,7 @@ def test_an_extra_launch_that_left_its_buffers_unchanged_is_cleared(
 
     reported = planted.reported(OneSided(pair, 1, last=False, changed=changed))
 
-    assert ("nothing that follows can come from it" in reported) is said
+    assert ("no later difference follows from it" in reported) is said
 
 
 def test_accesses_outside_of_an_argument_are_reported_with_index_program_and_line(tmp_path: Path) -> None:
@@ -203,7 +205,7 @@ def test_a_winner_of_another_kernel_explains_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ((31, 32), "only a launches it at k.py:30 in f: b may lack that launch instead"),
+        ((31, 32), "only a launches this kernel at k.py:30 in f: b may lack that launch instead"),
         ((30, 31), ""),
         ((41, 42), ""),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracing.analyze.compare.launch_order import Exchange, LaunchOrder, Partners
+from tracing.analyze.compare.launch_order import LaunchOrder, Partners, ReorderedPair
 from tracing.analyze.compare.timeline.timeline_step import TimelineStep
 from tracing.digest.columns import Row
 from tracing.model import Argument, Kernel, LaunchLine, Role, Signature, TensorMeta
@@ -24,7 +24,7 @@ def step(index: int, *touched: Touched) -> TimelineStep:
 
 def exchanges(
     *launches: Sequence[Touched], order: Sequence[int], equal: bool = False
-) -> tuple[list[Exchange], LaunchOrder]:
+) -> tuple[list[ReorderedPair], LaunchOrder]:
     """Pass launches in the order of run a to a LaunchOrder; `order` holds their indices in run b."""
     dependent, watch = [], LaunchOrder()
     for index, (touched, other) in enumerate(zip(launches, order, strict=True)):

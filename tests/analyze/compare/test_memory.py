@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.analyze.compare.timeline.memory import Left, MemoryWrites, Write
+from tracing.analyze.compare.timeline.memory import MemoryWrites, Write, WrittenBits
 from tracing.model import TensorMeta
 
 
@@ -16,7 +16,16 @@ def region(count: int) -> TensorMeta:
 def write(name: str, start: int, stop: int, *, whole: bool = True, changed: bool = True) -> Write:
     meta = region(stop - start)
     return Write(
-        "launch", 0, 0, name, "out_ptr", start, meta, Left(start, meta, ""), whole=whole, changed=changed
+        "launch",
+        0,
+        0,
+        name,
+        "out_ptr",
+        start,
+        meta,
+        WrittenBits(start, meta, ""),
+        whole=whole,
+        changed=changed,
     )
 
 
@@ -63,7 +72,9 @@ def test_a_partial_write_into_unwritten_memory_leaves_it_possibly_unwritten() ->
 def test_columns_of_a_matrix_have_their_own_writers() -> None:
     memory, left = MemoryWrites(), TensorMeta((4, 2), (4, 1), "uint8", "cpu")
     for start, name in ((0, "left"), (2, "right")):
-        memory.write(start, start + 14, Write("launch", 0, 0, name, "", start, left, Left(start, left, "")))
+        memory.write(
+            start, start + 14, Write("launch", 0, 0, name, "", start, left, WrittenBits(start, left, ""))
+        )
 
     assert [one and one.name for one in memory.sources(0, 14, left)] == ["left"]
     assert [one and one.name for one in memory.sources(2, 16, left)] == ["right"]

@@ -198,7 +198,7 @@ def test_a_stage_that_was_not_reached_and_a_missing_disassembler_are_reported(tm
 
     said = notes(stage_lines(run, one, nvdisasm=None))
 
-    assert said["llir"] == "was not recorded: the compilation did not get there"
+    assert said["llir"] == "was not recorded: the compilation ended before"
     assert said["ptx"].startswith("1 .loc inside inline assembly left out")
     assert said["sass"].startswith("no nvdisasm was found")
 

@@ -81,7 +81,7 @@ def test_launches_that_one_rank_has_more_are_one_divergence(tmp_path: Path) -> N
 
     (divergence,) = divergences(job(tmp_path, whole, more, whole))
     assert (divergence.kind, divergence.diverged, divergence.event.name, divergence.count) == (
-        "extra",
+        "added",
         (1,),
         "x",
         2,
@@ -169,7 +169,7 @@ def test_a_run_of_one_rank_has_none_to_compare(tmp_path: Path) -> None:
     done = tracing("ranks", str(run.path), runs=tmp_path)
 
     assert done.returncode == 2
-    assert "has 1 rank that recorded something: two are needed" in done.stderr
+    assert "has 1 rank that recorded launches or landmarks; at least two are needed" in done.stderr
 
 
 # ---- jobs

@@ -16,7 +16,7 @@ from tracing.analyze.replay.replay_verdict import (
     NeedsSurroundings,
     NothingRecorded,
     NotReproduced,
-    OwnRace,
+    ReplaysDiffer,
     Reproduced,
     UndecidedReplay,
     left_as,
@@ -61,13 +61,13 @@ def recorded(a: str, b: str | None = None) -> dict[Side, dict[str, Digest]]:
 def test_replays_that_differ_from_each_other_race() -> None:
     racing = series("xxx", "yyy", "xxx")
 
-    assert verdict(result(racing), recorded("xxx", "yyy"), ()) == OwnRace((racing,))
+    assert verdict(result(racing), recorded("xxx", "yyy"), ()) == ReplaysDiffer((racing,))
 
 
 def test_a_race_in_one_run_is_attributed_to_that_run() -> None:
     quiet, racing = series("xxx", "xxx"), series("xxx", "yyy", launched="b")
 
-    assert verdict(result(quiet, racing), recorded("xxx", "yyy"), ()) == OwnRace((racing,))
+    assert verdict(result(quiet, racing), recorded("xxx", "yyy"), ()) == ReplaysDiffer((racing,))
 
 
 def test_different_results_of_equal_inputs_are_attributed_to_the_code() -> None:
@@ -124,7 +124,7 @@ def test_inputs_that_do_not_recur_are_named() -> None:
     assert said == InputsChanged(("x",))
     assert (
         verdict_text(said, {"a": "a", "b": "b"})
-        == "it was not reproduced: recorded anew, x held other contents"
+        == "not reproduced: when recorded anew, x held other contents"
     )
 
 
@@ -164,19 +164,21 @@ def printed(replays: ReplayResult, left_by: dict[Side, dict[str, Digest]]) -> st
 def test_the_counts_are_printed_after_the_verdict() -> None:
     text = printed(result(series("xxx", "yyy", "xxx")), recorded("xxx", "yyy"))
 
-    assert "a race of its own: replays of a on the same bytes differ from each other" in text
+    assert "the kernel is not deterministic: replays of a on equal bytes differ from each other" in text
     assert "launch #3 of a on the inputs of a:" in text
     assert "1 of 2 replays (between 9% and 91% at 95% confidence) differ from the first" in text
-    assert "2 of 3 left what a recorded, 1 of 3 left what b recorded" in text
+    assert "2 of 3 reproduce the recorded bits of a, 1 of 3 reproduce the recorded bits of b" in text
     assert "y: 4 of 4 elements, 0:4" in text
 
 
 def test_replays_of_both_launches_are_counted_if_the_code_differs() -> None:
     text = printed(result(series("xxx"), series("yyy", launched="b")), recorded("xxx", "yyy"))
 
-    assert "its code differs: a and b leave other results on the same inputs, those of a, every time" in text
+    assert (
+        "its code differs: a and b produce different results on equal inputs, those of a, every time"
+    ) in text
     assert "launch #4 of b on the inputs of a:" in text
-    assert "0 of 2 left what a recorded, 2 of 2 left what b recorded" in text
+    assert "0 of 2 reproduce the recorded bits of a, 2 of 2 reproduce the recorded bits of b" in text
 
 
 def test_launches_with_another_scalar_are_said_to_be_launched_differently() -> None:
@@ -190,13 +192,15 @@ def test_launches_with_another_scalar_are_said_to_be_launched_differently() -> N
 
     text = "\n".join(replay_text(replays, said, left_by, sides, {"a": "a", "b": "b"}))
 
-    assert "it is launched differently (factor): a and b leave other results on the same inputs" in text
+    assert "it is launched differently (factor): a and b produce different results on equal inputs" in text
     assert replay_json(replays, said, left_by, sides)["verdict"] == "configuration"
 
 
 def test_equal_payloads_are_rounding_and_others_are_not() -> None:
     two = series("xxx"), series("yyy", launched="b")
 
-    assert "replays leave equal payloads: rounding" in "\n".join(payload_text(result(series("xxx", "xxx"))))
+    assert "replays produce equal payloads: the difference is rounding" in "\n".join(
+        payload_text(result(series("xxx", "xxx")))
+    )
     assert "different payloads: not only rounding" in "\n".join(payload_text(result(series("xxx", "yyy"))))
     assert "y: 4 of 4 elements" in "\n".join(payload_text(result(*two)))

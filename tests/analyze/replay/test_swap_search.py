@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 from handmade.runs import saved
 
-from tracing.analyze.replay.swap_cache import Replacing, RerunCache
-from tracing.analyze.replay.swap_plan import Candidate, Turn
+from tracing.analyze.replay.swap_cache import Replacing, SwapCache
+from tracing.analyze.replay.swap_plan import Candidate, SwapLaunch
 from tracing.analyze.replay.swap_search import (
     EverythingReplaced,
     Goal,
+    KernelsBlamed,
     Narrowing,
     NothingReplaced,
     NotReplaceable,
     SwapEvent,
-    ToBlame,
     Tried,
     search,
 )
 from tracing.errors import Problem
-from tracing.model import Outcome, Replacement, Rerun
+from tracing.model import Outcome, Replacement, SwapResult
 
 RIGHT, WRONG = {"output": "right"}, {"output": "wrong"}
 
@@ -36,33 +36,33 @@ class Program:
     refused: Mapping[str, str] = field(default_factory=dict)  # why, by kernel
     results: list[dict[str, str]] = field(default_factory=list)  # of the first executions instead
 
-    def run(self, replaced: Replacing) -> Rerun:
+    def run(self, replaced: Replacing) -> SwapResult:
         for kernel, why in self.refused.items():
             if kernel in replaced:
-                return Rerun({}, Outcome("failed", why), kernel)
+                return SwapResult({}, Outcome("failed", why), kernel)
         if self.results:
-            return Rerun(self.results.pop(0), Outcome("passed", ""))
-        return Rerun(RIGHT if self.faulty <= set(replaced) else WRONG, Outcome("passed", ""))
+            return SwapResult(self.results.pop(0), Outcome("passed", ""))
+        return SwapResult(RIGHT if self.faulty <= set(replaced) else WRONG, Outcome("passed", ""))
 
 
 def candidate(kernel: str) -> Candidate:
-    turn = Turn(0, 0, Replacement(f"source of {kernel}", (1, 1, 1), "", (1, 1, 1)), "source")
+    turn = SwapLaunch(0, 0, Replacement(f"source of {kernel}", (1, 1, 1), "", (1, 1, 1)), "source")
     return Candidate(kernel, (turn,), 1)
 
 
 def events(
     folder: Path, program: Program, kernels: str, launched: Mapping[str, int] | None = None
 ) -> list[SwapEvent]:
-    reruns = RerunCache(saved(folder, []), ["key"], program.run)
+    cache = SwapCache(saved(folder, []), ["key"], program.run)
     seen = launched if launched is not None else dict.fromkeys(kernels, 1)
     goal = Goal(RIGHT, WRONG, close=False)
-    return list(search(goal, [candidate(one) for one in kernels], reruns, seen, each_launch=False))
+    return list(search(goal, [candidate(one) for one in kernels], cache, seen, each_launch=False))
 
 
 def test_a_minimal_set_of_kernels_is_blamed_with_the_differences_without_each(tmp_path: Path) -> None:
     *_, answer = events(tmp_path, Program(frozenset("bd")), "abcde")
 
-    assert isinstance(answer, ToBlame)
+    assert isinstance(answer, KernelsBlamed)
     assert [one.kernel for one in answer.candidates] == ["b", "d"]
     assert (answer.without, answer.among) == ((("output differs",), ("output differs",)), 5)
 
@@ -79,13 +79,13 @@ def test_a_kernel_that_cannot_be_replaced_is_left_out_with_the_reason(tmp_path: 
     seen = events(tmp_path, Program(frozenset("b"), refused={"a": "it does not compile"}), "ab")
 
     assert NotReplaceable("a", "it does not compile") in seen
-    assert isinstance(seen[-1], ToBlame) and seen[-1].among == 1
+    assert isinstance(seen[-1], KernelsBlamed) and seen[-1].among == 1
 
 
 def test_a_kernel_with_another_number_of_launches_is_left_out(tmp_path: Path) -> None:
     seen = events(tmp_path, Program(frozenset("b")), "ab", launched={"a": 2, "b": 1})
 
-    assert NotReplaceable("a", "b has 1 launch of it, and the rerun made 2") in seen
+    assert NotReplaceable("a", "b has 1 launch of it, and this execution made 2") in seen
 
 
 def test_a_cause_outside_of_the_kernels_ends_the_search(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from handmade.runs import digits, saved
 
 from tracing import store
 from tracing.analyze.tables.export import query, write_parquet
-from tracing.analyze.tables.tables import COLUMNS
+from tracing.analyze.tables.rows import COLUMNS
 from tracing.errors import Problem
 from tracing.model import (
     Argument,
@@ -143,13 +143,14 @@ def test_redacted_tables_hold_no_path_and_no_name(tmp_path: Path) -> None:
     writer.append(Signature(0, 0, (1, 1, 1), "forward", "cpu", args))
     writer.append(LaunchLine(0, 0, 0, ()))
     writer.append(Result("output", PlainValue("str", "'~/secrets/key.pem'")))
+    writer.append(Result("output['/data/of Grace']", PlainValue("str", "'/data/of Grace/x y.bin'")))
     writer.close()
 
     files = write_parquet([Run(writer.path)], tmp_path / "tables", anonymous=True)
 
     content = str([duckdb.connect().execute(f"select * from '{file}'").fetchall() for file in files])
     assert "gpt-1" in content and "'PATH'" in content and "by USER on HOST, 1/2" in content
-    for word in ("ada", "babbage", "/home", "set", "pem", "data"):
+    for word in ("ada", "babbage", "/home", "set", "pem", "data", "Grace", "bin"):
         assert word not in content, content
 
 

@@ -48,6 +48,16 @@ def test_a_convolution_of_a_module_is_caught_however_it_is_named() -> None:
     assert [refused(graph, name) for name in CONV2D] == [["aten.convolution.default"] * 2] * len(CONV2D)
 
 
+def test_a_module_that_is_compiled_by_itself_has_no_line_and_is_named_instead() -> None:
+    nested = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(4, 4)))
+    graphs = aten_graphs(nested, torch.ones(2, 4, requires_grad=True))
+    constraint = UnsupportedOpsConstraint(["mm", "addmm"])
+
+    for graph in (graphs["forward"].graph, graphs["backward"].graph):
+        violations = [one for one in map(constraint.check, graph.nodes) if one]
+        assert {(one.python, one.code) for one in violations} == {("", "1.0: Linear")}
+
+
 def test_another_convolution_is_not_caught() -> None:
     graph = aten_graph(nn.Conv1d(2, 3, 1).requires_grad_(False), torch.ones(1, 2, 4))
 
@@ -114,3 +124,12 @@ def test_an_operator_of_another_library_has_its_namespace() -> None:
     assert refused(graph, "add") == []
     assert refused(graph, "backendtest::add") == ["backendtest.add.default"]
     assert node(graph, "backendtest.add.default")
+
+
+def test_an_operator_with_effects_is_caught_in_the_node_that_orders_it() -> None:
+    graph = aten_graph(lambda x: torch.linalg.lu_factor(x)[0], matrix())
+    constraint = UnsupportedOpsConstraint(["aten._linalg_check_errors"])
+
+    violations = [one for one in map(constraint.check, graph.nodes) if one]
+
+    assert [one.operator for one in violations] == ["aten._linalg_check_errors.default"]

@@ -73,7 +73,7 @@ def test_an_interrupted_run_that_is_equal_so_far_gives_no_answer(tmp_path: Path)
     status, text = compared(run(tmp_path / "a", *"yy"), run(tmp_path / "b", "y", ended=False))
 
     assert status == 2
-    assert "equal as far as they go: 1 launch" in text
+    assert "equal as far as both were recorded: 1 launch" in text
     assert "was interrupted" in text
 
 
@@ -126,7 +126,7 @@ def test_a_run_that_failed_differs_from_one_that_passed_and_is_compared_up_to_th
 
     assert status == 1
     assert "✗ outcome differs: passed | failed: no memory" in text
-    assert "failed: no memory; compared up to there" in text
+    assert "failed: no memory; later launches are not compared" in text
     assert "first divergence" not in text
 
 
@@ -135,7 +135,7 @@ def test_runs_that_failed_alike_are_compared_up_to_the_failure_and_not_called_eq
 
     assert status == 2
     assert "the case failed alike in both runs: no memory" in text
-    assert "equal as far as they go: 1 launch" in text
+    assert "equal as far as both were recorded: 1 launch" in text
 
 
 def test_results_missing_from_an_interrupted_run_do_not_differ(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_different_results_of_equal_launches_are_attributed_outside_of_the_kerne
 
     assert status == 1
     assert "output differs" in text
-    assert "the results differ all the same" in text
+    assert "no launch differs, yet results do" in text
     assert '    decides   tracing compare "$(tracing run /case.py --operators digests ' in text
 
 

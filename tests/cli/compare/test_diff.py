@@ -12,6 +12,7 @@ from handmade.records import new_run
 from typer.testing import CliRunner, Result
 
 from tracing.cli.app import app
+from tracing.cli.options.backends import known_backends_of
 
 CASE = """
 import torch
@@ -52,6 +53,10 @@ def test_backends_that_agree_within_the_tolerances_have_exit_status_0(case: str,
         "sines: aot_eager against eager: all results agree",
         "sines: inductor against eager: all results agree",
     ]
+
+
+def test_the_mock_backends_have_short_names() -> None:
+    assert known_backends_of("eager,mock,aot_mock") == ["eager", "mock_backend", "aot_mock_backend"]
 
 
 def test_a_backend_that_differs_is_documented_in_json(case: str, runs: Path) -> None:

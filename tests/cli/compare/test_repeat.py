@@ -26,8 +26,8 @@ def racing(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_race_of_float_atomics_is_reported_as_a_nondeterministic_kernel(racing: str) -> None:
     assert "launch #1 racing_sum" in racing
     assert "output    out_ptr (argument 1)" in racing
-    assert "equal code and equal inputs, other results: this kernel is not deterministic" in racing
-    assert "its TTIR adds floats atomically" in racing
+    assert "code and inputs are equal, outputs differ: this kernel is not deterministic" in racing
+    assert "the kernel's TTIR adds floats atomically" in racing
 
 
 def test_a_race_is_reported_with_a_table_of_runs_and_a_rate(racing: str) -> None:
@@ -38,7 +38,7 @@ def test_a_race_is_reported_with_a_table_of_runs_and_a_rate(racing: str) -> None
 
 def test_deterministic_settings_that_do_not_help_are_reported(racing: str) -> None:
     assert "under Inductor's deterministic settings:" in racing
-    assert "the deterministic settings do not cure it" in racing
+    assert "runs differ under the deterministic settings, too" in racing
 
 
 def test_an_unmasked_load_of_uninitialised_memory_is_named_with_the_unwritten_elements(
@@ -49,7 +49,7 @@ def test_an_unmasked_load_of_uninitialised_memory_is_named_with_the_unwritten_el
     assert done.returncode == 1
     assert "launch #1 total" in done.stdout
     assert "input     in_ptr (argument 0)" in done.stdout
-    assert "nobody wrote 24 elements of it, from element 40 on" in done.stdout
+    assert "no launch and no operator wrote 24 elements of this tensor, from element 40 on" in done.stdout
 
 
 @pytest.mark.parametrize("caches", [pytest.param((), marks=pytest.mark.soak), ("--fresh-caches",)])
@@ -77,7 +77,7 @@ def test_a_requested_change_of_the_winner_is_a_difference_only_if_results_differ
     done = tracing("repeat", case, "--times", "3", "--perturb", runs=tmp_path)
 
     assert done.returncode == 0, done.stdout
-    assert "1 kernel in another configuration, as asked for" in done.stdout
+    assert "1 kernel in another configuration, which --perturb chose" in done.stdout
     assert re.search(r"winners +· +slowest of 1", done.stdout)
 
 
@@ -146,7 +146,7 @@ def test_an_interrupted_series_concludes_with_the_runs_that_ended(tmp_path: Path
 
     assert done.returncode == 2
     assert "0 of 1 runs" in done.stdout
-    assert "interrupted; 2 runs of 9 had ended; run 2 up to there: " in done.stderr
+    assert "interrupted; 2 runs of 9 had ended; run 2 up to this point:  " in done.stderr
 
 
 @pytest.mark.parametrize("args", [("compare", "a"), ("repeat", "a", "b"), ("ranks", "a", "b"), ("swap", "a")])

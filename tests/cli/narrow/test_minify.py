@@ -37,3 +37,14 @@ def test_a_script_imports_neither_this_project_nor_pickle(answer: dict[str, Any]
 
     allowed = {"sys", "os", "pathlib", "functorch", "torch", "safetensors", "triton"}
     assert {str(module).split(".")[0] for module in modules} <= allowed
+
+
+def test_the_same_command_prints_what_is_known_and_executes_nothing(answer: dict[str, Any]) -> None:
+    folder = Path(answer["script"]).parent
+    options = ("--predicate", "constraint", "--unsupported", "tanh", "-o", str(folder))
+    done = tracing("minify", str(DATA / "checked.py"), *options, runs=folder)
+
+    assert done.returncode == 1, done.stderr
+    assert f"{answer['executed']} executions known from " in done.stderr
+    assert "does not fail" not in done.stderr and "element" not in done.stderr
+    assert f"by {answer['executions']} executions, 0 of them now" in done.stdout

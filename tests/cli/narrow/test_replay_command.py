@@ -14,7 +14,7 @@ from recorded.runs import recorded
 from tracing import store
 from tracing.analyze.replay.replay_verdict import CodeDiffers, InputsDiffer, NeedsOtherMemory, Reproduced
 from tracing.cli.answers.replay_answer import ReplayAnswer, Replaying, answered
-from tracing.cli.processes.rerecord import rerecord
+from tracing.cli.processes.new_recording import record_anew
 from tracing.errors import Problem
 from tracing.model import Side
 from tracing.record.outputs import Keep
@@ -76,7 +76,7 @@ def test_a_launch_without_kept_inputs_is_recorded_anew(case: Path, tmp_path: Pat
     done = tracing("replay", str(run.path), "--launch", str(GROW), runs=tmp_path)
 
     assert "its inputs were not kept; launch 0 was recorded anew, into" in done.stdout
-    assert "every replay left what the run recorded" in done.stdout
+    assert "every replay reproduces the recorded bits of the run" in done.stdout
 
 
 def test_a_deleted_case_is_refused_with_the_command_that_records_its_inputs(
@@ -88,7 +88,7 @@ def test_a_deleted_case_is_refused_with_the_command_that_records_its_inputs(
     here.unlink()
 
     with pytest.raises(Problem, match="and recording it anew failed") as raised:
-        rerecord(recorded_launch(run, GROW), tmp_path)
+        record_anew(recorded_launch(run, GROW), tmp_path)
 
     assert f"`tracing run {here} --keep-inputs" in raised.value.remedy
 
@@ -103,8 +103,8 @@ def test_a_race_is_reported_with_its_evidence(tmp_path: Path) -> None:
     done = tracing("replay", str(run.path), "--launch", str(index), runs=tmp_path)
 
     assert done.returncode == 1, done.stderr
-    assert "a race of its own: replays on the same bytes differ from each other" in done.stdout
-    assert "of 21 left what the run recorded" in done.stdout
+    assert "the kernel is not deterministic: replays on equal bytes differ from each other" in done.stdout
+    assert "of 21 reproduce the recorded bits of the run" in done.stdout
 
 
 def test_json_holds_the_verdict_and_the_launches(case: Path, plain: store.Run) -> None:
@@ -138,7 +138,9 @@ def test_a_launch_of_two_runs_is_replayed_on_the_inputs_of_the_first_run(tmp_pat
 
     assert done.returncode == 1, done.stderr
     assert f"launch #{index} racing_sum" in done.stdout
-    assert "a race of its own: replays of a on the same bytes differ from each other" in done.stdout
+    assert (
+        "the kernel is not deterministic: replays of a on equal bytes differ from each other" in done.stdout
+    )
 
 
 def test_the_launch_that_the_first_divergence_accuses_is_replayed(case: Path, plain: store.Run) -> None:
@@ -148,7 +150,7 @@ def test_the_launch_that_the_first_divergence_accuses_is_replayed(case: Path, pl
 
     assert done.returncode == 1, done.stderr
     assert "first divergence" in done.stdout
-    assert "its code differs: a and b leave other results on the same inputs" in done.stdout
+    assert "its code differs: a and b produce different results on equal inputs" in done.stdout
 
 
 def test_json_of_the_accused_launch_is_the_only_output(case: Path, plain: store.Run) -> None:
@@ -178,7 +180,7 @@ def test_a_refused_replay_prints_the_reason(tmp_path: Path) -> None:
 def test_a_replay_of_one_run_needs_a_launch(plain: store.Run) -> None:
     done = tracing("replay", str(plain.path), runs=plain.path.parent)
 
-    assert (done.returncode, "which launch to replay is not said" in done.stderr) == (2, True)
+    assert (done.returncode, "no launch is named" in done.stderr) == (2, True)
 
 
 def test_fpsan_without_its_requirements_is_refused_with_them(plain: store.Run, tmp_path: Path) -> None:

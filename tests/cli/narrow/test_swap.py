@@ -92,7 +92,7 @@ def test_a_repeated_search_runs_only_its_first_and_last_step_anew(
 
     printed = capsys.readouterr().out
     assert runs_of(printed) == 2  # without replacements, and a confirmation of the answer
-    assert "more were known" in printed
+    assert "more are known from earlier searches" in printed
 
 
 def test_an_interrupted_search_goes_on_where_it_stopped(
@@ -108,7 +108,7 @@ def test_an_interrupted_search_goes_on_where_it_stopped(
     assert swapped(right, run, None, each_launch=False) == 1
 
     printed = words(capsys.readouterr().out)
-    assert "; 4 more were known" in printed
+    assert "; 4 more are known from earlier searches" in printed
     assert "to blame: 2 of 5 kernels" in printed
     assert "spread #0 output differs" in printed and "shrink #3 output differs" in printed
 
@@ -157,7 +157,7 @@ def test_unrecorded_launches_make_their_kernel_uncovered(
     assert swapped(a, b, None, each_launch=False) == 1
 
     printed = words(capsys.readouterr().out)
-    assert "not covered: shift: b has 1 launch of it, and the rerun made 2" in printed
+    assert "not covered: shift: b has 1 launch of it, and this execution made 2" in printed
     assert "to blame: 1 of 1 kernel" in printed and "spread #0 output differs" in printed
 
 
@@ -198,7 +198,7 @@ def test_a_case_that_was_edited_since_is_not_searched(right: store.Run, tmp_path
     run = recorded(case, tmp_path)
     case.write_text(PIPELINE.read_text())
 
-    with pytest.raises(Problem, match="the case of b, rerun here, gives other results: those of a"):
+    with pytest.raises(Problem, match="the case of b, executed here, gives other results: those of a"):
         swapped(right, run, None, each_launch=False)
 
 
@@ -208,12 +208,12 @@ def test_a_case_that_was_edited_since_is_not_searched(right: store.Run, tmp_path
         (
             "tl.store(out_ptr + at, squared(",
             "pass\n    tl.store(out_ptr + at, squared(",
-            "has another source",
+            "its source differs",
         ),
         (
             "(x.numel() // block,)",
             "(x.numel() // block, 2)",
-            "has the grid (2, 2, 1), and (2, 1, 1) was recorded",
+            "it has the grid (2, 2, 1), and (2, 1, 1) was recorded",
         ),
     ],
 )
@@ -227,7 +227,7 @@ def test_a_launch_that_is_not_the_recorded_one_is_not_replaced(
     with pytest.raises(Problem, match="no kernel could be replaced"):
         swapped(right, run, None, each_launch=False)
 
-    assert f"not covered: square: when rerun, it {why}" in capsys.readouterr().out
+    assert f"not covered: square: executed here, {why}" in capsys.readouterr().out
 
 
 def test_runs_with_equal_results_have_no_kernel_to_blame(

@@ -1,4 +1,4 @@
-"""`tracing run` of a case whose compiler takes the process down names the pass all the same."""
+"""`tracing run` of a case that takes the process down, or whose compiler does, says so."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import os
 from pathlib import Path
 
 from commands import DATA, tracing
+
+from tracing import store
+from tracing.model import Outcome
 
 FAULT = {"pass": "tritongpu-coalesce", "die": "abort", "if": "tt.load"}
 
@@ -23,3 +26,13 @@ def test_a_pass_that_aborts_is_named_with_its_assertion_and_the_status_is_2(tmp_
     assert f"kernel triton_poi_fused_mul_sigmoid_0: {said}" in done.stderr
     assert "SIGABRT ended the process" in json.loads(done.stdout)["detail"]
     assert said in shown.stdout
+
+
+def test_a_case_that_leaves_python_has_not_passed(tmp_path: Path) -> None:
+    case = f"{DATA / 'failing.py'}:how=exit,bad=1,file={tmp_path / 'calls'}"
+    done = tracing("run", case, runs=tmp_path)
+
+    assert done.returncode == 2
+    assert "the case failed: os._exit(0) ended the process" in done.stderr
+    (run,) = store.recorded(tmp_path)
+    assert [one.status for one in store.Run(run).records(Outcome)] == ["failed"]

@@ -66,8 +66,8 @@ def test_a_checked_run_is_printed_without_executing_the_case(checked: tuple[Path
     assert status == 1 and json.loads(text) == answer
 
 
-def recorded(folder: Path, *violations: Violation) -> str:
-    """The path of a run with one checked graph."""
+def recorded(folder: Path, *violations: Violation, time: float = 0.003) -> str:
+    """The path of a run with one checked graph, whose supported operators take `time` of 4 ms."""
     writer = new_run(folder)
     blob = writer.blob("")
     writer.append(
@@ -75,7 +75,7 @@ def recorded(folder: Path, *violations: Violation) -> str:
     )
     writer.extend(violations)
     writer.append(GraphCoverage(0, 3, 1, 0, 2, {"aten.mm.default": 1}))
-    writer.append(GraphTime(0, 0.003, 0.004))
+    writer.append(GraphTime(0, time, 0.004))
     writer.close()
     return str(writer.path)
 
@@ -89,14 +89,22 @@ def test_equal_violations_of_one_line_are_one_line(tmp_path: Path) -> None:
 
     assert status == 1
     assert text.splitlines()[:4] == [
-        "graph 0/0 forward: 3 of 4 operators supported, 2 partitions, 75% of 4 ms",
+        "graph 0/0 forward: 2 partitions, 3 of 4 operators supported, which take 75% of 4 ms",
         "  ✗ mm (aten.mm.default) × 2: size 6; needed: a multiple of 8",
         "      m.py:3: x @ w",
         "    unsupported  aten.mm.default × 1",
     ]
     assert text.splitlines()[4] == (
-        "2 violations; 3 of 4 operators supported in 2 partitions; 75% of the run time in eager"
+        "2 violations; 3 of 4 operators supported in 2 partitions; "
+        "supported operators take 75% of the time of all in eager"
     )
+
+
+def test_a_share_is_100_percent_only_if_all_operators_are_supported(tmp_path: Path) -> None:
+    almost, whole = (recorded(tmp_path / name, time=time) for name, time in (("a", 0.003999), ("b", 0.004)))
+
+    assert "take more than 99% of the time" in printed("check", almost)[1]
+    assert "take 100% of the time" in printed("check", whole)[1]
 
 
 def test_without_a_violation_the_status_is_0_and_with_an_undecided_one_2(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +92,49 @@ def test_an_unknown_compile_and_a_run_without_compiles_are_no_answer(
     assert "these are known: 0/0, 1/0" in printed("guards", answer["run"], "--frame", "9/9")[1]
     assert printed("guards", answer["run"], "--frame", "9/9")[0] == 2
     assert printed("guards", str(new_run(tmp_path).path))[0] == 2
+
+
+PROGRAM = """
+import sys
+import torch
+
+print(sys.argv[1:])
+scale = torch.compile(lambda x, n: x.sin() * n, backend="eager", dynamic=False)
+for n in range(2):
+    scale(torch.ones(3), n)
+raise {ending}
+"""
+
+
+@pytest.mark.parametrize("ending", ["SystemExit(3)", "KeyboardInterrupt"])
+def test_a_program_with_arguments_is_executed_to_its_end_or_to_ctrl_c(ending: str, tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(PROGRAM.format(ending=ending))
+    words = ["guards", "--json", "--runs", str(tmp_path), str(program), "--frame", "x"]
+    done = subprocess.run([sys.executable, "-m", "tracing", *words], capture_output=True, text=True)
+
+    assert done.returncode == 1, done.stderr
+    answer = json.loads(done.stdout)
+    assert [one["compile_id"] for one in answer["compiles"]] == ["0/0", "0/1"]
+    assert answer["recompilations"] == ["0/1"] and answer["compiles"][1]["failed"][0]["code"] == "n == 0"
+    assert "['--frame', 'x']" in done.stderr  # what the program prints
+    assert ("exit status 3" if "Exit" in ending else "interrupted by KeyboardInterrupt") in done.stderr
+
+
+def test_a_program_that_raises_is_no_answer_and_its_run_is_readable(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(PROGRAM.format(ending="ValueError('too late')"))
+    words = ["guards", "--runs", str(tmp_path), str(program)]
+    done = subprocess.run([sys.executable, "-m", "tracing", *words], capture_output=True, text=True)
+
+    assert done.returncode == 2
+    assert "the program failed: ValueError: too late (train.py:9)" in done.stderr
+    assert "1 recompilation" in printed("guards", "latest", "--runs", str(tmp_path))[1]
+
+
+def test_the_backend_of_a_program_is_its_own(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text("raise AssertionError\n")
+    status, text = printed("guards", "--backend", "eager", "--runs", str(tmp_path), str(program))
+
+    assert status == 2 and "--backend is for a case" in text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracing.compiler.codegen.llvm_text import Printed, printed_passes
+from tracing.compiler.codegen.llvm_text import LlvmPassText, printed_passes
 
 START = "BISECT: running pass (1) forceattrs on [module]\n; *** IR Dump Before 1-ForcePass on [module] ***\n"
 BARE = 'source_filename = "m"\ndefine void @f() {\n  ret void\n}\n'  # a module that was parsed from text
@@ -10,7 +10,7 @@ A, B = f"; ModuleID = 'm'\n{BARE}", "; ModuleID = 'm'\ndeclare void @f()\n"
 MACHINE = "# Machine code for function f: NoPHIs\n\nbb.0:\n  COPY $r0\n"
 
 
-def read(*said: str, llir: str = "", died: bool = False) -> list[Printed]:
+def read(*said: str, llir: str = "", died: bool = False) -> list[LlvmPassText]:
     return list(printed_passes("".join(said), llir, died=died))
 
 
@@ -29,15 +29,15 @@ def test_a_pass_of_the_middle_end_has_the_number_and_the_name_of_the_bisection()
     second = "BISECT: running pass (2) sroa on f\nRunning pass: SROAPass on f (1 instruction)\n"
 
     assert read(FIRST, second, ended("SROAPass", "f", B)) == [
-        Printed(1, "forceattrs", "[module]", False, A, A),
-        Printed(2, "sroa", "f", False, A, B),
+        LlvmPassText(1, "forceattrs", "[module]", False, A, A),
+        LlvmPassText(2, "sroa", "f", False, A, B),
     ]
 
 
 def test_a_pass_that_llvm_never_leaves_out_has_no_number() -> None:
     passes = read(FIRST, "Running pass: CoroEarlyPass on [module]\n", ended("CoroEarlyPass", "[module]", A))
 
-    assert passes[1] == Printed(None, "CoroEarlyPass", "[module]", False, A, A)
+    assert passes[1] == LlvmPassText(None, "CoroEarlyPass", "[module]", False, A, A)
 
 
 def test_a_pass_that_contains_others_is_listed_before_them() -> None:
@@ -64,7 +64,7 @@ def test_a_number_inside_of_a_pass_does_not_replace_its_name() -> None:
 def test_a_pass_that_triton_has_llvm_skip_changes_nothing() -> None:
     skipped = "BISECT: running pass (2) vector-combine on f\nSkipping pass: VectorCombinePass on f\n"
 
-    assert read(FIRST, skipped)[1] == Printed(2, "vector-combine", "f", False, A, A)
+    assert read(FIRST, skipped)[1] == LlvmPassText(2, "vector-combine", "f", False, A, A)
 
 
 def test_the_input_of_the_code_generator_is_the_artefact_without_its_name() -> None:
@@ -74,7 +74,7 @@ def test_the_input_of_the_code_generator_is_the_artefact_without_its_name() -> N
 
     passes = read(FIRST, first, second, third, llir=A)
 
-    assert passes[1] == Printed(None, "to-code-generator", "[module]", True, BARE, BARE)
+    assert passes[1] == LlvmPassText(None, "to-code-generator", "[module]", True, BARE, BARE)
     assert [(one.index, one.generator, one.after) for one in passes[2:]] == [(2, True, None), (3, True, BARE)]
 
 
@@ -110,7 +110,7 @@ def test_blocks_of_a_region_are_incomplete_ir_and_not_compared() -> None:
 def test_the_pass_that_llvm_died_in_is_the_last_with_the_ir_before_it() -> None:
     begun = "BISECT: running pass (2) sroa on f\n; *** IR Dump Before SROAPass on f ***\n" + B
 
-    assert read(FIRST, begun, died=True)[-1] == Printed(2, "sroa", "f", False, B, None)
+    assert read(FIRST, begun, died=True)[-1] == LlvmPassText(2, "sroa", "f", False, B, None)
 
 
 def test_a_pass_without_a_number_that_llvm_died_in_is_the_last() -> None:

@@ -77,7 +77,7 @@ def test_each_kernel_is_derived_once_and_its_passes_are_stored_in_the_run(record
 
     assert shown(recorded, "--kernel", "softmax#1", "--changed") == table
     assert [*recorded.glob("llvm-*")] == known
-    assert "llir and ptx came out as recorded, byte for byte" in table
+    assert "llir and ptx are equal to the recorded ones, byte for byte" in table
     row = next(line.split() for line in table.splitlines() if " early-cse " in line)
     assert (row[1], row[3], row[4], int(row[5]) > int(row[6])) == ("llir", "softmax", "yes", True)
 
@@ -168,8 +168,8 @@ def test_output_that_differs_from_the_recorded_one_is_reported_and_not_stored(
     other = tracing(*question, runs=path.parent, DISABLE_LLVM_OPT="1")
     same = tracing(*question, runs=path.parent)
 
-    assert "warning: llir and ptx came out otherwise than recorded" in other.stderr
-    assert "llir and ptx came out as recorded, byte for byte" in same.stdout
+    assert "warning: llir and ptx differ from the recorded ones" in other.stderr
+    assert "llir and ptx are equal to the recorded ones, byte for byte" in same.stdout
 
 
 def test_a_compilation_that_did_not_reach_llvm_is_refused_with_that_reason(
@@ -182,7 +182,7 @@ def test_a_compilation_that_did_not_reach_llvm_is_refused_with_that_reason(
 
     done = tracing("passes", str(path), "--llvm", "--kernel", "dead", runs=path.parent)
 
-    assert "the compilation of dead did not get to LLVM" in done.stderr
+    assert "the compilation of dead did not reach LLVM" in done.stderr
 
 
 def test_a_run_holds_the_passes_of_requested_kernels_only(recorded: Path) -> None:

@@ -31,7 +31,7 @@ def test_the_first_divergence_is_printed_with_its_diff_and_its_owner() -> None:
         (RIGHT, RIGHT, "both results are right"),
         (WRONG, WRONG, "is not right either"),
         (RIGHT, WRONG, "only b is wrong"),
-        (WRONG, RIGHT, "what differs is not recorded"),
+        (WRONG, RIGHT, "the difference is in something that is not recorded"),
     ],
 )
 def test_what_the_outcomes_mean_is_said(a: Outcome, b: Outcome, says: str) -> None:

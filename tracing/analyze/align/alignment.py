@@ -37,7 +37,7 @@ class AlignedPair(NamedTuple, Generic[T]):
 
     a: T | None
     b: T | None
-    moved: bool = False  # it is elsewhere in the other run
+    moved: bool = False  # the other run has this launch at another position
 
 
 class Alignment(Generic[T]):
@@ -76,7 +76,7 @@ class Alignment(Generic[T]):
                 return
             queue = one.oldest()
             yield from self._next(queue, self._partners.of(queue, self._window))
-            if other.held >= self._window:  # queues that run a does not have must not fill the window
+            if other.held >= self._window:  # bounds the launches of queues that run a does not have
                 for strange in self._partners.strangers():
                     yield from self._only(1, other.take(strange))
             yield from self._overdue()
@@ -163,7 +163,7 @@ class Alignment(Generic[T]):
         b = [self._b.take(partner) for _ in range(added)]
         matches = matched(a, b, self._ask)
         if not matches and len(a) == len(b) < self._window and not self._elsewhere(a, b):
-            matches = {n: n for n in range(len(a))}  # they replaced one another
+            matches = {n: n for n in range(len(a))}  # each launch took the position of the other
         for n, m in matches.items():
             yield AlignedPair(a[n], b[m], n != m)
         for n in range(len(a)):

@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple
 
 from tracing.analyze.align.launch_matching import Launches, Queue, T
 
-NEAR = 64  # launches ahead that are looked at one by one
+NEAR = 64  # number of following launches that are compared one by one
 
 
 class Waiting(Generic[T]):
@@ -61,7 +61,7 @@ class QueueSide(Generic[T]):
         self.reached = 0
 
     def fill(self, count: int) -> None:
-        """Hold as many launches, or all that there are."""
+        """Hold this number of launches, or all remaining ones."""
         while self.held < count and (launch := next(self.launches, None)) is not None:
             self.hold(launch)
 
@@ -133,7 +133,7 @@ class QueuePartners(Generic[T]):
         return self._known[queue]
 
     def _choose(self, queue: Queue) -> None:
-        # the best pairs first, so that a queue is not taken by one that merely begins alike
+        # the best pairs first: a queue with a chance match must not take the partner of another
         mine = [one for one, held in self._a.queues.items() if held and one not in self._known]
         free = self._free()
         scores = {(a, b): self._score(a, b) for a in mine for b in free}

@@ -23,17 +23,17 @@ from tracing.analyze.bisect.search_events import Building, Searching
 
 
 @dataclass(frozen=True, slots=True)
-class Died:
+class CrashPoint:
     """How a compile died."""
 
-    same: bool  # as the full one
+    same: bool  # the result of the full pipeline
     said: str
 
 
 class CrashBuilds:
     """Compiles without some passes; each is judged by whether it crashes as the full compile does."""
 
-    def __init__(self, die: Callable[[Dropped, bool], Died | None], times: int) -> None:
+    def __init__(self, die: Callable[[Dropped, bool], CrashPoint | None], times: int) -> None:
         """Judge against one death.
 
         die   -- compiles without some passes, from the source if requested, and returns how it died; None: it
@@ -66,7 +66,7 @@ class CrashBuilds:
             if death is not None and death.same:
                 return Judgement("bad", death.said)
             if death is not None:
-                return Judgement("skip", f"it dies otherwise: {death.said}")
+                return Judgement("skip", f"it dies with another error: {death.said}")
         return Judgement("good", "it does not die there")
 
 
@@ -74,19 +74,19 @@ class CrashBuilds:
 class Hangs:
     """A compile that hangs: each further compile that hangs costs its whole limit."""
 
-    seconds: float  # limit of one further compile
-    most: int  # further compiles, about
+    seconds: float  # time limit of each further compile
+    most: int  # estimated number of further compiles
 
 
 @dataclass(frozen=True, slots=True)
 class CompileCrash:
     """The pass, or the part of a stage, in which a compile crashes."""
 
-    layer: str  # whose pass it is: MLIR, LLVM; another part of a stage: ""
+    layer: str  # the compiler of the pass: MLIR, LLVM; "": no pass, but another part of a stage
     step: Step  # the pass; index -1: it has no number
     stage: str
     said: str
-    facts: Mapping[str, str] = field(default_factory=dict)  # what else is known, and commands that show more
+    facts: Mapping[str, str] = field(default_factory=dict)  # further facts, and commands that show more
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def provoking_in_llvm(
         yield Provoked(LLVM, steps[good])
         return
     because = {
-        "bad": "without all of them it dies as well",
-        "skip": "what is left without them cannot be compared",
+        "bad": "without all of them it dies, too",
+        "skip": "the build without them cannot be compared",
     }
-    yield Provoked(LLVM, None, because.get(first, "some builds die otherwise"))
+    yield Provoked(LLVM, None, because.get(first, "some builds die with another error"))

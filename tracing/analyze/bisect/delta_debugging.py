@@ -54,7 +54,7 @@ def minimal(items: Sequence[T], passes: Callable[[Items[T]], bool]) -> Items[T]:
 
 
 def most(count: int) -> int:
-    """How many choices of so many items `choices` yields at most."""
+    """The maximum number of choices that `choices` yields for this number of items."""
     return count * count + 3 * count
 
 

@@ -11,7 +11,7 @@ from tracing.analyze.bisect.search import Changed, FirstBad, Judgement, Suspect,
 from tracing.analyze.bisect.search_events import Answer
 from tracing.analyze.bisect.snapshots import FirstSeen
 
-_UNSEEN = "executed, it is right; a race, a layout or a hint is not seen"
+_UNSEEN = "executed, its IR is right; execution does not reveal a race, a layout or a hint"
 
 
 class Evidence:
@@ -47,16 +47,19 @@ class Evidence:
         return Undecided(answer.layer, because, suspects)
 
     def _is_right(self, answer: FirstBad) -> bool:
-        # as far as executing tells, and there are others that may not be
+        # True if execution shows no fault up to this pass, while later passes may have one
         last = self.meaning.last
         return bool(answer.unavoidable) and last is not None and last.index >= answer.step.index
 
     def _unavoidable_suspected(self, answer: FirstBad) -> Undecided:
         because = (
-            f"with {answer.step} the result turns bad, and executed, what it leaves computes what it was "
-            "given: a later one that cannot be left out may get wrong what it makes"
+            f"with {answer.step} the result turns bad, although its output IR computes the values of "
+            "its input "
+            "IR: a later pass that cannot be left out may compile that IR wrongly"
         )
-        among = (Suspect(one, "it works on what that makes") for one in (*answer.unavoidable, answer.step))
+        among = (
+            Suspect(one, "it reads the output of that pass") for one in (*answer.unavoidable, answer.step)
+        )
         return Undecided(answer.layer, because, self._ordered(tuple(among)))
 
     def _ordered(self, suspects: Sequence[Suspect]) -> tuple[Suspect, ...]:

@@ -29,22 +29,24 @@ Stored: TypeAlias = Mapping[tuple[int, int, int], Any]  # by launch, argument an
 class Change:
     """The step in a row of IRs at which their meaning changes."""
 
-    before: int  # position of the last that means what the first means
-    after: int  # of the first that means something else; they are not neighbours where some is not known
-    what: str  # one value that differs
+    before: int  # position of the last IR that computes the values of the first IR
+    after: int  # position of the first IR that computes other values; IR between the two cannot be executed
+    what: str  # text about one value that differs
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """The result of executing the IR between passes."""
 
-    steps: tuple[Step, ...] = ()  # one of them changes the results; empty: no pass is known to
-    what: str = ""  # one value that is another
+    steps: tuple[
+        Step, ...
+    ] = ()  # one of these passes changes the results; empty: no pass is known to change them
+    what: str = ""  # text about one value that differs
     last: Step | None = None  # the last pass whose IR could be executed; None: none could
 
     @property
     def certain(self) -> Step | None:
-        """The pass that changes what is computed, if it is known."""
+        """The pass that changes the computed values, if it is known."""
         return self.steps[0] if len(self.steps) == 1 else None
 
 

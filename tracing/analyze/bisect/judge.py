@@ -30,7 +30,7 @@ TEXTS = [stage for stage in STAGES if stage not in ("cubin", "hsaco")]
 # languages of IR that no stage ends with
 MLIR, MACHINE = "mlir", "mir"  # of MLIR's LLVM dialect, before LLVM; LLVM's machine code
 _PLACEHOLDER = re.compile("{(" + "|".join((*STAGES, "dir", "ir", "stage")) + ")}")
-_QUOTED = re.compile(r"[^\s\"'=:;|&<>(){}]+")  # what may be a path in the middle of a word
+_QUOTED = re.compile(r"[^\s\"'=:;|&<>(){}]+")  # a path inside a word
 
 
 def artefact(folder: Path, stage: str) -> Path:
@@ -53,7 +53,7 @@ class CommandJudge:
         named = {name for word in command for name in _PLACEHOLDER.findall(word)} - {"stage"}
         if not named:
             raise Problem(
-                "the command names none of the kernel's artefacts, so it would say the same of each build",
+                "the command names none of the kernel's artefacts, so it would judge all builds alike",
                 f"give it one by {', '.join(f'{{{stage}}}' for stage in known)}, all by {{dir}}, "
                 "or whatever there is by {ir}",
             )
@@ -61,7 +61,7 @@ class CommandJudge:
             raise Problem(f"this kernel has no {', '.join(missing)}", f"it has {', '.join(known)}")
         if "ir" in named and len(named) > 1:
             others = ", ".join(f"{{{name}}}" for name in sorted(named - {"ir"}))
-            raise Problem(f"{{ir}} is all that there is to be judged, next to it there is no {others}")
+            raise Problem(f"{{ir}} stands for every artefact: next to it there is no {others}")
         self.command = tuple(command)
         self.stages: Sequence[str] = [stage for stage in known if stage in named or "dir" in named]
         if "ir" in named:
@@ -70,7 +70,7 @@ class CommandJudge:
         self.seconds = seconds
 
     def _languages(self, named: set[str]) -> Sequence[str]:
-        # of the IR between passes that the command can be given instead of an artefact
+        # languages of IR between passes that the command accepts instead of an artefact
         if named == {"ir"}:
             return [*TEXTS, MLIR, MACHINE]
         return list(named) if named <= {"ttir", "ttgir", "llir"} and len(named) == 1 else []
@@ -105,7 +105,7 @@ class CommandJudge:
         if status >= 128:
             raise Problem(
                 f"the command ended the search with {detail}",
-                "what was judged so far is kept: the same `tracing bisect` goes on from there",
+                "all judgements are kept: the same `tracing bisect` continues from there",
             )
         if status == 124:
             return Judgement("skip", detail, final=False)
@@ -113,7 +113,7 @@ class CommandJudge:
 
 
 def run_command(words: Sequence[str], seconds: float) -> tuple[int | None, str]:
-    """The exit status of a command, None if its time was up, and what it printed.
+    """The exit status of a command, or None after the time limit, and its output.
 
     All processes that it started are killed when it ends or times out. Raises Problem if it cannot be run.
     """
@@ -130,7 +130,7 @@ def run_command(words: Sequence[str], seconds: float) -> tuple[int | None, str]:
             status = None
         finally:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # also what it left in the background
+                os.killpg(process.pid, signal.SIGKILL)  # ends background processes of the command, too
             process.wait()
         said.seek(0)
         text = said.read().decode(errors="replace")

@@ -32,8 +32,8 @@ from tracing.analyze.bisect.snapshot_search import Narrowed, SnapshotSearch
 from tracing.errors import Problem
 
 _Search: TypeAlias = Generator[SearchEvent, None, Answer | None]  # None: the layer is not searched
-_NOT_OPTIONAL = "LLVM: what it does not leave out (the translation to it, instruction selection)"
-_NOT_LEVELS = "ptxas: what each of them does at every level"
+_NOT_OPTIONAL = "LLVM: steps that cannot be left out (the translation to LLVM IR, instruction selection)"
+_NOT_LEVELS = "ptxas: steps of every version and every level"
 _INPUT = "the kernel itself, as it enters the first stage, or faults in several passes at once"
 
 
@@ -50,7 +50,7 @@ class LayerSearch:
         """Search one compilation.
 
         snapshots -- judges the IR between passes; it also has the judge
-        execute   -- looks for the pass that changes what the IR computes
+        execute   -- searches the pass that changes the values that the IR computes
         stages    -- that the compilation has
         """
         self._bisection, self._snapshots = bisection, snapshots
@@ -71,7 +71,8 @@ class LayerSearch:
         if full.verdict == "skip":
             raise Problem(
                 f"cannot be decided, because the full pipeline cannot be judged: {full.detail}",
-                "COMMAND must say good or bad of what the whole pipeline makes; --seconds gives it more time",
+                "COMMAND must judge the result of the whole pipeline as good or bad; --seconds gives "
+                "it more time",
             )
         if full.verdict == "bad":
             yield from self._layers(full)

@@ -22,7 +22,7 @@ MLIR, LLVM, LEVELS, VERSIONS = "MLIR passes", "LLVM passes", "ptxas levels", "pt
 class Builder(Protocol):
     """Compiles one kernel in variants of its recorded compilation."""
 
-    assemblers: Sequence[str]  # names of those there are, that of the full pipeline first
+    assemblers: Sequence[str]  # names of the installed versions; the version of the full pipeline comes first
 
     def without(self, dropped: frozenset[int], *, afresh: bool) -> Compiled:
         """Without the MLIR passes of these indices; `afresh`: from the source, ignoring cached builds."""

@@ -33,7 +33,7 @@ from tracing.analyze.bisect.search import (
 )
 
 Dropped: TypeAlias = frozenset[int]
-ALIKE = 4  # passes with the same fault that are listed
+ALIKE = 4  # maximum of listed passes with the same fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class LeaveOut:
         return judgements
 
     def _reduced(self) -> list[Dropped]:
-        # all that can be left out together; none if that is not good either
+        # all passes that can be left out together; none if that build is not good either
         later = [one.index for one in self.instances if one.index > self.good_until]
         dropped = droppable(later, self.builds.failure)
         return [dropped] if dropped and self.builds.judged(dropped).verdict == "good" else []
@@ -133,7 +133,7 @@ class LeaveOut:
         return self._best(family, points[at])[0]
 
     def _best(self, family: Sequence[Dropped], index: int) -> tuple[JudgeAnswer, Dropped]:
-        # the best that the rest of the pipeline makes of the IR after the run of this index
+        # the best judgement of builds from the IR after the run of this index
         verdicts: list[JudgeAnswer] = []
         for left_out in family:
             dropped = frozenset(one for one in left_out if one > index)
@@ -144,14 +144,14 @@ class LeaveOut:
         return ("bad" if "bad" in verdicts else "skip"), frozenset()
 
     def _other_ends(self, run: Instance, family: Sequence[Dropped]) -> list[Dropped]:
-        # what else makes something good of the IR after a run
+        # other builds from the IR after a run that are good
         for left_out in self._ends(run.index):
             if left_out not in family and self._best([left_out], run.index)[0] == "good":
                 return [left_out]
         return []
 
     def _ends(self, index: int) -> list[Dropped]:
-        # without one name, or, where the rest cannot do without it, without one run of it
+        # without all runs of one name, or without one run if later passes need the others
         later = [one for one in self.instances if one.index > index]
         ends: list[Dropped] = []
         for name in suspicious(later):

@@ -24,7 +24,7 @@ from tracing.analyze.bisect.judge import artefact
 from tracing.analyze.bisect.search import JudgeAnswer, Judgement
 
 Artefacts = Mapping[str, str | bytes]  # by stage
-CONFIRMATIONS = 3  # calls of a judge to confirm a judgement: a flaky judge is right by chance less often
+CONFIRMATIONS = 3  # calls of a judge that confirm a judgement: a flaky judge seldom agrees by chance
 
 
 class Judge(Protocol):
@@ -32,7 +32,7 @@ class Judge(Protocol):
     def key(self) -> Sequence[str]:
         """The identity of this judge."""
 
-    stages: Sequence[str]  # the artefacts that it looks at
+    stages: Sequence[str]  # the artefacts that the judge reads
 
     def __call__(self, folder: Path) -> Judgement:
         """Judge the build in a folder."""
@@ -43,8 +43,8 @@ class Compiled:
     """The outcome of one compile."""
 
     artefacts: Artefacts
-    failure: str = ""  # why there are none
-    final: bool = True  # False: it may end differently the next time, so it is not kept
+    failure: str = ""  # the reason why there are none
+    final: bool = True  # False: a repetition may end differently, so the result is not kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Probes:
         self.judge = judge
         self.built = 0
         self.judged = 0
-        self.known = 0  # builds and judgements that were taken from disk
+        self.known = 0  # builds and judgements that were read from disk
         self.verdicts: Counter[JudgeAnswer] = Counter()
 
     def forget(self) -> None:
@@ -148,7 +148,7 @@ def _digest(parts: Sequence[str]) -> str:
 
 
 def _write(folder: Path, made: Compiled) -> None:
-    # completely or not at all; of two processes with the same build the second one's is kept
+    # written atomically; if two processes have the same build, that of the second is kept
     partial = folder.with_name(f"{folder.name}.{os.getpid()}")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)

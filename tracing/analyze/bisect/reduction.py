@@ -21,7 +21,7 @@ from tracing.mlir.generic import Module, parsed
 
 _NUMBER = re.compile(
     r"\"[^\"]*\"|(?:(?<![\w.#%^-])|(?<=\dx))(\d+)(?:(?![\w.-])|(?=x))"
-)  # or text, to skip it
+)  # or the text, to skip it
 
 
 def reduced(text: str, holds: Holds) -> str:
@@ -85,7 +85,7 @@ def _join_blocks(text: str, holds: Holds) -> str:
 
 
 def _bypass(text: str, holds: Holds) -> str:
-    # where arguments of the function cannot replace results, as in what is compiled on
+    # if arguments of the function cannot replace results, because the IR is compiled further
     def at(number: int) -> Edit:
         def edit(module: Module) -> bool:
             operations = edits.inner_operations(module)

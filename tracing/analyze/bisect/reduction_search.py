@@ -16,7 +16,7 @@ from tracing.mlir.names import make_unique
 
 T = TypeVar("T", bound=Hashable)
 Holds: TypeAlias = Callable[[str], bool]
-Edit: TypeAlias = Callable[[Module], bool]  # whether there was anything to change
+Edit: TypeAlias = Callable[[Module], bool]  # False: nothing could be changed
 
 
 def fewest(
@@ -54,7 +54,7 @@ def tried(text: str, holds: Holds, attempts: Iterator[Edit]) -> str:
 
 
 class _Copies:
-    # of one module: to read its text each time would take long
+    # parsed modules: parsing the text each time would take long
 
     def __init__(self, text: str) -> None:
         self._module = parsed(text)

@@ -31,7 +31,7 @@ class Repeated:
         self._judge = judge
         self.times = times
         self.stages = judge.stages
-        self.votes: list[Votes] = []  # of each build that it was asked about
+        self.votes: list[Votes] = []  # by build: the calls and their verdicts
 
     @property
     def key(self) -> Sequence[str]:
@@ -55,7 +55,7 @@ class Confidence:
 
     calls: int
     against: int  # calls that contradict the majority for the same build
-    error: float  # how often one call is wrong, at most
+    error: float  # upper bound of the rate of wrong calls
     wrong: float  # probability that one verdict or more is wrong
 
 

@@ -22,21 +22,19 @@ _Result = TypeVar("_Result")
 class Judgement:
     """A judge's answer about one build."""
 
-    verdict: (
-        JudgeAnswer  # skip: it cannot be judged, because it could not be built or because the judge says so
-    )
+    verdict: JudgeAnswer  # skip: undecided, because the build failed or the judge could not decide
     detail: str = ""
     where: str = ""  # the folder of the build
-    final: bool = True  # False: it may be another one the next time, so it is not kept
+    final: bool = True  # False: a repetition may give another verdict, so it is not kept
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """A step that can be left out."""
 
-    index: int  # as its own tool counts
+    index: int  # the number by which its own tool counts it
     name: str
-    unit: str = ""  # what it works on, where that is not the whole: "function (softmax)"
+    unit: str = ""  # the unit that it transforms, unless it is the whole module: "function (softmax)"
 
     def __str__(self) -> str:
         return f"{self.name}{f' on {self.unit}' if self.unit else ''} (#{self.index})"
@@ -53,7 +51,7 @@ class Layer:
 
     name: str  # "LLVM passes"
     steps: Sequence[Step]
-    off: str  # what a build without any of them is, "LLVM without its optional passes"
+    off: str  # title of a build without all of them: "LLVM without its optional passes"
     probe: Probe
     without: Callable[[str], Judgement] | None = None  # all steps but those of this name
 
@@ -67,21 +65,21 @@ class FirstBad:
     of: int  # steps among which it was searched
     bad: Judgement  # with it and all earlier steps, built and judged anew
     good: Judgement  # without it, built and judged anew
-    all_out: Judgement | None  # everything but the steps of its name; None: the layer cannot do that
-    alike: tuple[
-        Step, ...
-    ] = ()  # others of its name, each of which makes the result bad with no other of them
-    needed: tuple[Step, ...] = ()  # other steps without which the result is good as well
-    unavoidable: tuple[Step, ...] = ()  # that cannot be left out, and work on what it leaves
+    all_out: (
+        Judgement | None
+    )  # the build without all steps of its name; None: the layer cannot leave them out
+    alike: tuple[Step, ...] = ()  # other steps of its name, each of which makes the result bad by itself
+    needed: tuple[Step, ...] = ()  # other steps without which the result is good, too
+    unavoidable: tuple[Step, ...] = ()  # later steps that cannot be left out and read the output of this one
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A pass of a bad pipeline that is seen to change what the IR computes."""
+    """A pass of a bad pipeline that changes the values that the IR computes."""
 
     layer: str
     step: Step
-    what: str  # one value that is another
+    what: str  # text about one value that differs
     all_out: Judgement  # of the build without any step of its name; not bad
 
 
@@ -90,7 +88,7 @@ class Suspect:
     """A step that may be to blame."""
 
     step: Step
-    why: str  # it is not ruled out
+    why: str  # the reason why it is not ruled out
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,7 @@ def first_bad(layer: Layer) -> Generator[BuildTried, None, FirstBad | Undecided]
     yield BuildTried()
     if whole.verdict != "bad":
         because = (
-            f"the build with every step is {whole.verdict}{said(whole)}, so nothing is to be found in it"
+            f"the build with every step is {whole.verdict}{said(whole)}, so a search in it would find nothing"
         )
         return Undecided(layer.name, because)
     start = layer.probe(0)

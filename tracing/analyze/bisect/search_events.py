@@ -61,7 +61,7 @@ class Answered:
     """A layer was searched."""
 
     answer: Answer
-    weighed: Answer  # with what executing the IR says
+    weighed: Answer  # with the result of executing the IR
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class NoAnswer:
     """The search of all layers ended without an accused pass."""
 
     suspects: tuple[Suspect, ...]  # passes that are not ruled out
-    rest: tuple[str, ...]  # what no search can leave out
+    rest: tuple[str, ...]  # steps that no search can leave out
 
 
 SearchEvent: TypeAlias = (

@@ -11,10 +11,17 @@ from tracing.analyze.bisect.judge import STAGES
 from tracing.analyze.bisect.probes import Compiled, Probes
 from tracing.analyze.bisect.search import Judgement, Step, Suspect, Undecided, require_pair
 from tracing.analyze.bisect.search_events import SearchEvent, Searching
-from tracing.analyze.bisect.snapshots import FirstSeen, NotSeen, Seen, Snapshot, first_seen, looked_at
+from tracing.analyze.bisect.snapshots import (
+    FirstSeen,
+    JudgedSnapshot,
+    NoBorder,
+    Snapshot,
+    first_seen,
+    looked_at,
+)
 
 BETWEEN = "IR between passes"
-END = ""  # the layer of what the judge looks at in the end
+END = ""  # the layer of the artefact that the judge reads
 _OTHER = "the judge reads no IR of its language"
 
 
@@ -32,9 +39,9 @@ class SnapshotSearch:
     """Looks for the first IR that the judge says is bad."""
 
     probes: Probes
-    languages: Sequence[str]  # that the judge reads; none: there is nothing to judge
+    languages: Sequence[str]  # languages that the judge reads; none: there is nothing to judge
     mlir: Sequence[Snapshot]  # the IR that enters the compilation, and what each pass of MLIR leaves
-    llvm: Callable[[], Sequence[Snapshot]] | None  # likewise of LLVM; None: the judge reads none of it
+    llvm: Callable[[], Sequence[Snapshot]] | None  # the same for LLVM; None: the judge reads none of it
 
     def answer(self, full: Judgement) -> Generator[SearchEvent, None, tuple[FirstSeen | Undecided, Narrowed]]:
         """The one step at which good IR turns bad; if uncertain, the layers that remain to be searched.
@@ -44,16 +51,16 @@ class SnapshotSearch:
         Raises Contradiction if the judge changes its answer about one of the two when it is called once more.
         """
         last = max(self.probes.judge.stages, key=STAGES.index)
-        end = Seen(Snapshot(END, Step(-1, "what writes it as text"), last, ""), full)
-        yield Searching("looking at the IR between passes", len(self.mlir))
+        end = JudgedSnapshot(Snapshot(END, Step(-1, "the pass that writes it as text"), last, ""), full)
+        yield Searching("reading the IR between passes", len(self.mlir))
         seen = yield from looked_at(self.mlir, self._judged)
         first = first_seen([*seen, end])
-        if self.llvm is not None and (isinstance(first, NotSeen) or first.bad is end):
+        if self.llvm is not None and (isinstance(first, NoBorder) or first.bad is end):
             llvm = self.llvm()
-            yield Searching("looking at LLVM's IR between passes", len(llvm))
+            yield Searching("reading LLVM's IR between passes", len(llvm))
             seen += yield from looked_at(llvm, self._judged)
             first = first_seen([*seen, end])
-        if isinstance(first, NotSeen):
+        if isinstance(first, NoBorder):
             return Undecided(BETWEEN, first.because, _suspects(first.seen)), Narrowed()
         return self._confirmed(first, full)
 
@@ -63,7 +70,9 @@ class SnapshotSearch:
         require_pair(bad.step, self._judged(good, anew=True), is_bad)
         if not first.between and bad.layer != END:
             return first, Narrowed()
-        because = f"the IR after {good.step} is good, and {bad.step} leaves the next that can be judged"
+        because = (
+            f"the IR after {good.step} is good, and the next IR that can be judged is that after {bad.step}"
+        )
         return Undecided(BETWEEN, because), _narrowed(good, bad)
 
     def _judged(self, one: Snapshot, *, anew: bool = False) -> Judgement:
@@ -80,5 +89,5 @@ def _narrowed(good: Snapshot, bad: Snapshot) -> Narrowed:
     return Narrowed(llvm=bad.layer != layers.MLIR, good_until=good.step.index)
 
 
-def _suspects(seen: Sequence[Seen]) -> tuple[Suspect, ...]:
+def _suspects(seen: Sequence[JudgedSnapshot]) -> tuple[Suspect, ...]:
     return tuple(Suspect(one.snapshot.step, "the IR turns bad after it") for one in seen)

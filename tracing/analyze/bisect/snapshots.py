@@ -17,14 +17,14 @@ from tracing.analyze.bisect.search import BuildTried, Judgement, Step
 class Snapshot:
     """The IR after one pass and before the next."""
 
-    layer: str  # that the pass is of
-    step: Step  # the pass, or what else left it
+    layer: str  # the layer of the pass
+    step: Step  # the pass, or another step that produced the IR
     language: str  # "ttir", "ttgir", "mlir", "llir", "mir", "ptx", "amdgcn"
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class JudgedSnapshot:
     """The judgement of one snapshot."""
 
     snapshot: Snapshot
@@ -35,35 +35,35 @@ class Seen:
 class FirstSeen:
     """The border between IR that is good and IR that is bad."""
 
-    good: Seen
-    bad: Seen
-    between: tuple[Seen, ...]  # that cannot be judged
-    odd: tuple[Seen, ...]  # others that are bad, though what comes after them is good
+    good: JudgedSnapshot
+    bad: JudgedSnapshot
+    between: tuple[JudgedSnapshot, ...]  # that cannot be judged
+    odd: tuple[JudgedSnapshot, ...]  # other snapshots that are bad although a later one is good
 
 
 @dataclass(frozen=True, slots=True)
-class NotSeen:
+class NoBorder:
     """The reason why no border is seen."""
 
     because: str
-    seen: tuple[Seen, ...] = ()  # the snapshots that turn bad
+    seen: tuple[JudgedSnapshot, ...] = ()  # the snapshots that turn bad
 
 
 def looked_at(
     snapshots: Iterable[Snapshot], judged: Callable[[Snapshot], Judgement]
-) -> Generator[BuildTried, None, list[Seen]]:
+) -> Generator[BuildTried, None, list[JudgedSnapshot]]:
     """Return the judgement of each snapshot whose text differs from the previous one's."""
-    seen: list[Seen] = []
+    seen: list[JudgedSnapshot] = []
     text = None
     for one in snapshots:
         if one.text != text:
-            seen.append(Seen(one, judged(one)))
+            seen.append(JudgedSnapshot(one, judged(one)))
             text = one.text
         yield BuildTried()
     return seen
 
 
-def first_seen(seen: Sequence[Seen]) -> FirstSeen | NotSeen:
+def first_seen(seen: Sequence[JudgedSnapshot]) -> FirstSeen | NoBorder:
     """The one step at which good IR turns bad.
 
     Bad IR before any good IR is noted: the judge may not support the language of that IR.
@@ -73,15 +73,15 @@ def first_seen(seen: Sequence[Seen]) -> FirstSeen | NotSeen:
         (a, b) for a, b in pairwise(judged) if (a.judgement.verdict, b.judgement.verdict) == ("good", "bad")
     ]
     if not judged:
-        return NotSeen("the judge says of no IR between passes what it is")
+        return NoBorder("the judge could judge no IR between passes")
     if len(turns) > 1:
-        return NotSeen(
+        return NoBorder(
             f"good IR turns bad {len(turns)} times, and good in between", tuple(b for _, b in turns)
         )
     if not turns:
         verdicts = {one.judgement.verdict for one in judged}
         same = f"all {len(judged)} IRs that can be judged are {next(iter(verdicts))}"
-        return NotSeen(same if len(verdicts) == 1 else "bad IR turns good, and none turns bad")
+        return NoBorder(same if len(verdicts) == 1 else "bad IR turns good, and none turns bad")
     good, bad = turns[0]
     between = seen[seen.index(good) + 1 : seen.index(bad)]
     odd = [one for one in judged[: judged.index(good)] if one.judgement.verdict == "bad"]

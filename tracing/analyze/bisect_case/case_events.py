@@ -36,7 +36,7 @@ class StageBlamed:
     """The first stage that is wrong."""
 
     stage: CompileStage
-    after: CompileStage | None  # the one before it, which is right; None: there is none
+    after: CompileStage | None  # the previous stage, which is right; None: there is none
     unknown: tuple[CompileStage, ...]  # stages between the two that cannot be judged
 
 
@@ -64,9 +64,9 @@ class Culprit:
     part: str
     steps: tuple[CompileStep, ...]
     of: int  # steps of the part
-    good: Judgement  # without these steps, everything else made
-    enough: Judgement  # without all other steps of the part: bad if these are enough
-    needed: tuple[CompileStep, ...] = ()  # with which they are enough
+    good: Judgement  # the build without these steps
+    enough: Judgement  # the build without all other steps of the part: bad if these steps are enough
+    needed: tuple[CompileStep, ...] = ()  # steps that these need to make the case wrong
 
     @property
     def several(self) -> bool:
@@ -104,14 +104,16 @@ class CaseAnswer:
 
     symptom: Symptom
     stage: CompileStage
-    culprits: Sequence[Culprit | PartUndecided | TogetherBlamed]  # a graph, then a part, then what is in it
+    culprits: Sequence[
+        Culprit | PartUndecided | TogetherBlamed
+    ]  # from outside to inside: a graph, a part, a step
     kernels: tuple[WrittenKernel, ...]  # that compute the accused nodes
     triton: bool = True  # Inductor wrote Triton kernels; False: C++, or nothing
 
     @property
     def decided(self) -> bool:
         """False if only the stage is known, and not its step."""
-        if self.stage.name in (EAGER, AOT):  # which have no steps
+        if self.stage.name in (EAGER, AOT):  # parts without steps
             return True
         inner = [one for one in self.culprits if isinstance(one, TogetherBlamed) or one.part != GRAPHS]
         return any(not isinstance(one, PartUndecided) or len(one.among) == 1 for one in inner)

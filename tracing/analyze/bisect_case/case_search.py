@@ -48,7 +48,7 @@ from tracing.analyze.bisect_case.stages import (
 from tracing.analyze.bisect_case.symptom import commonest, judged_as
 from tracing.errors import Problem
 
-_WRITTEN = (FUSION, INLINING, LOWERINGS)  # whose fault may be that of the code that is written for them
+_WRITTEN = (FUSION, INLINING, LOWERINGS)  # parts whose fault may be in the generated code
 _CONFIRMING = 4  # builds after a border was found, and before it
 _IN_EAGER = (
     "torch.compile is not to blame. `tracing run CASE` records what fails; if it is a pass of a kernel's "
@@ -156,7 +156,7 @@ def _stage(prober: Prober) -> Generator[CaseEvent, None, StageBlamed]:
 def _parts(
     prober: Prober, base: Variation, parts: Sequence[str]
 ) -> Generator[CaseEvent, None, list[Culprit | PartUndecided | TogetherBlamed]]:
-    # the first part that answers, and what is inside of it
+    # the first part that contains a culprit, and the steps inside of it
     for part in parts:
         answer = yield from search_part(prober, base, part)
         if answer is not None:

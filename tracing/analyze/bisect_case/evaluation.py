@@ -15,9 +15,13 @@ class Variation:
     """How far a case is compiled: up to a stage, and without some steps."""
 
     stage: str = INDUCTOR
-    first: Mapping[str, int] = field(default_factory=dict)  # by part: so many steps are made, the rest not
-    without: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # labels that are not made
-    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of these parts no others are made
+    first: Mapping[str, int] = field(
+        default_factory=dict
+    )  # by part: the number of steps that are executed; the rest is left out
+    without: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # labels of steps that are left out
+    only: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # by part: the only steps that are executed
 
     def up_to(self, part: str, count: int) -> Variation:
         """The same with only the first steps of a part."""
@@ -38,9 +42,9 @@ class CompileStep:
     """A step of a compile that can be left out."""
 
     label: str  # unique within its part
-    kind: str  # what steps of one kind have in common: the operator, the pass, the pattern
+    kind: str  # the common property of steps of one kind: the operator, the pass, the pattern
     detail: str = ""
-    nodes: tuple[str, ...] = ()  # FX nodes that it is about
+    nodes: tuple[str, ...] = ()  # FX nodes that the step changes
 
 
 @dataclass(frozen=True, slots=True)

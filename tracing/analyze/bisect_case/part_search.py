@@ -12,9 +12,9 @@ from tracing.analyze.bisect_case.evaluation import CompileStep, Variation
 from tracing.analyze.bisect_case.prober import Prober
 from tracing.analyze.bisect_case.stages import WITHOUT
 
-MOST_CULPRITS = 8  # that are looked for one after the other
+MOST_CULPRITS = 8  # maximum of culprits that are searched one after another
 MOST_KINDS = 24  # of steps that are left out one by one
-MOST_NEEDED = 6  # that are named of those that a culprit builds on
+MOST_NEEDED = 6  # maximum of printed steps that a culprit needs
 
 # None: the part is not to blame, or cannot be left out
 PartSearch: TypeAlias = Generator[CaseEvent, None, Culprit | PartUndecided | None]
@@ -45,7 +45,7 @@ def search_part(prober: Prober, base: Variation, part: str) -> PartSearch:
 
 
 def _single(prober: Prober, base: Variation, part: str, steps: Sequence[CompileStep]) -> Culprit | None:
-    # where some step cannot be left out: each kind by itself
+    # if a step cannot be left out, each kind is searched by itself
     kinds = list(dict.fromkeys(one.kind for one in steps))
     for kind in kinds[:MOST_KINDS]:
         accused = [one for one in steps if one.kind == kind]
@@ -84,7 +84,7 @@ def _first(prober: Prober, base: Variation, part: str) -> CompileStep | PartUnde
     last_good, first_bad = border(len(steps), lambda on: prober.judge(base.up_to(part, on)).verdict)
     if first_bad - last_good > 1 or first_bad > len(steps):
         return _undecided(part, steps[last_good:first_bad], "no build between the two can be judged")
-    # labels of steps may depend on those before: read them where the step is the last one that is made
+    # labels may depend on earlier steps: read them from a build in which the step is the last one
     return prober.evaluation(base.up_to(part, first_bad)).steps[part][last_good]
 
 

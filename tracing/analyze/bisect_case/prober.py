@@ -9,7 +9,7 @@ from tracing.analyze.bisect.search import Judgement
 from tracing.analyze.bisect_case.evaluation import Evaluate, Evaluation, Variation
 from tracing.analyze.bisect_case.symptom import Symptom, judged_as
 
-_MISSED = 0.01  # a symptom that is seen now and then may be missed that often
+_MISSED = 0.01  # accepted probability of missing a symptom that occurs sometimes
 _MOST = 25  # evaluations of one build
 
 

@@ -27,10 +27,10 @@ NO_ATEN = "operators that ATen lacks"  # such as kernels of the user: no build l
 class CompileStage:
     """One stage between eager and Inductor."""
 
-    name: str  # what can be given to the child that compiles
-    executes: str  # what is executed, for people
-    blamed: str  # whose fault it is if this is the first stage that is wrong
-    parts: Sequence[str]  # in the order in which they are asked
+    name: str  # the argument for the child process that compiles
+    executes: str  # text: what is executed
+    blamed: str  # text: the culprit if this is the first stage that is wrong
+    parts: Sequence[str]  # in the order of the search
 
 
 STAGES: Sequence[CompileStage] = (

@@ -28,7 +28,7 @@ class Symptom:
     kind: SymptomKind
     text: str  # for people, one line
     results: tuple[Wrong, ...] = ()  # if it differs
-    error: str = ""  # type of what it raises, or the signal
+    error: str = ""  # type of the exception, or the signal
     where: str = ""  # the line that raises it, and its source
     in_eager: bool = False  # it fails without any compiler
 
@@ -40,7 +40,7 @@ def judged_as(build: Symptom, wanted: Symptom) -> Judgement:
     if build.kind == "no answer":
         return Judgement("skip", build.text, final=False)
     if build.kind != wanted.kind:
-        return Judgement("skip", f"it goes wrong in another manner: {build.text}")
+        return Judgement("skip", f"the symptom is another:  {build.text}")
     if build.kind == "differs":
         return _by_results(build, wanted)
     same = (build.error, error_core(build.text)) == (wanted.error, error_core(wanted.text))

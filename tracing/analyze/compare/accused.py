@@ -41,9 +41,9 @@ class Accused:
     argument: str | None = None
     a: int | None = None  # index of the launch in run a
     b: int | None = None
-    runs: WhichRuns = "ab"  # in which something else was done
+    runs: WhichRuns = "ab"  # the runs in which it acted differently
     certain: bool = True
-    through: tuple[str, ...] = ()  # operators that passed it on
+    through: tuple[str, ...] = ()  # operators that copied the bytes
 
 
 def accused(divergence: Divergence) -> Accused:

@@ -12,12 +12,12 @@ from tracing.store import Run
 
 @dataclass(slots=True)
 class Notes:
-    """Counts, doubts, and what was not compared."""
+    """Counts, doubts, and the launches and results that were not compared."""
 
     a: Run
     b: Run
     window: int = WINDOW
-    selected: str = ""  # which launches the runs were asked to record; empty: all
+    selected: str = ""  # the launches that both runs selected; empty: all
     covers: Callable[[int, str, str, int], bool] | None = None
     # of index, kernel, phase and rank: whether both recorded such a launch; None: both recorded the same
     unrecorded: str = ""  # why unrecorded launches may have written memory
@@ -26,7 +26,7 @@ class Notes:
     pairs: int = 0  # launches that both runs have
     undigested: int = 0  # of these, those without digests in one run
     swapped: int = 0  # pairs of independent launches that changed their order
-    consequences: int = 0  # launches that differ as earlier differences make them
+    consequences: int = 0  # launches whose differences follow from earlier ones
     reported: int = 0  # differences, without those that repeat one
     unwritten: int = 0  # results that differ in memory which held other bits before
     uninitialised: int = 0  # launches whose results differ because they read uninitialised memory

@@ -33,7 +33,7 @@ class LaunchPair:
 class Writer:
     """A launch that wrote an argument."""
 
-    a: int | None  # its index in run a
+    a: int | None  # index in run a
     b: int | None
     kernel_name: str
     argument: str
@@ -44,24 +44,24 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class OperatorCause:
-    """An operator outside of Triton wrote what was read."""
+    """An operator outside of Triton wrote the tensor that was read."""
 
     names: tuple[str, str]  # in run a and in run b; empty: none wrote it there
     arguments: tuple[str, str]  # those that are no tensors
-    runs: WhichRuns  # in which it did something that the other run did not
+    runs: WhichRuns  # the runs in which it acted differently
     proven: bool  # False: both runs called it alike, so it caused the difference or propagated it
-    not_deterministic: bool = False  # its digests show equal inputs and other results
-    through: tuple[str, ...] = ()  # operators that passed the value on, the last one first
-    given: tuple[str, str] = ("", "")  # what wrote the tensor that it was called on, if these are others
-    elsewhere: bool = False  # the other run calls it as often, at another point of the program
+    not_deterministic: bool = False  # the digests of its inputs are equal, those of its results are not
+    through: tuple[str, ...] = ()  # operators that copied the value, the last one first
+    given: tuple[str, str] = ("", "")  # writers of the tensor argument in both runs, if they differ
+    elsewhere: bool = False  # the other run calls the operator as often, at another point of the program
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
     """Memory changed without a launch or an operator: through numpy, a C library, another process."""
 
-    runs: WhichRuns  # in which it changed; empty: in at least one, it is not known in which
-    writer: Writer | None  # that wrote it before; None: no launch did
+    runs: WhichRuns  # the runs in which it changed; empty: at least one of them, unknown which
+    writer: Writer | None  # the launch that wrote it before; None: no launch wrote it
     proven: bool = True  # False: no writer was recorded, or it may have changed alike in both runs
     through: tuple[str, ...] = ()
 
@@ -79,7 +79,7 @@ class WrittenElsewhere:
     """A launch of both runs wrote the memory that was read in one run, and another tensor in the other."""
 
     writer: Writer
-    runs: WhichRuns  # in which it wrote this tensor
+    runs: WhichRuns  # the runs in which it wrote this tensor
     through: tuple[str, ...] = ()
 
 
@@ -94,8 +94,8 @@ class StreamCause:
 class Uninitialised:
     """A launch read memory that was never written, or that another launch left partly unwritten."""
 
-    writer: Writer | None  # that wrote only part of it; None: nothing wrote any of it
-    elements: tuple[int, int] | None = None  # first element, and how many, where the interpreter saw it
+    writer: Writer | None  # the launch that wrote only part of it; None: nothing wrote it
+    elements: tuple[int, int] | None = None  # first element and count, if the interpreter recorded them
     through: tuple[str, ...] = ()
 
 
@@ -138,7 +138,7 @@ class LaunchDiffers:
     changes: tuple[SettingChange, ...]
     code: CodeDifference | None
     tuned: bool  # an autotuner chose other values for all that differs
-    outputs: tuple[str, ...]  # arguments that it left differently
+    outputs: tuple[str, ...]  # arguments whose contents after the launch differ
 
     @property
     def other_kernel(self) -> bool:
@@ -182,7 +182,7 @@ class OneSided:
     pair: LaunchPair  # the first of them
     count: int
     last: bool  # the other run has ended
-    changed: bool  # False: they left what they found
+    changed: bool  # False: these launches changed no memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ class OrderDiffers:
 
     pair: LaunchPair  # the one that run a made first
     other: LaunchPair
-    argument: str  # of the second, through which they meet
+    argument: str  # of the second launch, which shares bytes with the first
 
 
 Divergence: TypeAlias = LaunchDiffers | InputDiffers | OutputDiffers | OneSided | OrderDiffers

@@ -55,7 +55,7 @@ class Prefix:
 
     stop: Position
     whole: bool  # neither run has more
-    queues: Mapping[Queue, Queue]  # of run a, and which of run b did their work
+    queues: Mapping[Queue, Queue]  # of run a, and the one of run b that corresponds to it
 
 
 def equal_prefix(
@@ -71,7 +71,9 @@ def equal_prefix(
     launches, lines = start
     whole = False
     runs = (_stretches(a, processes[0], start), _stretches(b, processes[1], start))
-    with suppress(Problem):  # a damaged run is equal up to there; the comparison launch by launch raises it
+    with suppress(
+        Problem
+    ):  # a damaged run is equal up to the damage; the comparison launch by launch reports it
         for one in runs[0]:
             other = next(runs[1], None)
             if other is None or one[1] is None or not equal(one, other):
@@ -92,12 +94,12 @@ def _stretches(run: Run, process: str, at: Position) -> Iterator[_Stretch]:
 
 
 class _Equal:
-    # whether two stretches are; remembers what it found out about signatures and streams
+    # whether two stretches are equal; remembers the answers for signatures and streams
 
     def __init__(self, a: Signatures, b: Signatures, codes: KernelCodes) -> None:
         self._a, self._b, self._codes = a, b, codes
         self._alike: dict[tuple[int, int], bool] = {}
-        self.queues: dict[Queue, Queue] = {}  # of run a, and which of run b did the work so far
+        self.queues: dict[Queue, Queue] = {}  # of run a, and the one of run b that corresponds to it so far
         self._masks: dict[tuple[int, Pattern], bytes] = {}
 
     def __call__(self, a: _Stretch, b: _Stretch) -> bool:

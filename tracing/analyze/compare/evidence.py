@@ -27,7 +27,7 @@ from tracing.store import Run
 
 _LINES = 3  # of the program that are named
 _FLOAT_ADD = re.compile(r"atomic_rmw fadd\b")
-_UNMASKED_LOAD = re.compile(r"tt\.load %[\w#]+(?: \{| :|$)")  # only the pointer, without a mask
+_UNMASKED_LOAD = re.compile(r"tt\.load %[\w#]+(?: \{| :|$)")  # a load with only a pointer, without a mask
 _RANDOM = re.compile(
     r"::(rand|randn|randint|randperm|normal|uniform|bernoulli|dropout|native_dropout|inductor_random)"
 )
@@ -47,25 +47,25 @@ def evidence(runs: tuple[Run, Run], divergence: Divergence) -> Iterator[str]:
     elif isinstance(divergence, OneSided):
         yield from _of_lines(runs, divergence.pair)
         if not divergence.changed:
-            yield "it left what it found: nothing that follows can come from it"
+            yield "this launch changed no memory, so no later difference follows from it"
     elif isinstance(divergence, InputDiffers):
         yield from _of_writer(runs, divergence)
         yield from _of_input(run, divergence)
 
 
 def _of_lines(runs: tuple[Run, Run], pair: LaunchPair) -> Iterator[str]:
-    # of several launches of a kernel the bits may name another one than the program left out
+    # the bits of several launches of a kernel may match another launch than the missing one
     side = 0 if pair.b is None else 1
     launch = pair.launch
     lines = only_in(runs[side], runs[1 - side], pair.rank, launch.kernel_name)
     if lines and launch.site not in lines:
         where = ", ".join(map(str, lines[:_LINES]))
         here, lacks = "ab"[side], "ba"[side]
-        yield f"only {here} launches it at {where}: {lacks} may lack that launch instead"
+        yield f"only {here} launches this kernel at {where}: {lacks} may lack that launch instead"
 
 
 def _of_writer(runs: tuple[Run, Run], divergence: InputDiffers) -> Iterator[str]:
-    # what the launch did to memory that wrote what differs
+    # memory evidence of the launch that wrote the differing buffer
     writer = getattr(divergence.cause, "writer", None)
     for name, run in zip("ab", runs, strict=True):
         launch = getattr(writer, name, None)
@@ -76,7 +76,7 @@ def _of_writer(runs: tuple[Run, Run], divergence: InputDiffers) -> Iterator[str]
 def _of_input(run: Run, divergence: InputDiffers) -> Iterator[str]:
     cause = divergence.cause
     if isinstance(cause, OperatorCause) and any(map(_RANDOM.search, cause.names)):
-        yield f"{cause.names[0] or cause.names[1]} is a random generator: is it seeded alike in both runs?"
+        yield f"{cause.names[0] or cause.names[1]} draws random numbers: do both runs use one seed?"
     if isinstance(cause, Uninitialised) and cause.elements is None:
         yield from _of_loads(_ttir(run, divergence.pair.launch))
 
@@ -106,25 +106,25 @@ def _of_atomics(ir: list[PrintedOperation]) -> Iterator[str]:
     atomics = [one for one in ir if one.name in ("tt.atomic_rmw", "tt.atomic_cas")]
     adds = [one for one in atomics if _adds_floats(one)]
     if adds:
-        yield f"its TTIR adds floats atomically ({len(adds)} tt.atomic_rmw fadd), in no fixed order"
+        yield f"the kernel's TTIR adds floats atomically ({len(adds)} tt.atomic_rmw fadd), in no fixed order"
     elif atomics:
         count = f"{len(atomics)} atomic operation{'s' if len(atomics) > 1 else ''}"
-        yield f"its TTIR has {count}: programs come in no fixed order"
+        yield f"the kernel's TTIR has {count}: programs execute in no fixed order"
     elif ir:
-        yield "its TTIR has no atomic operation: do programs, or threads, race for what plain stores write?"
+        yield "the kernel's TTIR has no atomic operation: do programs or threads race in plain stores?"
 
 
 def _of_sums(ir: list[PrintedOperation]) -> Iterator[str]:
     counts = Counter(one.name for one in ir if one.name in _ACROSS)
     counted = ", ".join(f"{count} {name}" for name, count in counts.items())
     if counted:
-        yield f"its TTIR combines elements ({counted}): another split is another order of additions"
+        yield f"the kernel's TTIR combines elements ({counted}): a block size sets the order of additions"
     elif ir:
-        yield "its TTIR combines no elements: another order of additions is not the reason"
+        yield "the kernel's TTIR combines no elements: another order of additions is not the reason"
 
 
 def _of_loads(ir: list[PrintedOperation]) -> Iterator[str]:
     loads = [one for one in ir if one.name == "tt.load"]
     unmasked = [one for one in loads if _UNMASKED_LOAD.search(one.text)]
     if unmasked:
-        yield f"{len(unmasked)} of {len(loads)} loads in its TTIR have no mask"
+        yield f"{len(unmasked)} of {len(loads)} loads in the kernel's TTIR have no mask"

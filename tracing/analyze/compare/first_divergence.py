@@ -49,7 +49,7 @@ class Comparison:
 
     def __init__(self, a: Run, b: Run, window: int = WINDOW) -> None:
         self.notes = Notes(a, b, window)
-        self.repeated: Counter[Key] = Counter()  # how often each reported difference came
+        self.repeated: Counter[Key] = Counter()  # number of repetitions of each reported difference
         self._pairs: dict[int, ProcessPair] = {}  # of each rank the first
 
     def __iter__(self) -> Iterator[Divergence]:
@@ -69,7 +69,7 @@ class Comparison:
         yield from self._suspected()
 
     def _suspected(self) -> Iterator[Divergence]:
-        # where nothing else differs: doubts, and what only followed
+        # the result if nothing else differs: doubts and consequences
         notes = self.notes
         known, differing = bool(results(notes.a)), bool(differing_results(notes.a, notes.b))
         suspect = (
@@ -102,7 +102,7 @@ class Comparison:
         notes = self.notes
         ranks: dict[int, tuple[list[str], list[str]]] = {}
         for side, run in enumerate((notes.a, notes.b)):
-            # one that launched nothing has ended all the same
+            # a process without launches may still have ended early
             kinds = (LaunchLine, OperatorCall, Outcome)
             for process in sorted({one for kind in kinds for one in run.processes(kind)}):
                 ranks.setdefault(rank_of(process), ([], []))[side].append(process)

@@ -20,7 +20,7 @@ from tracing.errors import Problem
 from tracing.model import Kernel
 from tracing.store import Run
 
-DIFF_LINES = 12  # of a diff that are shown
+DIFF_LINES = 12  # maximum of printed lines of a diff
 _STAGES = ("ttir", "ttgir", "llir", "ptx", "amdgcn")  # not the binary: ptxas is not deterministic
 _VALUE = re.compile(r"%[\w$.#-]*[\w$]|(?<=[ (,])[#!][A-Za-z_]\w*")
 _HINT = r"tt\.divisibility = \d+ : i32"
@@ -162,7 +162,7 @@ def _plain(stage: str, text: str, name: str) -> Iterator[str]:
 
 
 def _mlir(text: str) -> Iterator[str]:
-    # values and aliases are numbered as they come: their names follow the names in the source
+    # values and aliases are renumbered in order: their names depend on names in the source
     numbers: dict[str, str] = {}
     for line in text.splitlines():
         if line.startswith("#loc"):

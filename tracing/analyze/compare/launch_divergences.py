@@ -44,7 +44,7 @@ class LaunchDivergences:
     def of(
         self, seen: LaunchDifference, launches: LaunchPair, unshown: OrderDiffers | None
     ) -> Iterator[Divergence]:
-        """What is reported of a pair that differs; the rest is counted in the notes.
+        """The reported differences of a pair; the others are counted in the notes.
 
         launches -- of the pair
         unshown  -- equal launches in another order: they explain a difference that nothing else does
@@ -77,10 +77,12 @@ class LaunchDivergences:
             yield from self._outputs(launches, seen, whose)
 
     def _input(self, launches: LaunchPair, slot: Slot, cause: Cause | Follows) -> Divergence | None:
-        # None: it follows from what was reported, or may
+        # None: the difference follows, or may follow, from a reported one
         if isinstance(cause, Follows):
             self._notes.follows(
-                InputDiffers(launches, slot.position, UnknownCause("it follows from another one"))
+                InputDiffers(
+                    launches, slot.position, UnknownCause("this difference follows from another one")
+                )
             )
             return None
         if isinstance(cause, WrittenElsewhere) and cause.writer.a is not None:
@@ -92,7 +94,7 @@ class LaunchDivergences:
         return divergence
 
     def _overlap(self, seen: LaunchDifference) -> SettingChange | None:
-        # two arguments that share other bytes than in the other run make another launch
+        # arguments that overlap differently than in the other run make the launch different
         a, b = seen.a.overlaps(), seen.b.overlaps()
         return SettingChange("overlap of arguments", _overlap_text(a), _overlap_text(b)) if a != b else None
 
@@ -125,7 +127,7 @@ class LaunchDivergences:
     def _through_addresses(
         self, launches: LaunchPair, seen: LaunchDifference, accused: Sequence[Slot]
     ) -> Iterator[Divergence]:
-        # what a kernel read through addresses is no argument of it, and may differ
+        # memory that a kernel read through addresses is no argument, and may differ
         self._mark(seen, accused, "differs")
         divergence = OutputDiffers(launches, accused[0].position, "addresses")
         if self._notes.reported or self._notes.started:

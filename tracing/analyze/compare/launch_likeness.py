@@ -86,7 +86,7 @@ class LaunchLikeness:
 
 
 def _common_end(a: Sequence[object], b: Sequence[object]) -> int:
-    # how many are equal, from the last one on; equal sequences have most in common
+    # number of equal elements at the end; equal sequences have the most in common
     if a == b:
         return 15
     backwards = zip(reversed(a), reversed(b), strict=False)

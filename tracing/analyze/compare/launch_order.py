@@ -20,13 +20,13 @@ class Partners(NamedTuple):
     equal: bool  # it read and wrote equal bits
 
 
-class Exchange(NamedTuple):
+class ReorderedPair(NamedTuple):
     """Two launches that changed their order although they share bytes that one of them writes."""
 
     first: Partners  # in run a
     second: Partners
     argument: str  # of the second
-    shown: bool  # False: each read and wrote equal bits; only what lies in memory afterwards may differ
+    shown: bool  # False: both launches read and wrote equal bits; only the memory afterwards may differ
 
 
 class LaunchOrder:
@@ -36,11 +36,9 @@ class LaunchOrder:
         self._recent: deque[Partners] = deque(maxlen=_REMEMBERED)
         self._moved: deque[Partners] = deque(maxlen=_REMEMBERED)
         self._highest = -1  # of run b, so far
-        self.independent = (
-            0  # pairs of launches that changed their order, and have nothing to do with each other
-        )
+        self.independent = 0  # pairs of reordered launches that share no written bytes
 
-    def add(self, one: Partners, *, moved: bool) -> Iterator[Exchange]:
+    def add(self, one: Partners, *, moved: bool) -> Iterator[ReorderedPair]:
         """Add the next partners; returns the earlier partners with which they are reordered."""
         moved = moved or (not one.equal and one.b.index < self._highest)
         self._highest = max(self._highest, one.b.index)
@@ -51,7 +49,7 @@ class LaunchOrder:
                 shown = not (one.equal and other.equal)
                 self.independent += met is None or not shown
                 if met is not None:
-                    yield Exchange(first, second, met, shown)
+                    yield ReorderedPair(first, second, met, shown)
         self._recent.append(one)
         if moved:
             self._moved.append(one)

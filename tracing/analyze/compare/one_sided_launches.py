@@ -62,7 +62,7 @@ class OneSidedLaunches:
 
 
 def _changed(step: TimelineStep) -> bool:
-    # whether a launch left anything other than it found, as far as it was digested
+    # whether a launch changed memory, as far as digests show
     written = [n for n, arg in enumerate(step.signature.args) if arg.writes]
     bits = [(step.row.digest(n, "before"), step.row.digest(n, "after")) for n in written]
     return any(before != after or not after for before, after in bits)

@@ -24,7 +24,7 @@ from tracing.analyze.runs.outcomes import cut_short, ending
 from tracing.errors import Problem
 from tracing.model import TensorValue
 
-_PAUSES = 32  # how often a comparison goes on to compare columns
+_PAUSES = 32  # maximum of switches back to comparing columns
 
 
 class _Pause:
@@ -52,7 +52,7 @@ class ProcessPair:
     """One process of each run."""
 
     def __init__(self, notes: Notes, rank: int, processes: tuple[str, str], codes: KernelCodes) -> None:
-        """Compare process 0 of run a with process 1 of run b; `notes` takes what is not reported."""
+        """Compare process 0 of run a with process 1 of run b; `notes` receives counts and doubts."""
         self._notes, self._rank, self._processes, self._codes = notes, rank, processes, codes
         self._runs = (notes.a, notes.b)
         known = notes.a.signatures(processes[0]), notes.b.signatures(processes[1])
@@ -108,7 +108,7 @@ class ProcessPair:
             self._pairing.equal_until(following[0])
 
     def _may_pause(self) -> bool:
-        # going on to compare columns means to read both runs from their beginnings, up to there
+        # switching back to columns reads both runs from their beginnings to the present position
         self._pauses += 1
         return self._pauses <= _PAUSES and self._notes.covers is None
 
@@ -139,7 +139,7 @@ class ProcessPair:
                     return
         except Problem as problem:
             self._cut.add(side)
-            self._notes.add(f"{problem.problem}; compared up to there")
+            self._notes.add(f"{problem.problem}; later launches are not compared")
 
     def _compared(self, a: TimelineStep, b: TimelineStep, moved: bool) -> Iterator[Divergence]:
         seen = self._differences.of(a, b)
@@ -173,13 +173,13 @@ class ProcessPair:
         return LaunchPair(self._rank, joined[0], joined[1])
 
     def _end(self) -> Iterator[Divergence]:
-        # one run goes on where the other has ended; no difference if that one is not whole
+        # one run continues after the end of the other; no difference if the other is incomplete
         sides: tuple[RunIndex, RunIndex] = (0, 1)
         for side in sides:
             run = self._runs[side]
             if early := ending(run, self._rank):
                 who = f"rank {self._rank} of {run.name}" if self._rank else run.name
-                self._notes.add(f"{who} {early}; compared up to there")
+                self._notes.add(f"{who} {early}; later launches are not compared")
                 self._cut.add(side)
         self._notes.swapped += self._order.independent
         if self._one_sided.side is None:
@@ -192,5 +192,7 @@ class ProcessPair:
         run, process = self._runs[side], self._processes[side]
         lost = cut_short(run, process)
         if lost:
-            self._notes.add(f"{run.path} is cut short: its last launches are lost; compared up to there")
+            self._notes.add(
+                f"{run.path} is cut short: its last launches are lost; later launches are not compared"
+            )
         return lost

@@ -29,10 +29,10 @@ class Slot:
     side: Literal["before", "after"]
     position: int  # of the argument
     meta: TensorMeta
-    writes: bool  # whether the kernel is declared to write it
-    a: int  # which of the launch's digests, in run a
+    writes: bool  # True: the kernel is declared to write it
+    a: int  # position among the launch's digests in run a
     b: int
-    before: tuple[int, int] | None = None  # of an output: likewise, before the launch
+    before: tuple[int, int] | None = None  # of an output: the same, before the launch
 
     def bits(self, a: Row, b: Row) -> tuple[str, str]:
         """The digest in each run."""
@@ -55,7 +55,7 @@ class Slot:
 class SignaturePair:
     """A launch of run a and one of run b, without their bits and storages."""
 
-    changes: tuple[SettingChange, ...]  # how they are launched differently
+    changes: tuple[SettingChange, ...]  # settings that differ
     slots: tuple[Slot, ...]
     addresses: tuple[str, ...] = ()  # arguments that hold addresses, which no two runs have in common
 

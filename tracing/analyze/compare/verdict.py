@@ -38,7 +38,7 @@ class ComparisonVerdict:
     outcomes: tuple[ResultDiffers, ...]
     results: tuple[ResultDiffers, ...]
     found: int = 0  # launches that differ
-    why: ResultCause | None = None  # where results differ and no launch does
+    why: ResultCause | None = None  # the cause if results differ and no launch does
     equal_results: int = 0
     _runs: tuple[Run, ...] = field(default=())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tracing.analyze.judge.made_steps import made_steps
+from tracing.analyze.judge.launched_steps import made_steps
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch
 from tracing.store import Run, rank_of
 from tracing.store.graph_file import PythonLine, Schedule, ScheduleStep, read_graph, read_schedule

@@ -16,7 +16,7 @@ LaunchVerdict: TypeAlias = Literal["right", "off", "inputs wrong", "no reference
 class WrongElements:
     """The wrong elements of one tensor."""
 
-    name: str  # the argument, "out_ptr0", or "output 0"
+    name: str  # name of the argument, "out_ptr0", or of the result, "output 0"
     buffer: str  # as the generated code names it
     node: str  # of the graph, whose value it should hold
     count: int  # elements farther away than rounding explains
@@ -53,12 +53,12 @@ class JudgedLaunch:
     kernel: str
     graph: int
     verdict: LaunchVerdict
-    nodes: tuple[str, ...] = ()  # that it stands for
+    nodes: tuple[str, ...] = ()  # nodes that the launch implements
     lines: tuple[PythonLine, ...] = ()
     wrong: tuple[WrongElements, ...] = ()
-    why: str = ""  # there is no reference; or where its wrong inputs come from
-    others: tuple[int, ...] = ()  # launches that made partial results for it: one of them all is off
-    rounded: tuple[str, ...] = ()  # nodes of which ATen's value is another one, as ATen rounds more often
+    why: str = ""  # the reason why there is no reference, or the source of its wrong inputs
+    others: tuple[int, ...] = ()  # launches that made partial results for it: one of them or this one is off
+    rounded: tuple[str, ...] = ()  # nodes whose ATen value differs because ATen rounds more often
 
 
 @dataclass(frozen=True, slots=True)

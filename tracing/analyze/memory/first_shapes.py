@@ -80,7 +80,7 @@ def _untouched(
 
 
 def _is_asked_for(value: int, launch: KernelLaunch) -> bool:
-    # a length that is passed, or the size of another argument: then no more is meant to be touched
+    # the constant is a passed length, or the size of another argument: the kernel means to access no more
     return any(
         value in arg.tensor.shape if arg.tensor else type(arg.value) is int and arg.value == value
         for arg in launch.args

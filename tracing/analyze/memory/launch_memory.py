@@ -16,7 +16,7 @@ from tracing.analyze.memory.static_accesses import (
     source_line,
     static_accesses,
 )
-from tracing.analyze.runs.rerecording import is_virtual
+from tracing.analyze.runs.recording_commands import is_virtual
 from tracing.model import KernelArg, KernelLaunch, MemoryEvidence, Scalar
 from tracing.store import Run
 from tracing.views import element_bytes, extent
@@ -51,7 +51,7 @@ def _leaving(launch: KernelLaunch, ttir: str, memory: Mapping[str, _Memory]) -> 
             continue
         reported.add((one.argument, one.line))
         element = last if last >= where.room else first
-        mask = "its mask allows that" if one.masked else "it has no mask"
+        mask = "its mask allows this element" if one.masked else "the access has no mask"
         what = (
             f"program {one.program} {one.verb} {one.argument}[{element}], outside of its storage of "
             f"{where.room} elements: {mask}"

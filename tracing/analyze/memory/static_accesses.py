@@ -21,7 +21,7 @@ _ARGUMENT = re.compile(r"(%[\w.$-]+): ")
 _VALUE = re.compile(r"%[\w.$-]+(?:#\d+)?")
 _INTEGER = re.compile(r"^(?:dense<)?(-?\d+|true|false)>? : ")
 _SOURCE = re.compile(r'"([^"]*\.py)":(\d+)')
-_LARGEST = 1 << 31  # of an index; one beyond it may wrap around
+_LARGEST = 1 << 31  # the largest index; a larger one may wrap around
 
 
 class _Pointer(NamedTuple):

@@ -60,7 +60,7 @@ def closed(nodes: Sequence[GraphNode], kept: Iterable[str]) -> tuple[str, ...]:
         waiting += [read for read in known[name].reads if known[read].opaque]
         if known[name].opaque:
             waiting += [one.name for one in nodes if name in one.reads and (one.nothing or one.opaque)]
-    for one in nodes:  # in order: the part of a part goes, too
+    for one in nodes:  # in order: parts of a removed part are removed, too
         if one.part_of and one.part_of not in wanted and not known[one.part_of].opaque:
             wanted.discard(one.name)
     return tuple(one.name for one in nodes if one.name in wanted)

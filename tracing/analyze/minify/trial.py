@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from tracing.analyze.bisect_case.symptom import error_core
+
+_AT_SOURCE = re.compile(r"\bat \d+:\d+:$")  # line and column in the source of a kernel
 
 TrialKind: TypeAlias = Literal[
     "right", "differs", "raises", "dies", "unstable", "violates", "other kernels", "no answer"
@@ -50,6 +53,7 @@ class ScriptForm:
 
     interpreted: bool = False  # Triton's interpreter executes the Triton kernels that Inductor writes
     exact: bool = True  # results are compared with those of exact arithmetic; False: with eager's
+    compile_only: bool = False  # Triton kernels are compiled for a GPU, and nothing is launched
 
 
 def script_forms(trial: Trial, *, virtual: bool) -> list[ScriptForm]:
@@ -59,7 +63,24 @@ def script_forms(trial: Trial, *, virtual: bool) -> list[ScriptForm]:
     """
     exact = (False, True) if (trial.kind, trial.how) == ("differs", ("value",)) else (True,)
     modes = (False, True) if virtual else (False,)
-    return [ScriptForm(interpreted, one) for one in exact for interpreted in modes]
+    forms = [ScriptForm(interpreted, one) for one in exact for interpreted in modes]
+    # the interpreter executes a program's kernels outside of the compiled graph
+    compiled = virtual and trial.kind in ("raises", "dies")
+    return [*forms, ScriptForm(compile_only=True)] if compiled else forms
+
+
+def one_line(message: str) -> str:
+    """An error message up to the first line that does not introduce another one.
+
+    Triton's compiler prints the source up to a caret between the introduction and the error: it is left out.
+    """
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    source = next((number for number, line in enumerate(lines) if _AT_SOURCE.search(line)), None)
+    caret = next((number for number, line in enumerate(lines) if set(line) == {"^"}), len(lines))
+    if source is not None and source < caret < len(lines) - 1:
+        return " ".join([*lines[: source + 1], lines[caret + 1]])
+    last = next((number for number, line in enumerate(lines) if not line.endswith(":")), 0)
+    return " ".join(lines[: last + 1])
 
 
 def verdict(trial: Trial, wanted: Trial) -> TrialVerdict:

@@ -75,7 +75,7 @@ def _token(token: str, operation: str, names: ValueNames, new: Collection[str]) 
 
 
 def _variable(name: str, operation: str, taken: Collection[str]) -> str:
-    # a number says nothing: the operation does
+    # a numbered name carries no meaning; it is named after the operation
     word = re.sub(r"\W", "_", operation if operation and name.isdecimal() else name).upper()
     word = word if not word[0].isdecimal() else f"V{word}"
     number = sum(1 for one in taken if one == word or one.startswith(f"{word}_N"))

@@ -130,7 +130,7 @@ class _Unordered:
 
 
 def _shortened(meaning: str) -> str:
-    # what refers to the alias before it twice would double with each line
+    # an alias that refers twice to the previous alias would double in each line
     if len(meaning) <= _LONGEST:
         return meaning
     return hashlib.blake2b(meaning.encode(errors="replace"), digest_size=16).hexdigest()

@@ -26,7 +26,7 @@ from tracing.analyze.passes.lit_keywords import (
 from tracing.analyze.passes.operations import counts, operations, without_locations
 from tracing.errors import Problem
 
-LIMIT = 40  # lines of one function that are read rather than skimmed
+LIMIT = 40  # maximum of lines of a function that are parsed completely
 _ABSENT = 4  # operations named as gone
 _ALIAS = re.compile(r"#([\w$.]+) = (.*)")
 _FUNCTION = re.compile(r"( *)((?:tt|llvm|func)\.func .*?@(?:[\w$.-]+|\"[^\"]*\")\()(.*)\{$")

@@ -11,7 +11,7 @@ import re
 from tracing.analyze.passes.operations import STRING
 from tracing.errors import Problem
 
-# `END.` ends what lit reads; with CHECK lines FileCheck would test what nobody asked for
+# `END.` ends lit's reading; CHECK lines in recorded text would add tests
 KEYWORD = re.compile(
     r"(RUN|XFAIL|REQUIRES|UNSUPPORTED|ALLOW_RETRIES|DEFINE|REDEFINE|CHECK[\w-]*)(:)|(END)(\.)"
 )

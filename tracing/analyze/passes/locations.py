@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from tracing.analyze.passes.operations import STRING, operations
 
-# what is read of one location: a few lines of IR can name more than fits into memory
+# maximum of locations that are read: a few lines of IR can name more than fits into memory
 FRAMES = 200
 STACKS = 200
 
@@ -73,10 +73,10 @@ class _Locations:
     def stacks(self, content: str) -> tuple[Stack, ...]:
         """The stacks of the content of a `loc(…)`."""
         if content not in self._known:
-            self._known[content] = ()  # an alias of itself ends here
+            self._known[content] = ()  # ends the recursion of an alias of itself
             with contextlib.suppress(
                 IndexError, ValueError, RecursionError
-            ):  # cut off, or too deep: nothing is known of it
+            ):  # incomplete or too deep: the location is unknown
                 self._known[content] = self._read(_TOKEN.findall(content)[::-1])
         return self._known[content]
 
@@ -183,7 +183,9 @@ _AMDGCN_CALLER = re.compile(r"@\[ (.+?):(\d+):\d+")
 
 def _ptx(text: str) -> Iterator[Located]:
     files = _files(text)
-    known: dict[tuple[str, ...], Stack] = {}  # (file, line, column) -> what it was as a line of its own
+    known: dict[
+        tuple[str, ...], Stack
+    ] = {}  # (file, line, column) -> its text if it stood on a line by itself
     stack: Stack = ()
     for number, (line, in_assembly) in enumerate(_with_assembly(text), 1):
         loc = _LOC.match(line)

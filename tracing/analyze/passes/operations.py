@@ -95,7 +95,7 @@ def closing(text: str, start: int) -> int:
 
 
 def _braces(body: str) -> tuple[int, int]:
-    # how many a line closes of those before it, and how many it leaves open
+    # the number of earlier regions that a line closes, and of regions that it opens
     closed = opened = 0
     for match in _BRACE.finditer(body):
         if match[0] == "{":

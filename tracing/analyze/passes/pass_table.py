@@ -19,7 +19,7 @@ from tracing.store import Run
 
 T = TypeVar("T")
 P = TypeVar("P", bound="AnyPass")
-DIGITS = 12  # of a hash: what tells the kernels of one run apart
+DIGITS = 12  # hex digits of a hash that distinguish the kernels of one run
 BINARIES = {"cuda": "cubin", "hip": "hsaco"}  # by backend: the last stage
 SHOWN = 12  # kernels in a message: a run can have thousands
 

@@ -33,7 +33,7 @@ def renamed(before: str, after: str) -> str:
     new = list(_with_aliases_of(old, after.splitlines()))
     partners = _aligned(old, new)
     taken = {name for line in old for name in _values(_VALUE, line)}
-    names: dict[str, str] = {}  # of the values in sight: MLIR reuses a name only where it is out of sight
+    names: dict[str, str] = {}  # names of the values in scope: MLIR reuses a name only outside of its scope
     lines = []
     for index, line in enumerate(new):
         partner = old[partners[index]] if index in partners else None

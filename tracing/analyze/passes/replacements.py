@@ -59,5 +59,5 @@ def _became(name: str, before: _NamesByStacks, after: _NamesByStacks) -> Counter
     for stacks, there in before.items():
         now = after.get(stacks, Counter())
         if now[name] < there[name]:
-            became += now - there  # those that there are more of
+            became += now - there  # operations whose number grew
     return became

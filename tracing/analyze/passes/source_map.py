@@ -28,7 +28,7 @@ class StageLines:
 
     stage: str
     located: Sequence[Located] = ()
-    note: str = ""  # why nothing is known of this stage, or what in it is not to be believed
+    note: str = ""  # why this stage is unknown, or what in it is unreliable
     text: str = ""  # the whole of it; of a cubin as disassembled
 
 
@@ -37,7 +37,7 @@ class Thread:
     """The code of one call path to a Python line, stage by stage."""
 
     stack: Stack
-    stages: Mapping[str, Sequence[Located]]  # only those in which something of it is left
+    stages: Mapping[str, Sequence[Located]]  # only stages that contain something of the line
 
 
 def artefacts(run: Run, compilation: Compilation) -> dict[str, Blob]:
@@ -98,7 +98,7 @@ def _without_callers(stage: StageLines) -> StageLines:
 
 def _stage(run: Run, blobs: Mapping[str, Blob], stage: str) -> StageLines:
     if stage not in blobs:
-        return StageLines(stage, note="was not recorded: the compilation did not get there")
+        return StageLines(stage, note="was not recorded: the compilation ended before")
     text = run.text(blobs[stage])
     invented = invented_locations(text) if stage == "ptx" else 0
     note = f"{invented} .loc inside inline assembly left out: LLVM counts them on, line by line of its text"
@@ -107,7 +107,7 @@ def _stage(run: Run, blobs: Mapping[str, Blob], stage: str) -> StageLines:
 
 def _sass(run: Run, blobs: Mapping[str, Blob], nvdisasm: Path | None) -> StageLines:
     if "cubin" not in blobs:
-        return StageLines("sass", note="no cubin was recorded: the compilation did not get there")
+        return StageLines("sass", note="no cubin was recorded: the compilation ended before")
     if nvdisasm is None:
         return StageLines(
             "sass", note="no nvdisasm was found: install CUDA's, or name it in TRITON_NVDISASM_PATH"

@@ -72,7 +72,7 @@ def _llvm_plain(text: str, names: bool) -> str:
 
 
 def _expanded(number: str, metadata: dict[str, str], depth: int, expanded: Callable[[str, int], str]) -> str:
-    # as a digest: what refers to itself ten times would be a thousand times as long
+    # as a digest: text with nested references would grow exponentially
     content = metadata.get(number, "")
     if depth == 0 or content.removeprefix("distinct ").startswith("!DI"):
         return "!{}"

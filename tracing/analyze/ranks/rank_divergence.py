@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from tracing.analyze.ranks.rank_events import RankEvent
 
 RankDivergenceKind: TypeAlias = Literal[
-    "launch", "missing", "extra", "collective", "altered", "update", "output"
+    "launch", "missing", "added", "collective", "altered", "update", "output"
 ]
 Groups: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # ranks and what they have, the most ranks first
 
@@ -27,7 +27,7 @@ class RankDivergence:
         default_factory=dict
     )  # latest events of each rank that diverged
     outputs: tuple[str, ...] = ()  # of a launch that differs: what it wrote differently
-    count: int = 1  # consecutive launches and landmarks that are missing or extra
+    count: int = 1  # consecutive launches and landmarks that are missing or added
 
     @property
     def diverged(self) -> tuple[int, ...]:
@@ -55,10 +55,10 @@ def groups_of(by_rank: Mapping[int, str]) -> Groups:
 
 
 def joined(divergences: Iterator[RankDivergence]) -> Iterator[RankDivergence]:
-    """Merges consecutive divergences at which the same ranks lack events, or have extra ones."""
+    """Merges consecutive divergences at which the same ranks lack events, or have additional ones."""
     held: RankDivergence | None = None
     for one in divergences:
-        if held is not None and one.kind == held.kind in ("missing", "extra") and _who(one) == _who(held):
+        if held is not None and one.kind == held.kind in ("missing", "added") and _who(one) == _who(held):
             held = replace(held, count=held.count + 1)
             continue
         if held is not None:

@@ -1,8 +1,8 @@
 """Align launches and landmarks of a job's ranks, event by event.
 
 Ranks of one program launch the same kernels in the same order. While they do, no event is held back. After a
-difference, the majority is followed: extra events of a minority are yielded by themselves, missing ones are
-marked as missing, and `alignment.way_back` finds the position at which the ranks agree once more.
+difference, the majority is followed: additional events of a minority are yielded by themselves, missing ones
+are marked as missing, and `fewest_skips` finds the position from which the ranks agree.
 
 Cost: about 1 µs per launch and rank while the ranks agree. Memory: WINDOW events of each rank while they do
 not, and the digests of all landmarks.
@@ -73,7 +73,7 @@ def landmarks(run: Run, process: str) -> Iterator[RankEvent]:
     """The landmarks of one process of a run with their digests; holds all digests in memory."""
     bits: dict[tuple[int, str], tuple[str, ...]] = {}
     for line in run.view(process, LandmarkDigests, LandmarkDigests):
-        key = (line.landmark, line.side)  # several lines where results are waited for one by one
+        key = (line.landmark, line.side)  # several records if the program waits for results one by one
         bits[key] = (*bits.get(key, ()), *(digest.bits for digest in line.digests))
     counts = Counter[str]()
     for one in run.view(process, Landmark, Landmark):
@@ -92,7 +92,7 @@ def ranks_of(run: Run) -> tuple[list[RankEvents], list[str]]:
     for rank, (_, *others) in sorted(by_rank.items()):
         notes += [f"{other.strip('-')}, another process of rank {rank}" for other in others]
         if early := ending(run, rank):
-            notes.append(f"rank {rank} {early}; compared up to there")
+            notes.append(f"rank {rank} {early}; later launches are not compared")
     return [RankEvents(run, processes[0]) for _, processes in sorted(by_rank.items())], notes
 
 
@@ -119,8 +119,8 @@ class _Ahead:
     def __init__(self, events: Iterator[RankEvent]) -> None:
         self._events = events
         self.held = deque[RankEvent]()
-        self.lacks = 0  # how many of the coming events of most ranks it does not have
-        self.instead = 0  # for how many of them it has others, as many
+        self.lacks = 0  # the number of following events of most ranks that this rank lacks
+        self.instead = 0  # the number of these that it replaces by other events
 
     def name(self) -> str | None:
         self._fill(1)
@@ -140,9 +140,9 @@ class _Ahead:
 
 
 def _out_of_step(ahead: dict[int, _Ahead]) -> Iterator[tuple[RankStep, Mapping[int, str]]]:
-    # one event of most ranks, after all that others have more
+    # one event of most ranks, after all additional events of the others
     here = {rank: one for rank, one in ahead.items() if not one.lacks and one.name() is not None}
-    if not here:  # those that lacked what was there are all that go on
+    if not here:  # only ranks that lacked the other events continue
         for one in ahead.values():
             one.lacks = 0
         return

@@ -46,7 +46,7 @@ class RankComparison:
     repeated: int = 0  # events that repeat a divergence
     notes: list[str] = field(default_factory=list)  # what was not compared, and why
     _equal: dict[object, set[int]] = field(default_factory=dict)  # parameters that are alike on all ranks
-    _spoilt: set[str] = field(default_factory=set)  # collectives that once left ranks with other bits
+    _spoilt: set[str] = field(default_factory=set)  # collectives that gave ranks different bits at least once
     _members: dict[str, set[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(set))
     _pairs: dict[object, SignaturePair] = field(default_factory=dict)
 
@@ -79,8 +79,8 @@ class RankComparison:
     def _at(self, step: RankStep, absent: Mapping[int, str]) -> Iterator[RankDivergence]:
         first = next(iter(step.values()))
         if absent:
-            # an event that most ranks lack is extra on the others
-            kind: RankDivergenceKind = "missing" if len(step) >= len(absent) else "extra"
+            # an event that most ranks lack was added on the others
+            kind: RankDivergenceKind = "missing" if len(step) >= len(absent) else "added"
             by_rank = {rank: event.name for rank, event in step.items()}
             by_rank |= {rank: name or "its end" for rank, name in absent.items()}
             yield RankDivergence(kind, first, groups_of(by_rank))
@@ -139,7 +139,7 @@ class RankComparison:
     def _altered(
         self, step: RankStep, pairs: Mapping[int, SignaturePair], unequal: Sequence[Slot]
     ) -> Iterator[RankDivergence]:
-        # what a collective left alike on all ranks, and nothing should have written since
+        # a result that a collective left equal on all ranks, and that nothing should have written since
         first = next(iter(step.values()))
         for slot in unequal:
             writers = {
@@ -243,7 +243,7 @@ def _bits(slot: Slot, step: RankStep, pairs: Mapping[int, SignaturePair]) -> dic
 
 
 def _outputs(first: RankEvent, step: RankStep, pairs: Mapping[int, SignaturePair]) -> list[Slot]:
-    # what the launch left differently on some rank
+    # outputs of the launch that differ on some rank
     slots: dict[int, Slot] = {}
     for rank, event in step.items():
         assert first.row and event.row

@@ -19,11 +19,13 @@ from tracing.analyze.runs.determinism import Rate
 from tracing.digest.columns import RANGE
 from tracing.model import DifferingElements, Digest, ReplayResult, ReplaySeries, Side
 
-Recorded: TypeAlias = Mapping[Side, Mapping[str, Digest]]  # what the launch left in each run, by argument
+Recorded: TypeAlias = Mapping[
+    Side, Mapping[str, Digest]
+]  # recorded outputs of the launch in each run, by argument
 
 
 @dataclass(frozen=True, slots=True)
-class OwnRace:
+class ReplaysDiffer:
     """Replays differ from each other."""
 
     series: tuple[ReplaySeries, ...]  # in which they do
@@ -85,7 +87,7 @@ class UndecidedReplay:
 
 
 ReplayVerdict: TypeAlias = (
-    OwnRace
+    ReplaysDiffer
     | CodeDiffers
     | InputsDiffer
     | InputsChanged
@@ -108,7 +110,7 @@ def verdict(
     changed_inputs -- the arguments whose contents changed when they were recorded once more
     """
     if racing := tuple(one for one in result.series if varies(one)):
-        return OwnRace(racing)
+        return ReplaysDiffer(racing)
     for difference in result.differences:
         a, b = (result.series[number] for number in difference.series)
         if a.inputs == b.inputs:
@@ -157,7 +159,7 @@ def _alike(left: Digest, recorded: Digest, written: Sequence[int] | None) -> boo
 
 
 def _of_one_result(left: Mapping[Side, int | None], recorded: Recorded) -> ReplayVerdict:
-    # all replays left one result; left: how many of them left that of each run
+    # all replays have one result; left: the number that reproduces each run
     if not left:
         return NothingRecorded()
     appeared = [side for side, count in left.items() if count]

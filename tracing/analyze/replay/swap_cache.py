@@ -14,16 +14,16 @@ from typing import TypeAlias
 import msgspec
 
 from tracing.analyze.replay.swap_plan import Candidate, chosen
-from tracing.model import Replacement, Rerun
+from tracing.model import Replacement, SwapResult
 from tracing.store import Run
 
 Replacing: TypeAlias = Mapping[str, Mapping[int, Replacement]]
 
 
-class RerunCache:
+class SwapCache:
     """Results of a run's case with replaced launches; `ran` counts executions, `known` cache hits."""
 
-    def __init__(self, run: Run, key: Sequence[str], make: Callable[[Replacing], Rerun]) -> None:
+    def __init__(self, run: Run, key: Sequence[str], make: Callable[[Replacing], SwapResult]) -> None:
         """Cache the results of `make` in a run.
 
         key -- everything that determines the results in addition to the replaced launches
@@ -31,9 +31,9 @@ class RerunCache:
         self._folder, self._key, self._make = run.path / "swap", key, make
         self.ran = 0
         self.known = 0
-        self._asked: dict[Path, Rerun] = {}
+        self._asked: dict[Path, SwapResult] = {}
 
-    def of(self, candidates: Sequence[Candidate], *, anew: bool = False) -> Rerun:
+    def of(self, candidates: Sequence[Candidate], *, anew: bool = False) -> SwapResult:
         """The results of the case with these replacements.
 
         With `anew`, the case is executed even if the results are cached.
@@ -43,13 +43,13 @@ class RerunCache:
         replaced = chosen(candidates)
         path = self._folder / f"{_digest(self._key, replaced)}.json"
         if anew or path not in self._asked:
-            self._asked[path] = self._rerun(path, replaced, anew)
+            self._asked[path] = self._executed(path, replaced, anew)
         return self._asked[path]
 
-    def _rerun(self, path: Path, replaced: Replacing, anew: bool) -> Rerun:
+    def _executed(self, path: Path, replaced: Replacing, anew: bool) -> SwapResult:
         if not anew and path.exists():
             self.known += 1
-            return msgspec.json.decode(path.read_bytes(), type=Rerun)
+            return msgspec.json.decode(path.read_bytes(), type=SwapResult)
         result = self._make(replaced)
         self.ran += 1
         if result.outcome.status != "failed":

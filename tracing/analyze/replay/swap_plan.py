@@ -22,13 +22,13 @@ Version: TypeAlias = Literal["configuration", "source", "eager"]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class SwapLaunch:
     """One launch of a kernel."""
 
     index: int  # of the launch in run b
     number: int  # among the launches of its kernel, from 0
     replacement: Replacement
-    differs: str  # "num_warps 8 → 4": how it is made in run b, and how it is made instead
+    differs: str  # "num_warps 8 → 4": the value in run b, and its replacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Candidate:
     """Launches of one kernel that are replaced together."""
 
     kernel: str
-    turns: tuple[Turn, ...]
-    launches: int  # of the kernel in run b; those that are no turns are alike in both runs
+    turns: tuple[SwapLaunch, ...]
+    launches: int  # launches of the kernel in run b; those that are not swapped are equal in both runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class _Side:
         processes = run.processes()
         if len(processes) != 1:
             what = f"{run.path} has launches of {len(processes)} processes"
-            raise Problem(f"{what}, and a case is rerun in one", "record it without torchrun")
+            raise Problem(f"{what}, and `tracing swap` executes a case in one", "record it without torchrun")
         self.run, self.signatures = run, run.signatures(processes[0])
         self.launches: dict[str, list[tuple[int, int]]] = {}
         for row in run.rows(processes[0]):
@@ -158,12 +158,12 @@ def _candidate(kernel: str, a: _Side, b: _Side, version: Version | None) -> Cand
             else:
                 known[their, our] = _replaced(_Launched(a.run, *a.signatures[their]), mine, version)
         if replaced := known[their, our]:
-            turns.append(Turn(index, number, *replaced))
+            turns.append(SwapLaunch(index, number, *replaced))
     return Candidate(kernel, tuple(turns), len(ours)) if turns else None
 
 
 def _replaced(theirs: _Launched, mine: _Launched, version: Version | None) -> tuple[Replacement, str] | None:
-    # None: nothing of it differs
+    # None: no difference
     differing = []
     source = mine.source
     if version != "configuration" and theirs.source != source:
@@ -184,7 +184,7 @@ def _replaced(theirs: _Launched, mine: _Launched, version: Version | None) -> tu
 
 
 def _replacement(mine: _Launched, other: _Launched, source: str, *, eager: bool = False) -> Replacement:
-    # other: whose configuration is taken
+    # other: the launch whose configuration is used
     own = mine.run.text(mine.kernel.source) if mine.kernel.source else ""
     module, grid = other.configured(source), other.signature.grid
     return Replacement(module, grid, own, mine.signature.grid, eager)

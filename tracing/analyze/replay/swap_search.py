@@ -13,10 +13,10 @@ from typing import TypeAlias
 
 from tracing.analyze.bisect import delta_debugging as delta
 from tracing.analyze.replay import swap_plan
-from tracing.analyze.replay.swap_cache import RerunCache
+from tracing.analyze.replay.swap_cache import SwapCache
 from tracing.analyze.replay.swap_plan import Candidate
 from tracing.errors import Problem
-from tracing.model import Rerun
+from tracing.model import SwapResult
 
 _NOT_DETERMINISTIC = "`tracing repeat CASE` says whether it is deterministic; if so, record it anew here"
 
@@ -68,16 +68,16 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class ToBlame:
+class KernelsBlamed:
     """The answer: with these kernels replaced, two executions gave the reference results."""
 
     candidates: tuple[Candidate, ...]
-    without: tuple[tuple[str, ...], ...]  # by candidate: what differs if only that one is not replaced
+    without: tuple[tuple[str, ...], ...]  # by candidate: the results that differ if all others are replaced
     among: int  # kernels
 
 
 SwapEvent: TypeAlias = (
-    Running | NothingReplaced | NotReplaceable | EverythingReplaced | Narrowing | Tried | ToBlame
+    Running | NothingReplaced | NotReplaceable | EverythingReplaced | Narrowing | Tried | KernelsBlamed
 )
 
 
@@ -89,7 +89,7 @@ class Goal:
     given: Mapping[str, str]  # of b
     close: bool  # agreement with eager is wanted, not the bits of a
 
-    def differing(self, result: Rerun) -> tuple[str, ...]:
+    def differing(self, result: SwapResult) -> tuple[str, ...]:
         """The results that differ from the reference."""
         if result.outcome.status == "failed" or self.close:
             return () if result.outcome.status == "passed" else (result.outcome.detail,)
@@ -100,65 +100,65 @@ class Goal:
 def search(
     goal: Goal,
     candidates: Sequence[Candidate],
-    reruns: RerunCache,
+    cache: SwapCache,
     launched: Mapping[str, int],
     *,
     each_launch: bool,
 ) -> Iterator[SwapEvent]:
     """Search for the kernels that are to blame; ends with ToBlame, or EverythingReplaced if none are.
 
-    reruns      -- executes the case with kernels replaced
+    cache      -- executes the case with kernels replaced
     launched    -- by kernel, how many launches the latest execution made
     each_launch -- search the launches of these kernels, too
 
     Raises Problem if the case contradicts the recorded run or itself, or if no kernel can be replaced.
     """
-    seconds = yield from _nothing(goal, reruns)
+    seconds = yield from _nothing(goal, cache)
     remaining = list(candidates)
     for one in candidates:
         seen = launched.get(one.kernel, 0)
         if seen != one.launches:
-            why = f"b has {_launches(one.launches)} of it, and the rerun made {seen}"
+            why = f"b has {_launches(one.launches)} of it, and this execution made {seen}"
             yield NotReplaceable(one.kernel, why)
             remaining.remove(one)
-    remaining = yield from _everything(goal, reruns, remaining)
+    remaining = yield from _everything(goal, cache, remaining)
     if not remaining:
         return
-    blamed = yield from _minimal(goal, reruns, "kernel", remaining, seconds)
+    blamed = yield from _minimal(goal, cache, "kernel", remaining, seconds)
     launches = swap_plan.each_launch(blamed)
     if each_launch and len(launches) > len(blamed):
-        blamed = yield from _minimal(goal, reruns, "launch", launches, seconds)
+        blamed = yield from _minimal(goal, cache, "launch", launches, seconds)
     yield Running(None)
-    if unlike := goal.differing(reruns.of(blamed, anew=True)):
+    if unlike := goal.differing(cache.of(blamed, anew=True)):
         differing = ", ".join(unlike)
         raise Problem(
             f"the case contradicts itself: with these replaced a second time, {differing}", _NOT_DETERMINISTIC
         )
-    without = [goal.differing(reruns.of([each for each in blamed if each is not one])) for one in blamed]
-    yield ToBlame(tuple(blamed), tuple(without), len(remaining))
+    without = [goal.differing(cache.of([each for each in blamed if each is not one])) for one in blamed]
+    yield KernelsBlamed(tuple(blamed), tuple(without), len(remaining))
 
 
-def _nothing(goal: Goal, reruns: RerunCache) -> Generator[SwapEvent, None, float]:
+def _nothing(goal: Goal, cache: SwapCache) -> Generator[SwapEvent, None, float]:
     yield Running(0)
     started = time.perf_counter()
-    result = reruns.of([], anew=True)
+    result = cache.of([], anew=True)
     seconds = time.perf_counter() - started
     if result.outcome.status == "failed":
-        raise Problem(f"the case of b, rerun here, fails: {result.outcome.detail}", _NOT_DETERMINISTIC)
+        raise Problem(f"the case of b, executed here, fails: {result.outcome.detail}", _NOT_DETERMINISTIC)
     if result.results != goal.given:
         which = "those of a" if result.results == goal.wanted else "neither those of a nor those of b"
-        raise Problem(f"the case of b, rerun here, gives other results: {which}", _NOT_DETERMINISTIC)
+        raise Problem(f"the case of b, executed here, gives other results: {which}", _NOT_DETERMINISTIC)
     yield NothingReplaced(goal.differing(result), seconds)
     return seconds
 
 
 def _everything(
-    goal: Goal, reruns: RerunCache, candidates: list[Candidate]
+    goal: Goal, cache: SwapCache, candidates: list[Candidate]
 ) -> Generator[SwapEvent, None, list[Candidate]]:
     # the replaceable ones; none if replacing them does not give the reference
     while candidates:
         yield Running(len(candidates))
-        result = reruns.of(candidates)
+        result = cache.of(candidates)
         if not result.refused:
             differing = goal.differing(result)
             yield EverythingReplaced(len(candidates), differing)
@@ -169,14 +169,14 @@ def _everything(
 
 
 def _minimal(
-    goal: Goal, reruns: RerunCache, noun: str, items: Sequence[Candidate], seconds: float
+    goal: Goal, cache: SwapCache, noun: str, items: Sequence[Candidate], seconds: float
 ) -> Generator[SwapEvent, None, list[Candidate]]:
     yield Narrowing(noun, len(items), delta.most(len(items)), seconds)
     choices = delta.choices(items)
     try:
         choice = next(choices)
         while True:
-            equal = not goal.differing(reruns.of(choice))
+            equal = not goal.differing(cache.of(choice))
             yield Tried()
             choice = choices.send(equal)
     except StopIteration as end:

@@ -7,7 +7,7 @@ from shlex import join
 
 from tracing.model import RunInfo, Selection
 
-_OPEN = 1 << 62  # after the last launch of any run
+_OPEN = 1 << 62  # larger than any launch number
 
 
 @dataclass(frozen=True, slots=True)

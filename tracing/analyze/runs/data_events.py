@@ -13,7 +13,7 @@ Kind: TypeAlias = Literal["nan", "inf", "any"]
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class NonFiniteTensor:
     """A tensor that an event read or wrote, and how many of its elements are NaN or infinite."""
 
     name: str  # of the argument; of an operator "input 0", "output 0"
@@ -37,8 +37,8 @@ class DataEvent:
 
     source: KernelLaunch | Operator
     rank: int
-    reads: tuple[Counted, ...]
-    writes: tuple[Counted, ...]
+    reads: tuple[NonFiniteTensor, ...]
+    writes: tuple[NonFiniteTensor, ...]
 
     @property
     def known(self) -> bool:
@@ -84,7 +84,7 @@ def _operator(one: Operator, rank: int) -> Iterable[DataEvent]:
         return ()
     sides = [
         tuple(
-            Counted(f"{side} {n}", n, tensor.tensor, tensor.storage, tensor.digest)
+            NonFiniteTensor(f"{side} {n}", n, tensor.tensor, tensor.storage, tensor.digest)
             for n, tensor in enumerate(tensors)
         )
         for side, tensors in (("input", one.reads), ("output", one.writes))
@@ -99,7 +99,7 @@ def _launch(launch: KernelLaunch, rank: int) -> DataEvent:
             continue
         of_it = (arg.name, position, arg.tensor, arg.storage)
         if arg.reads:
-            reads.append(Counted(*of_it, arg.before, arg.writer))
+            reads.append(NonFiniteTensor(*of_it, arg.before, arg.writer))
         if arg.writes:
-            writes.append(Counted(*of_it, arg.after))
+            writes.append(NonFiniteTensor(*of_it, arg.after))
     return DataEvent(launch, rank, tuple(reads), tuple(writes))

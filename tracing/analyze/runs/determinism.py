@@ -19,7 +19,7 @@ class Repeat:
     results: tuple[str, ...]  # outputs and gradients of the case whose bits differ
     pairs: int
     perturbed: tuple[Perturbed, ...] = ()
-    failure: str = ""  # how it ended where the first came to its end
+    failure: str = ""  # its outcome, if it differs from that of the first run
 
     @property
     def differs(self) -> bool:
@@ -61,11 +61,11 @@ class DifferenceTable:
     kernels: Mapping[str, Mapping[int, str]]  # the kind of its first divergence in a run
     results: Mapping[str, Mapping[int, str]]  # outputs and gradients; the case itself where it failed
     perturbed: Mapping[str, Mapping[int, str]]  # what was changed on purpose, and how
-    unperturbed: Mapping[str, str]  # what could not be, and why
+    unperturbed: Mapping[str, str]  # perturbations that were not possible, and why
 
 
 def unasked(divergences: Iterable[Divergence], perturbed: Sequence[Perturbed]) -> tuple[Divergence, ...]:
-    """Divergences without launches of another winner that `--perturb` caused and whose results are equal."""
+    """Divergences, except launches whose configuration `--perturb` changed and whose results are equal."""
     asked = any(one.what == "winners" and one.how for one in perturbed)
     return tuple(
         one

@@ -52,7 +52,7 @@ def blame(before: DigestPair, after: DigestPair) -> Blame:
     ranges = range(0, min(len(one.tiles) for one in (*before, *after)), RANGE)
     differing = [start for start in ranges if _differ(after, start)]
     if not any(_differ(before, start) for start in ranges) or not differing:
-        return "open"  # where they differ, 12 bits happen to be equal
+        return "open"  # if the digests differ, 12 bits are equal by chance
     if not all(_differ(before, start) for start in differing):
         return "launch"
     changed = (_differ(pair, start) for pair in zip(before, after, strict=True) for start in differing)

@@ -11,7 +11,7 @@ from tracing.store import Run
 
 
 class _Launched(Record, frozen=True):
-    # what is needed of a LaunchLine
+    # the fields of a LaunchLine that are needed
     signature: int
 
 

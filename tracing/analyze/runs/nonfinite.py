@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tracing.analyze.runs.data_events import Counted, DataEvent, Kind, data_events
+from tracing.analyze.runs.data_events import DataEvent, Kind, NonFiniteTensor, data_events
 from tracing.model import KernelLaunch, Operator
 from tracing.store import Run
 
@@ -21,7 +21,7 @@ class NonFiniteOrigin:
 
     event: DataEvent
     made: bool  # False: nothing that was recorded wrote the values that the event reads
-    tensors: tuple[Counted, ...]  # written by the event; if not made, read by it
+    tensors: tuple[NonFiniteTensor, ...]  # written by the event; if not made, read by it
     chain: tuple[DataEvent, ...]  # those that carry it on, up to the last one
 
 
@@ -32,7 +32,7 @@ class NonFiniteAnswer:
     origin: NonFiniteOrigin | None = None
     launches: int = 0
     operators: int = 0
-    unknown: list[str] = field(default_factory=list)  # what could not be looked at
+    unknown: list[str] = field(default_factory=list)  # launches and operators without digests
     record: list[str] = field(default_factory=list)  # options of `tracing run` that would show it
 
     @property
@@ -63,7 +63,7 @@ def first_nonfinite(run: Run, kind: Kind = "any") -> NonFiniteAnswer:
 def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> NonFiniteOrigin | None:
     origin: DataEvent | None = None
     made, last = True, 0
-    carried: dict[int, int] = {}  # by storage: the carrier that wrote it last
+    carried: dict[int, int] = {}  # by storage: the last event of the chain that wrote it
     carriers: list[tuple[DataEvent, int]] = []  # with the number of the one before it in its chain
     undigested: dict[int, str] = {}  # storages that an operator without digests wrote last
     for event in data_events(run, process):
@@ -107,13 +107,13 @@ def _chain(carriers: list[tuple[DataEvent, int]], last: int) -> list[DataEvent]:
 
 
 def _blame(
-    read: list[Counted], undigested: dict[int, str], event: DataEvent, answer: NonFiniteAnswer
+    read: list[NonFiniteTensor], undigested: dict[int, str], event: DataEvent, answer: NonFiniteAnswer
 ) -> None:
     for one in read:
         if one.storage in undigested:
             answer.unknown.append(
                 f"{event.name} (#{event.source.index}) reads one in {one.name}, which "
-                f"{undigested[one.storage]} wrote: what that read is not known"
+                f"{undigested[one.storage]} wrote: its inputs have no digests"
             )
     answer.record.append(_DIGESTS)
 

@@ -101,7 +101,7 @@ def failed_alike(a: Run, b: Run) -> tuple[str, ...]:
 
 
 def value_text(value: Value) -> str:
-    """A value as text: `float32[4] 4d0bd1650fb8, |x| sums to 12.5`, `tuple of 2`, `-0.0`."""
+    """A value as text: `float32[4] 4d0bd1650fb8, L1 norm 12.5`, `tuple of 2`, `-0.0`."""
     match value:
         case TensorValue():
             return f"{value.meta.dtype}{list(value.meta.shape)} {_bits_text(value)}"
@@ -117,12 +117,12 @@ def _bits_text(value: TensorValue) -> str:
     digest = value.digest
     counts = {"nan": digest.nan, "inf": digest.inf, "-0": digest.negative_zero}
     parts = [digest.bits[:_DIGITS]]
-    parts += [f"|x| sums to {digest.l1:.9g}"] if digest.l1 is not None else []
+    parts += [f"L1 norm {digest.l1:.9g}"] if digest.l1 is not None else []
     return ", ".join([*parts, *(f"{name}={count}" for name, count in counts.items() if count)])
 
 
 def _texts(a: Value, b: Value) -> tuple[str, str]:
-    # two values that differ, as text that shows in what
+    # two values as text that shows their difference
     if isinstance(a, Container) and isinstance(b, Container):
         return a.text(b), b.text(a)
     text_a, text_b = value_text(a), value_text(b)

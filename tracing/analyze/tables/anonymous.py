@@ -15,6 +15,7 @@ from tracing.model.redaction import redacted_text
 from tracing.store import Run
 
 _HOME = re.compile(r"/(?:home|Users)/([^/\s]+)")
+_ONLY_PATH = re.compile(r"(?:\A|(?<=['\"]))(?:~|\.\.?)?/[^'\"]*(?:(?=['\"])|\Z)")  # also with spaces
 _PATH = re.compile(r"(?<![\w)/.~])(?:~|\.\.?)?(?:/[^/\s:;,'\"()\[\]{}=]+)+")
 
 
@@ -43,7 +44,7 @@ class Anonymous:
     def _text(self, text: str) -> str:
         if text in self._runs:
             return self._runs[text]
-        text = _PATH.sub("PATH", redacted_text(text))
+        text = _PATH.sub("PATH", _ONLY_PATH.sub("PATH", redacted_text(text)))
         for name, words in self._words.items():
             text = words.sub(name, text)
         return text

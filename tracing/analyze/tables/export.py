@@ -22,7 +22,8 @@ import msgspec
 
 from tracing.analyze.tables.anonymous import Anonymous
 from tracing.analyze.tables.launch_table import RowChange, launch_table, quoted
-from tracing.analyze.tables.tables import COLUMNS, ROWS
+from tracing.analyze.tables.rows import COLUMNS
+from tracing.analyze.tables.tables import ROWS
 from tracing.errors import Problem
 from tracing.store import Run
 from tracing.store.remote import filesystem, inside, is_remote
@@ -85,7 +86,7 @@ def _filled(name: str, runs: Sequence[Run], folder: Path, changed: RowChange) ->
     file = folder / f"{name}.ndjson"
     with file.open("wb") as out:
         for row in ROWS[name](runs):
-            out.write(msgspec.json.encode(changed(row)) + b"\n")
+            out.write(msgspec.json.encode(changed(msgspec.structs.asdict(row))) + b"\n")
     kinds = ", ".join(f"'{column}': '{kind}'" for column, kind in COLUMNS[name].items())
     return f"select * from read_json({quoted(file)}, format = 'newline_delimited', columns = {{{kinds}}})"
 

@@ -19,18 +19,18 @@ from tracing.store.run_files import damaged
 RowChange: TypeAlias = Callable[[Mapping[str, object]], Mapping[str, object]]
 _PIECE = 10_000  # lines that are written at once
 _KEYS = {"process": "integer", "signature": "integer"}
-_LINE = {"index": "bigint", "stream": "bigint", "finished": "boolean"}
+_LINE = ("index", "stream", "finished")  # columns of a line, in order; the others belong to a signature
 
 
 class _Launched(Record, frozen=True):
-    # what is needed of a LaunchLine
+    # the fields of a LaunchLine that are needed
     index: int
     signature: int
     stream: int
 
 
 class _Digested(Record, frozen=True):
-    # what is needed of a DigestBatch
+    # the fields of a DigestBatch that are needed
     launches: Sequence[int]
 
 
@@ -52,7 +52,8 @@ def launch_table(runs: Sequence[Run], columns: Mapping[str, str], folder: Path, 
             line_file.writelines(_pieces(_lines(number, run, process, known.keys())))
     facts = {name: kind for name, kind in columns.items() if name not in _LINE}
     chosen = ", ".join(f'{"line" if name in _LINE else "facts"}."{name}"' for name in columns)
-    of_lines, of_facts = _typed(_KEYS | _LINE), _typed(_KEYS | facts)
+    of_line = {name: columns[name] for name in _LINE}
+    of_lines, of_facts = _typed(_KEYS | of_line), _typed(_KEYS | facts)
     return (
         f"select {chosen} from read_csv({quoted(lines)}, header = false, columns = {of_lines}) line join "
         f"read_json({quoted(signatures)}, format = 'newline_delimited', columns = {of_facts}) facts on"

@@ -91,7 +91,7 @@ class BreakOptBisect(Command):
         if len(words) != 1 or not words[0].lstrip("-").isdigit():
             raise gdb.GdbError("break-opt-bisect N: a number is needed, see `help break-opt-bisect`")
         for name in OPT_BISECT if int(words[0]) > 0 else ():
-            gdb.execute(f"break {name}", to_string=True)  # which says at length that LLVM is not loaded yet
+            gdb.execute(f"break {name}", to_string=True)  # suppresses gdb's text that LLVM is not loaded yet
             gdb.breakpoints()[-1].ignore_count = int(words[0]) - 1
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import gdb
 import gdb_process as process
-from mlir_pass import GET_ARGUMENT, RUN, SLOTS, Arrived, arrived, written_by
+from mlir_pass import GET_ARGUMENT, RUN, SLOTS, NextPass, arrived, written_by
 
 _TRITON = "libtriton.so"
-# what may hold MLIR: Triton's library, the tools that run passes, and a distribution's shared MLIR
+# files that may contain MLIR: Triton's library, the tools that run passes, a distribution's shared MLIR
 _HOLDERS = re.compile(rf".*/(?:{re.escape(_TRITON)}|[\w-]+-opt(?:-\d+)?|libMLIR[^/]*)")
 _STRIPPED = (
     "this Triton has no symbol OpToOpPassAdaptor::run: it is stripped, so passes cannot be distinguished\n"
@@ -27,14 +27,14 @@ class Course:
     """The passes that ran since gdb attached."""
 
     def __init__(self) -> None:
-        self.last: Arrived | None = None
-        self.outermost: Arrived | None = None  # the last one that the pass manager itself started
+        self.last: NextPass | None = None
+        self.outermost: NextPass | None = None  # the last one that the pass manager itself started
         self.module = 0  # the operation that it runs on
         self.number = -1  # of the pass manager, as the process counts
         self.index = -1  # of `outermost` in it
         self.names: dict[str, None] = {}
 
-    def take(self, arrived: Arrived) -> None:
+    def take(self, arrived: NextPass) -> None:
         """Note a pass."""
         now = compiling()
         if self.outermost is None or now.get("number", 0) != self.number:
@@ -51,9 +51,9 @@ class Course:
             if listed and now.get("passes", [])[self.index + 1 : self.index + 2] == [arrived.argument]:
                 self.index += 1
 
-    def here(self) -> Arrived:
+    def here(self) -> NextPass:
         if self.last is None:
-            raise gdb.GdbError("no pass has started since gdb came: `break-pass *`, then `continue`")
+            raise gdb.GdbError("no pass has started since gdb attached: `break-pass *`, then `continue`")
         return self.last
 
 
@@ -123,7 +123,7 @@ def _file_came(event: Any) -> None:
 
 
 def _look(path: str) -> None:
-    # a program that holds MLIR itself is at its address only when its libraries come
+    # a program that contains MLIR is mapped at its address only when its libraries are loaded
     if Passes.there is not None or not gdb.selected_inferior().pid:
         return
     space = gdb.current_progspace()
@@ -152,7 +152,7 @@ def _begin(address: int) -> None:
         PassBreakpoint(address, *_pending.pop(0))
 
 
-def _arrived() -> Arrived:
+def _arrived() -> NextPass:
     # at the first instruction of OpToOpPassAdaptor::run
     own = process.abi()
     address, operation = map(process.register, own.arguments)
@@ -167,4 +167,4 @@ def _never_came(event: Any) -> None:
     for one in gdb.breakpoints():
         if isinstance(one, PassBreakpoint) and not one.found and course.names:
             near = get_close_matches(one.glob, course.names, n=3, cutoff=0.5) or list(course.names)
-            gdb.write(f"no pass {one.glob} of a kernel {one.kernel} came; nearest: {', '.join(near)}\n")
+            gdb.write(f"no pass {one.glob} of a kernel {one.kernel} ran; nearest: {', '.join(near)}\n")

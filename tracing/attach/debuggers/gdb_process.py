@@ -95,7 +95,7 @@ def symbol(address: int) -> str:
 
 def address_of(name: str, path: str) -> int:
     """The address of a symbol of a file, by its mangled name; 0 if the file lacks it."""
-    with suppress(OSError):  # the process is not of this machine, so only gdb can read its file
+    with suppress(OSError):  # the process runs on another machine, so only gdb can read its file
         return elf_symbol.address_of(name, Path(path), gdb.selected_inferior().pid)
     try:
         return int(gdb.parse_and_eval(f"(unsigned long)&{name}"))

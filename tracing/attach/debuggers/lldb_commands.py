@@ -16,7 +16,7 @@ import lldb  # type: ignore[import-not-found]  # only in LLDB
 
 sys.path.append(str(Path(__file__).resolve().parent))
 
-from mlir_pass import GET_ARGUMENT, OPT_BISECT, RUN, SLOTS, Arrived, arrived, written_by
+from mlir_pass import GET_ARGUMENT, OPT_BISECT, RUN, SLOTS, NextPass, arrived, written_by
 
 _LEA = re.compile(r"(-?0x[0-9a-f]+)\(%rip\)")  # the address that getArgument takes, from the next instruction
 _wanted: dict[int, tuple[str, str]] = {}  # glob of the pass and of the kernel, by breakpoint
@@ -68,7 +68,7 @@ def break_opt_bisect(debugger: Any, words: str, result: Any, _session: Any) -> N
         added.SetIgnoreCount(int(words) - 1)
 
 
-def _arrived(frame: Any) -> Arrived:
+def _arrived(frame: Any) -> NextPass:
     address, operation, stack = (frame.FindRegister(name).unsigned for name in ("rdi", "rsi", "rsp"))
     process = frame.GetThread().GetProcess()
     target = process.GetTarget()

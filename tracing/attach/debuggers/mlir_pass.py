@@ -17,13 +17,13 @@ from typing import Any
 RUN = "_ZN4mlir6detail17OpToOpPassAdaptor3runEPNS_4PassEPNS_9OperationENS_15AnalysisManagerEbj"
 GET_ARGUMENT = 4  # its index in a pass's vtable, after two destructors, getName and getDependentDialects
 RUN_ON_OPERATION = 7  # its index in the vtable, for a vtable without symbols
-SLOTS = 16  # of a pass's vtable that are looked at
+SLOTS = 16  # maximum of searched entries of a pass's vtable
 # asked before each optional pass of LLVM; before 16 the other one is, and the first for older passes
 OPT_BISECT = ("llvm::OptBisect::shouldRunPass", "llvm::OptBisect::checkPass")
 
 
 @dataclass(frozen=True)
-class Arrived:
+class NextPass:
     """A pass that is about to run."""
 
     argument: str  # "tritongpu-coalesce"; "" for an adaptor that runs a nested pipeline
@@ -39,8 +39,8 @@ class Arrived:
         return any(fnmatchcase(text, glob) for text in (self.argument, self.name, self.name.split("::")[-1]))
 
 
-def arrived(table: list[tuple[int, str]], vtable: str, argument: str, operation: int, stack: int) -> Arrived:
-    """Build the pass from what a debugger read.
+def arrived(table: list[tuple[int, str]], vtable: str, argument: str, operation: int, stack: int) -> NextPass:
+    """Build the pass from memory that a debugger read.
 
     table    -- address and symbol of each of the first SLOTS functions in its vtable
     vtable   -- the symbol of the vtable, "vtable for mlir::triton::gpu::CoalescePass"
@@ -48,7 +48,7 @@ def arrived(table: list[tuple[int, str]], vtable: str, argument: str, operation:
     """
     bodies = [address for address, symbol in table if "::runOnOperation(" in symbol]
     body = bodies[0] if bodies else table[RUN_ON_OPERATION][0]
-    return Arrived(argument, vtable.removeprefix("vtable for "), body, operation, stack)
+    return NextPass(argument, vtable.removeprefix("vtable for "), body, operation, stack)
 
 
 def written_by(process: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-# What makes gdb quick and quiet in Triton's compiler; load.py reads it.
+# Settings that make gdb quick and quiet in Triton's compiler; gdb_load.py reads them.
 
 set breakpoint pending on
 set debuginfod enabled off

@@ -68,7 +68,7 @@ def _by_key(operators: Collection[OperatorName]) -> dict[str, str]:
 
 
 def _written(name: OperatorName) -> str:
-    # such that the name gives the same key
+    # chosen so that the name gives the same key
     if isinstance(name, str):
         return name
     if isinstance(name, type):

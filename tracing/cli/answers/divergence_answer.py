@@ -33,7 +33,7 @@ def print_divergence(
         for line in _evidence(divergence, runs):
             out.print(line)
         typed = hints.of_divergence(divergence, runs) if first and commands else []
-    except Problem as problem:  # a run that lost its blobs has launches and digests all the same
+    except Problem as problem:  # a run without its blobs still has launches and digests
         out.print(Text(f"    no more is known: {problem.problem}"))
         return []
     for command in typed:

@@ -22,7 +22,7 @@ from tracing.errors import Problem, message
 _PACKAGE = Path(__file__).parents[2]
 
 
-class GoesOn(BaseException):
+class LeaveTyper(BaseException):
     """Raised to leave typer; `go_on` is then called outside of it."""
 
     def __init__(self, go_on: Callable[[], None]) -> None:
@@ -35,21 +35,21 @@ def reported(err: SafeConsole) -> Iterator[None]:
     """While entered, an exception becomes one message and exit status 2; typer's own exceptions pass."""
     try:
         yield
-        sys.stdout.flush()  # a full disk, or a pipe that nobody reads, is noticed here
+        sys.stdout.flush()  # raises if the disk is full or the reader of a pipe has ended
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in buffers goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest of the buffers is discarded
         raise typer.Exit(2) from None
-    except GoesOn:
+    except LeaveTyper:
         raise
     except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):  # how rich ends where nobody reads
+        if isinstance(error.__context__, BrokenPipeError):  # rich exits so if the reader of a pipe has ended
             raise typer.Exit(2) from None
         _fail(
             err, f"the program ended itself: sys.exit({error.code!r})", "a command ends when it has answered"
         )
-    except BaseException as error:  # also those of a case that are no Exception
+    except BaseException as error:  # a case may raise a BaseException that is no Exception
         if hasattr(error, "exit_code") or isinstance(error, typer.Abort):  # typer's own
             raise
         _fail(err, *_said(error))

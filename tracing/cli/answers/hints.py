@@ -26,7 +26,7 @@ from tracing.analyze.compare.divergence_kinds import (
 from tracing.analyze.passes.pass_table import compilations, passes_of
 from tracing.analyze.ranks.rank_divergence import RankDivergence
 from tracing.analyze.replay import swap_plan
-from tracing.analyze.runs.rerecording import (
+from tracing.analyze.runs.recording_commands import (
     DEFAULT_TARGET,
     case_of,
     elsewhere,
@@ -72,7 +72,7 @@ def _show(run: store.Run, launch: int) -> str:
 
 
 def _of_input(difference: InputDiffers, runs: RunPair) -> list[str]:
-    # the producer; without one, the reader, whose call site is where the program is to be read
+    # the producer; without one, the reader: its call site is the line to look at
     assert difference.pair.a is not None and difference.pair.b is not None
     cause, reader = difference.cause, (difference.pair.a.index, difference.pair.b.index)
     if isinstance(cause, OtherTensor):
@@ -158,7 +158,7 @@ def of_rank_divergence(run: store.Run, divergence: RankDivergence) -> list[str]:
     launch = run.joiner(process).launch(event.row)
     if divergence.kind == "output":
         return of_launch(run, launch, event.rank)
-    if divergence.kind != "launch":  # what it reads differs, or not every rank launches it
+    if divergence.kind != "launch":  # an input differs, or not every rank makes the launch
         return [_show(run, launch.index)]
     tuned = any(one.first.kernel == launch.kernel_name and not one.agreed for one in choices(run))
     winners = [f"tracing winners {quote(str(run.path))}"] if tuned else []
@@ -177,7 +177,7 @@ def of_facts(a: store.Run, b: store.Run) -> str | None:
     """The command that records both runs completely and compares them; None: they are complete."""
     if all(_has_all(run.info) for run in (a, b)):
         return None
-    if b.info.kind != "case":  # standard output is the program's, and names no run
+    if b.info.kind != "case":  # standard output belongs to the program, and names no run
         return "; ".join(_record_anew(run, "--operators", "digests") for run in (a, b))
     both = " ".join(f'"$({_record_anew(run, "--operators", "digests")})"' for run in (a, b))
     return f"tracing compare {both}{_anyway(a, b)}"
@@ -242,7 +242,7 @@ def of_launch(run: store.Run, launch: KernelLaunch, rank: int = 0) -> list[str]:
 
 
 def is_kept(run: store.Run, launch: KernelLaunch, rank: int) -> bool:
-    """True if a run has the contents of what a launch read."""
+    """True if a run has the contents of a launch's inputs."""
     kept = (
         (one.launch, one.side)
         for process in run.processes(KeptTensor)
@@ -274,7 +274,7 @@ def _latest(run: store.Run) -> str:
 
 
 def _below(run: store.Run) -> list[str]:
-    # where the command finds what it has recorded, if that is not where it looks by itself
+    # the option for the folder of the runs, unless it is the default folder
     if elsewhere(run.info):
         return ["--runs", str(run.path.parent.absolute())]
     return [] if run.path.parent.absolute() == RUNS.absolute() else ["--runs", str(run.path.parent)]

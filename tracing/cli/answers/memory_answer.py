@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from tracing.analyze.memory.evidence import evidence_sentence
-from tracing.analyze.runs.rerecording import is_virtual
+from tracing.analyze.runs.recording_commands import is_virtual
 from tracing.cli.app import err, out
-from tracing.cli.processes.rerecord import rerecord
+from tracing.cli.processes.new_recording import record_anew
 from tracing.compiler.child import in_child
 from tracing.errors import Problem
 from tracing.model import MemoryEvidence
@@ -24,7 +24,7 @@ _SECONDS = 600.0
 
 def print_memory_check(launch: RecordedLaunch, runs: Path, *, as_json: bool) -> int:
     """Check the memory accesses of one launch, print the evidence, and return the exit status."""
-    given = rerecord(launch, runs).launch if launch.missing else launch
+    given = record_anew(launch, runs).launch if launch.missing else launch
     evidence, not_covered = _checked(given)
     of_it = f"launch #{launch.launch.index} {launch.launch.kernel_name}"
     if as_json:
@@ -37,7 +37,9 @@ def print_memory_check(launch: RecordedLaunch, runs: Path, *, as_json: bool) -> 
     for one in evidence:
         out.print(f"{of_it}: {evidence_sentence(one)}")
     if not evidence:
-        nothing = "every access lies in its arguments, and no program reads what another one writes"
+        nothing = (
+            "every access is within the arguments, and no program reads memory that another program writes"
+        )
         out.print(f"{of_it}: {nothing}")
     out.print(f"not covered: {not_covered}")
     if not is_virtual(launch.run.info.environment) and shutil.which("compute-sanitizer"):

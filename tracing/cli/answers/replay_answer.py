@@ -14,9 +14,9 @@ from tracing import environment
 from tracing.analyze.compare.evidence import float_atomics
 from tracing.analyze.replay.replay_plan import other_inputs, planned
 from tracing.analyze.replay.replay_verdict import ReplayVerdict, verdict
-from tracing.analyze.runs.rerecording import is_virtual
+from tracing.analyze.runs.recording_commands import is_virtual
 from tracing.cli.app import spinner
-from tracing.cli.processes.rerecord import rerecord
+from tracing.cli.processes.new_recording import record_anew
 from tracing.compiler.child import in_child
 from tracing.errors import Problem
 from tracing.model import Digest, ReplayResult, Side
@@ -31,7 +31,7 @@ class Replaying:
 
     times: int
     fpsan: bool
-    runs: Path  # where a launch whose inputs were not kept is recorded anew
+    runs: Path  # folder in which a launch whose inputs were not kept is recorded anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ReplayAnswer:
     """The results of replays, and the verdict."""
 
     launches: Mapping[Side, RecordedLaunch]
-    recorded: Mapping[Side, Mapping[str, Digest]]  # what the launch left in each run, by argument
+    recorded: Mapping[Side, Mapping[str, Digest]]  # recorded outputs of the launch in each run, by argument
     notes: tuple[str, ...]  # of recording inputs anew
     result: ReplayResult
     verdict: ReplayVerdict
@@ -63,10 +63,10 @@ def answered(launches: Mapping[Side, RecordedLaunch], first: Side, how: Replayin
         if kept := next((one for one in alike if not one.missing), None):
             given[side] = kept
             continue
-        rerecorded = rerecord(launches[side], how.runs)
-        given[side] = rerecorded.launch
-        notes += _notes(launches[side], rerecorded.launch)
-        changed += rerecorded.other_inputs
+        anew = record_anew(launches[side], how.runs)
+        given[side] = anew.launch
+        notes += _notes(launches[side], anew.launch)
+        changed += anew.other_inputs
     result = _replayed(launches, given, first, how.times, fpsan=False)
     notes += _elsewhere(launches, result)
     payloads = _payloads(launches, given, first, how.times) if how.fpsan else None
@@ -80,13 +80,13 @@ def _elsewhere(launches: Mapping[Side, RecordedLaunch], result: ReplayResult) ->
         environment = one.run.info.environment
         where = "" if is_virtual(environment) else environment.device
         if where != result.device:
-            yield f"{one.run.path} was recorded on {environment.device}: its bits may be others"
+            yield f"{one.run.path} was recorded on {environment.device}: bits may differ here"
 
 
-def _notes(launch: RecordedLaunch, rerecorded: RecordedLaunch) -> list[str]:
-    numbers = launch.launch.index, rerecorded.launch.index
+def _notes(launch: RecordedLaunch, anew: RecordedLaunch) -> list[str]:
+    numbers = launch.launch.index, anew.launch.index
     became = f", where it is launch {numbers[1]}" if numbers[0] != numbers[1] else ""
-    where = f"into {rerecorded.run.path}"
+    where = f"into {anew.run.path}"
     return [f"its inputs were not kept; launch {numbers[0]} was recorded anew{became}, {where}"]
 
 
@@ -95,7 +95,7 @@ def _payloads(
 ) -> ReplayResult:
     one = launches[first]
     if count := float_atomics(one.run, one.launch):
-        raise Problem(f"FpSan leaves the {count} atomic additions of floats as they are: they would round")
+        raise Problem(f"FpSan leaves the {count} atomic additions of floats uninstrumented: they round")
     return _replayed(launches, given, first, times, fpsan=True)
 
 

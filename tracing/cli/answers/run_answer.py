@@ -14,7 +14,7 @@ from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.look.passes.failure import unfinished
 from tracing.cli.look.show import print_run, print_wrong_result
 from tracing.cli.narrow.judge import JudgedRun
-from tracing.cli.processes.guard import Killed
+from tracing.cli.processes.guard import KilledProcess
 from tracing.errors import Problem
 from tracing.model import Outcome
 from tracing.report.passes.passes import failed_pass_text
@@ -61,7 +61,9 @@ class RunAnswer:
 
     @property
     def _leads_on(self) -> bool:
-        return self.outcome.status == "differs" and self.judgement is None  # a judgement leads on itself
+        return (
+            self.outcome.status == "differs" and self.judgement is None
+        )  # a judgement prints its own next commands
 
     def _print_outcome(self, *, show: bool) -> None:
         outcome, path = self.outcome, self.run.path
@@ -71,25 +73,25 @@ class RunAnswer:
             err.print(f"{outcome.status}: {outcome.detail}")
             for line in memory_text(self.run):
                 err.print(line)
-            if self.judgement is None:  # else it prints what leads on
+            if self.judgement is None:  # else the judgement prints the next commands
                 print_wrong_result(self.run, err)
         if self.hash_failure and outcome.status != "failed":
-            raise Problem(self.hash_failure, f"the run, with what it gave up to there: `tracing show {path}`")
+            raise Problem(self.hash_failure, f"the run up to this point: `tracing show {path}`")
         if outcome.status == "failed":
             err.print(f"tracing: the case failed: {outcome.detail}")
             for said in _further(outcome):
                 err.print(f"  {said}")
-            err.print(f"  the run up to there, and the traceback: `tracing show {path}`")
+            err.print(f"  the run up to this point, and the traceback: `tracing show {path}`")
 
 
-def report_killed(killed: Killed, *, as_json: bool) -> int:
-    """Report a process that a signal ended; its run names the pass. Returns the exit status."""
+def report_killed(killed: KilledProcess, *, as_json: bool) -> int:
+    """Report a process that a signal or os._exit ended; its run names the pass. Returns the exit status."""
     if killed.run is None:
-        err.print(f"tracing: {killed.signal} ended the process before it had a run")
+        err.print(f"tracing: {killed.by} ended the process before it had a run")
         return 2
-    detail = f"{killed.signal} ended the process"
+    detail = f"{killed.by} ended the process"
     for record, reported in unfinished(open_derived(str(killed.run), killed.run.parent)):
-        detail = f"{failed_pass_text(record, reported)} ({killed.signal} ended the process)"
+        detail = f"{failed_pass_text(record, reported)} ({killed.by} ended the process)"
     writer = store.RunWriter(killed.run, environment.rank())
     with closing(writer):
         writer.append(outcome := Outcome("failed", detail))
@@ -97,7 +99,7 @@ def report_killed(killed: Killed, *, as_json: bool) -> int:
 
 
 def _further(outcome: Outcome) -> list[str]:
-    # what an error says after its first line; what is long is in the run, as is an excerpt of a kernel
+    # the error's text after its first line; the run has the rest, and excerpts of kernels
     if re.match(r"at \d+:\d+:", outcome.message):
         return []
     lines = [line.rstrip() for line in outcome.message.strip().splitlines()[1:]]

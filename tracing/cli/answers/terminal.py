@@ -34,7 +34,7 @@ class SafeStream(io.TextIOBase):
     """A standard stream that escapes control characters; consoles bypass it for their own styles."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.rich_proxied_file = stream  # by this name rich finds the stream of a console
+        self.rich_proxied_file = stream  # rich finds the stream of a console by this name
 
     def write(self, text: str) -> int:
         self.rich_proxied_file.write(printable(text))
@@ -60,7 +60,7 @@ def safe_streams() -> Iterator[None]:
     errors = [stream.errors if isinstance(stream, io.TextIOWrapper) else None for stream in streams]
     for stream in streams:
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a locale that lacks a character is no failure
+            stream.reconfigure(errors="backslashreplace")  # print characters that the locale lacks as escapes
     sys.stdout, sys.stderr = SafeStream(sys.stdout), SafeStream(sys.stderr)
     try:
         yield

@@ -24,7 +24,7 @@ from tracing.report.compare.comparison_json import result_json, without_launch_j
 from tracing.report.compare.divergence import cause_text
 
 LimitOption = Annotated[int, typer.Option(min=1, help="Show at most this many divergences.")]
-WindowOption = Annotated[int, typer.Option(min=8, help="Launches to look ahead for one of only one run.")]
+WindowOption = Annotated[int, typer.Option(min=8, help="Launches to search ahead for the end of a gap.")]
 
 
 @app.command(rich_help_panel=COMPARE)
@@ -55,7 +55,7 @@ def _print_compared(runs: RunPair, verdict: ComparisonVerdict, limit: int) -> in
     for one in verdict.start:
         out.print(Text.assemble(("✗ start", "bold red"), f": {one.title} differs: {one.a} | {one.b}"))
     typed: list[str] = []  # the commands below the first divergence
-    launches = False  # some are made differently, so they can be swapped
+    launches = False  # True: a launch differs, so kernels can be swapped
     for count, divergence in enumerate(verdict, 1):
         launches |= isinstance(divergence, LaunchDiffers)
         if count <= limit:
@@ -115,7 +115,7 @@ def _print_json(runs: RunPair, verdict: ComparisonVerdict) -> int:
 
 
 def _starts(verdict: ComparisonVerdict) -> Iterator[dict[str, Any]]:
-    # tensors that differ before the first launch: what the launches did with them follows from that
+    # tensors that differ before the first launch: differences in launches follow from them
     for one in verdict.start[:1]:
         if one.tensor:
             yield without_launch_json("start", Accused("start", one.name), one.rank)

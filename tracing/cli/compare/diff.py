@@ -95,7 +95,7 @@ def _of_case(
             raise Problem(
                 message(violated).partition("\n\n")[0], "MOCK_STRICT=0 makes them warnings"
             ) from None
-        except Exception as error:  # of the case, or of a backend
+        except Exception as error:  # raised by the case or by a backend
             text = f"{type(error).__name__}: {message(error).strip()}"
             raise Problem(f"the case failed: {text}", f"the traceback: `tracing run {name}`") from error
 

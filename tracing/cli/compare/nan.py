@@ -12,7 +12,7 @@ import typer
 from tracing import store
 from tracing.analyze.runs.nonfinite import NonFiniteAnswer, first_nonfinite
 from tracing.analyze.runs.nonfinite_elements import nonfinite_elements
-from tracing.analyze.runs.rerecording import recording
+from tracing.analyze.runs.recording_commands import recording
 from tracing.cli.answers import hints
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.model import KernelLaunch
@@ -79,6 +79,6 @@ def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     shown = f"tracing show {of_run} --launch {launch.index}"
     if not origin.made or launch.kernel.kind != "triton":
         return [shown, *recorded_anew]
-    replay = f"tracing replay {of_run} --launch {launch.index}"  # records what it reads, if it was not kept
+    replay = f"tracing replay {of_run} --launch {launch.index}"  # it records lost inputs anew
     own = [] if run.info.kind == "code" else hints.of_launch(run, launch, origin.event.rank)
     return [shown, replay, *own, *recorded_anew]

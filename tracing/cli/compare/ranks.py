@@ -57,7 +57,7 @@ def _ranks_compared(run: store.Run, limit: int) -> int:
         out.print(line)
     if count:
         return 1
-    whole = "" if not comparison.notes else " as far as they go"
+    whole = "" if not comparison.notes else " as far as they were recorded"
     out.print(f"the ranks agree{whole}")
     return 2 if comparison.notes else 0
 
@@ -66,7 +66,7 @@ def _require_two(comparison: RankComparison) -> None:
     if len(comparison.ranks) < 2:
         ranks = plural(len(comparison.ranks), "rank")
         raise Problem(
-            f"{comparison.run.path} has {ranks} that recorded something: two are needed",
+            f"{comparison.run.path} has {ranks} that recorded launches or landmarks; at least two are needed",
             "`torchrun --nproc-per-node 2 -m tracing run CASE --rank-aware`",
         )
 

@@ -31,7 +31,7 @@ from tracing.report.compare import comparison as report
 from tracing.report.text import plural, uncovered_text
 
 _WARNING = ("⚠", "yellow")
-_FAILURES = 2  # runs that fail before any has ended: the case does not work
+_FAILURES = 2  # after this many failures without a finished run the case is broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def repeat(
 
 
 def _repeated(case: str, program: Sequence[str], runs: Path, settings: Settings) -> tuple[int, list[_Series]]:
-    # the exit status; a second series is that under the deterministic settings
+    # the exit status; the second series has the deterministic settings
     environment.require_compiler()
     every = [series := _Series(settings)]
     series.record(case, program, runs, deterministic=False)
@@ -146,10 +146,11 @@ def _repeat_json(series: _Series, one: Repeat) -> dict[str, Any]:
 
 def _cured(still: bool, least: float, count: int) -> None:
     if still:
-        out.print("the deterministic settings do not cure it")
+        out.print("runs differ under the deterministic settings, too")
         return
-    by_chance = (1 - least) ** count  # that none differs although the rate is still at least that
-    out.print(f"the deterministic settings cure it; {plural(count, 'run')} would be equal by chance "
+    by_chance = (1 - least) ** count  # probability that no run differs although the rate is at least `least`
+    out.print(f"the runs agree under the deterministic settings; {plural(count, 'run')} would be equal "
+              "by chance "
               f"with a probability of at most {by_chance:.2g}")  # fmt: skip
 
 
@@ -161,7 +162,7 @@ class _Series:
     first: tuple[int, store.Run] | None = None
     repeats: list[Repeat] = field(default_factory=list)
     runs: dict[int, store.Run] = field(default_factory=dict)  # by their number
-    unlike_eager: dict[int, str] = field(default_factory=dict)  # by run: how it differs from eager
+    unlike_eager: dict[int, str] = field(default_factory=dict)  # by run: its difference from eager
     known: set[int] = field(
         default_factory=set
     )  # launches below which the commands to type next were printed
@@ -184,7 +185,7 @@ class _Series:
 
         if opened_gpu():
             err.print(
-                Text("importing torch has opened the GPU: each run is a new program, not a fork", "dim")
+                Text("importing torch opened the GPU: each run starts a new process instead of a fork", "dim")
             )
         asked, ended = self.settings, 0
         series = Series(
@@ -194,7 +195,11 @@ class _Series:
         )  # fmt: skip
         with _bar() as bar:
             task = bar.add_task(case, total=asked.count, stage="")
-            recorded = recordings(series, lambda stage: bar.update(task, stage=stage, refresh=True))
+            recorded = recordings(
+                series,
+                lambda stage: bar.update(task, stage=stage, refresh=True),
+                lambda where: err.print(Text.assemble(_WARNING, f"  {where}")),
+            )
             try:
                 for index, (run, outcome) in enumerate(recorded):
                     bar.update(task, advance=1, refresh=True)
@@ -220,7 +225,7 @@ class _Series:
             out.print(Text.assemble(line, (run.name, "dim")))
 
     def _failed(self, index: int, run: store.Run, outcome: Outcome) -> None:
-        # before any other came to its end
+        # before any run ended
         failed = f"  failed: {outcome.detail}  "
         out.print(Text.assemble(f"run {index}: ", _WARNING, failed, (run.name, "dim")))
         self.repeats.append(Repeat(index, (), (), 0, tuple(run.records(Perturbed)), outcome.detail))
@@ -291,12 +296,12 @@ def _warnings(results: list[ResultDiffers], failure: str) -> Iterator[str]:
 
 
 def _say_interrupted(ended: int, count: int, run: Path | None) -> None:
-    unfinished = f"; run {ended} up to there: {run}" if run is not None else ""
+    unfinished = f"; run {ended} up to this point: {run}" if run is not None else ""
     raise Problem(f"interrupted; {plural(ended, 'run')} of {count} had ended{unfinished}") from None
 
 
 def _bar() -> Progress:
-    # runs are forks of this process: nothing is drawn by a thread, which could hold a lock
+    # runs are forks of this process: a thread that draws a spinner could hold a lock
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -308,19 +313,19 @@ def _bar() -> Progress:
 
 
 def _print_equal(repeat: Repeat, otherwise: int) -> None:
-    # otherwise -- how many kernels were launched in another configuration, as asked for
+    # otherwise -- number of kernels that were launched in another configuration, which --perturb chose
     if repeat.pairs:
         equal = f" {plural(repeat.pairs, 'launch')}: all read and wrote the same bits"
         out.print(Text.assemble("  ", ("✓", "green"), equal))
     else:
         out.print("  no launch to compare")
     if otherwise:
-        out.print(f"    {plural(otherwise, 'kernel')} in another configuration, as asked for")
+        out.print(f"    {plural(otherwise, 'kernel')} in another configuration, which --perturb chose")
     if repeat.results:
-        out.print("  → what differs comes from operators, from the host, or from what was not covered")
+        out.print("  → an operator, the host, or something that was not covered caused the difference")
         for one in repeat.perturbed:
             if one.what == "memory":
-                out.print(f"  → or from memory that nobody wrote: in this run it held {one.how}")
+                out.print(f"  → or unwritten memory, which held {one.how} in this run")
 
 
 def _print_unlike_eager(unlike: dict[int, str], count: int, differing: bool) -> None:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tracing import environment
 from tracing.attach import permission
-from tracing.attach.compiling import Wanted, wanted_of
+from tracing.attach.compiling import WantedStop, wanted_of
 from tracing.attach.processes import Compiler, compilers
 from tracing.attach.terminal import Gdb, foreground
 from tracing.cli.app import DEBUG, app, out
@@ -59,14 +59,14 @@ def attach(
     raise typer.Exit(2 if foreground(gdb.attach(pid, _stop(wanted, which))) else 0)
 
 
-def _stop(wanted: str, which: str) -> Wanted:
+def _stop(wanted: str, which: str) -> WantedStop:
     stop = wanted_of(wanted)
-    return Wanted(stop.kernel, stop.stage, which) if which else stop
+    return WantedStop(stop.kernel, stop.stage, which) if which else stop
 
 
 def _line(one: Compiler) -> str:
     role = "Inductor worker" if one.worker else one.command[:60]
-    doing = "compiles nothing that is known"
+    doing = "compiles nothing"
     if one.now is not None:
         doing = f"{'waits in' if one.waiting else 'compiled last'} {one.now.kernel}, {one.now.stage}"
     return f"{one.pid:>8}  {doing}  {f'traced by {one.tracer}  ' if one.tracer else ''}{role}"

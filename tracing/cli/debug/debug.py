@@ -16,7 +16,7 @@ from rich.text import Text
 
 from tracing import environment, store
 from tracing.analyze.passes import pass_table as analysis
-from tracing.attach.compiling import Wanted, wanted_of
+from tracing.attach.compiling import WantedStop, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground
 from tracing.cli.app import DEBUG, RUNS, Runs, app, err
 from tracing.cli.look.passes.derived import open_derived
@@ -73,7 +73,7 @@ def debug(
         raise typer.Exit(2 if _in_terminal(gdb, command, wanted, is_case=of_case) else 0)
 
 
-def _in_terminal(gdb: Gdb, command: list[str], wanted: Wanted, *, is_case: bool) -> int:
+def _in_terminal(gdb: Gdb, command: list[str], wanted: WantedStop, *, is_case: bool) -> int:
     folder = stops.stop_folder()
     variables = stops.stopping(str(wanted), folder)
     try:
@@ -85,14 +85,16 @@ def _in_terminal(gdb: Gdb, command: list[str], wanted: Wanted, *, is_case: bool)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _recorded(run: store.Run, kernel: str | None, which: str, stage: str | None) -> tuple[list[str], Wanted]:
+def _recorded(
+    run: store.Run, kernel: str | None, which: str, stage: str | None
+) -> tuple[list[str], WantedStop]:
     chosen = analysis.compilation(run, kernel)
     one = analysis.find_pass(analysis.passes_of(run, chosen), which, stage)
     words = [str(run.path.resolve()), "--kernel", chosen.hash, "--pass", str(one.index)]
-    return words, Wanted(chosen.kernel_name, one.stage, one.name)
+    return words, WantedStop(chosen.kernel_name, one.stage, one.name)
 
 
-def _preset(words: list[str], wanted: Wanted, kind: str) -> None:
+def _preset(words: list[str], wanted: WantedStop, kind: str) -> None:
     if not GENERATOR.exists():
         raise Problem(f"there is no {GENERATOR}", "run it in a checkout of this project")
     command = [sys.executable, "-m", "vscode.generate", f"--{kind}", str(wanted), "--", *words]

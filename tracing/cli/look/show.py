@@ -69,7 +69,7 @@ def print_run(opened: store.Run, page: int | None = 1) -> None:
         return
     try:
         derived = open_derived(str(opened.path), opened.path.parent)
-    except Problem as problem:  # another Triton is installed; the rest of the run is shown all the same
+    except Problem as problem:  # another Triton is installed; the rest of the run is shown
         err.print(f"whether a pass did not end is not known: {problem.problem}")
         return
     for record, said in unfinished(derived):
@@ -87,7 +87,7 @@ def print_wrong_result(run: store.Run, console: Console = out) -> None:
 
 
 def _launches(run: store.Run, index: int | None) -> list[tuple[int, KernelLaunch]]:
-    # with their ranks; of one index several ranks may have one
+    # with their ranks; several ranks may have a launch of one index
     count, chosen = 0, []
     for rank in dict.fromkeys(map(store.rank_of, run.processes())):
         for one in run.launches(rank):

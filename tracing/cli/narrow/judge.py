@@ -13,11 +13,11 @@ import typer
 
 from tracing import store
 from tracing.analyze.judge.judgement import RunJudgement
-from tracing.analyze.runs.rerecording import case_of, is_virtual, with_variables
+from tracing.analyze.runs.recording_commands import case_of, is_virtual, with_variables
 from tracing.cli.answers import hints
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.trust import Trust, consenting
-from tracing.cli.processes.rerecord import record_all
+from tracing.cli.processes.new_recording import record_all_anew
 from tracing.errors import Problem
 from tracing.model import CompiledGraph, GraphTensor, KernelLaunch, LaunchLine, Outcome
 from tracing.report.judgement import judgement_json, judgement_text
@@ -43,7 +43,7 @@ def judge(
     run = consenting(store.open_run(name, runs), trust)
     if not has_contents(run):
         _refuse_failed(run)
-        run = record_all(run, runs)
+        run = record_all_anew(run, runs)
     answer = judgement_of(run)
     if as_json:
         print(msgspec.json.encode({"run": str(run.path), **answer.json()}).decode())
@@ -53,7 +53,7 @@ def judge(
 
 
 def _refuse_failed(run: store.Run) -> None:
-    # its case would fail in the same manner, were it recorded once more
+    # recording the case once more would fail in the same manner
     for outcome in run.records(Outcome):
         if outcome.status == "failed":
             raise Problem(
@@ -115,7 +115,7 @@ def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
     accused = judgement.accused
     if accused is not None:
         _, launch = find_launch(run, accused.launch)
-        # the interpreter executes the source: what wrote that is guilty, no pass of Triton's compiler
+        # the interpreter executes the source, so the generator of the source is to blame, no pass of Triton
         return [*hints.of_launch(run, launch), *(bisect if is_virtual(run.info.environment) else [])]
     return bisect if judgement.findings or judgement.differs else []
 

@@ -15,7 +15,7 @@ from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err
 from tracing.cli.look.passes.derived import open_derived
 from tracing.errors import Problem
 
-SECONDS = 60.0  # that the pass may take
+SECONDS = 60.0  # time limit of the pass
 
 if TYPE_CHECKING:
     from tracing.compiler.opt.pipeline_text import PassText
@@ -77,7 +77,10 @@ def _sides(run: store.Run, record: PassRecord, ir: Path | None) -> tuple[str, st
 
     made = run_passes(ir.read_text(), passes_in(record.pipeline), seconds=SECONDS)
     if made.before is None:
-        raise Problem(f"{ir} is no IR that this Triton reads", "`tracing reduce … -o FILE` writes such")
+        raise Problem(
+            f"{ir} is no IR that this Triton reads",
+            "`tracing reduce … -o FILE` writes IR that this Triton reads",
+        )
     return made.before, made.after
 
 
@@ -91,9 +94,7 @@ def survival(run: store.Run, record: PassRecord, before: str) -> LitTest:
     passes = passes_in(record.pipeline)
     death = run_passes(before, passes, seconds=SECONDS).death
     if death is None:
-        raise Problem(
-            f"{record.name} did not end in the recording, and does now", "nothing is left to test for"
-        )
+        raise Problem(f"{record.name} did not end when it was recorded, and ends now", "no test is needed")
     test = survival_test(before, flags(passes), f"{_title(run, record)}\nThe pass dies: {death.said}")
     untouched = run_passes(before, (), seconds=SECONDS).after or ""
     if wrong := filecheck(test.text, untouched, test.filecheck):
@@ -146,6 +147,10 @@ def _complaint(test: LitTest, passes: tuple[PassText, ...]) -> str:
         return f"the pass fails on its recorded input: {done.stderr.strip()}"
     wrong = filecheck(test.text, done.text, test.filecheck)
     if wrong:
-        return f"it does not reproduce what was recorded: {wrong}"
+        return f"the test does not reproduce the recorded IR: {wrong}"
     left_out = optimise(test.text, "test.mlir", OptSettings(split_input_file=True))
-    return "" if filecheck(test.text, left_out.text, test.filecheck) else "it passes without the pass too"
+    return (
+        ""
+        if filecheck(test.text, left_out.text, test.filecheck)
+        else ("the test passes without the pass, too")
+    )

@@ -58,7 +58,7 @@ def mlir_translate(arguments: ToolArguments = [], as_json: Json = False) -> None
 
         call = _call(arguments, {"mlir-to-llvmir", "o"})
         if "mlir-to-llvmir" not in call.flags:
-            raise Problem("it is not said what to make of MLIR", "add --mlir-to-llvmir")
+            raise Problem("no translation of MLIR is named", "add --mlir-to-llvmir")
         call.write(translated(call.text, call.name), as_json)
 
 

@@ -82,7 +82,7 @@ def reduce(
 
 
 class _Reduction:
-    # one that can be interrupted: the smallest IR so far is in the run
+    # can be interrupted: the run keeps the smallest IR so far
 
     def __init__(
         self, run: store.Run, chosen: Compilation, record: PassRecord, holds: Predicate, command: list[str]
@@ -113,10 +113,10 @@ class _Reduction:
             try:
                 return reduced(start, holds)
             except KeyboardInterrupt:
-                raise Problem("interrupted", f"the same command goes on from {self.best}") from None
+                raise Problem("interrupted", f"the same command continues from {self.best}") from None
 
 
 def _required(which: str, name: str) -> str:
     if not which:
-        raise Problem("which pass is not said", f"`tracing passes {name}` lists them: `--pass NAME`")
+        raise Problem("no pass is named", f"`tracing passes {name}` lists them: `--pass NAME`")
     return which

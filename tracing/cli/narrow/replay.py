@@ -126,9 +126,9 @@ def _same_call(
 
 
 def _accused(run: store.Run, other: store.Run | None, *, quiet: bool) -> LaunchOfSide:
-    # of the first divergence; none if the runs do not differ
+    # launches of the first divergence; none if the runs do not differ
     if other is None:
-        raise Problem("which launch to replay is not said", _EXAMPLE)
+        raise Problem("no launch is named", _EXAMPLE)
     pair = run, other
     verdict = ComparisonVerdict.of(*pair, WINDOW)
     first = next(iter(verdict), None)

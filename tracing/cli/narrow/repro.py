@@ -13,7 +13,7 @@ import typer
 from rich.text import Text
 
 from tracing import store
-from tracing.analyze.runs.rerecording import recording
+from tracing.analyze.runs.recording_commands import recording
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.options.launch_options import (
     ExpectedKernelOption,
@@ -57,7 +57,7 @@ def repro(
     written = write_repro(recorded, to or Path(f"repro-{run.name}-{launch}{of_rank}"))
     err.print(f"wrote {len(written.files)} files into {written.script.parent}")
     if recorded.missing:
-        err.print(f"zeros stand for what was not kept: {', '.join(recorded.missing)}")
+        err.print(f"zeros replace contents that were not kept: {', '.join(recorded.missing)}")
     status, said = _tried(written.script, times, seconds)
     whose = "" if rank is None else f" --rank {rank}"
     commands = [f"tracing replay {quote(str(run.path))} --launch {launch}{whose}"] if status == 1 else []
@@ -97,5 +97,5 @@ def _tried(script: Path, times: int, seconds: float) -> tuple[int, str]:
         last = next(iter(done.stderr.strip().splitlines()[-1:]), f"exit status {done.returncode}")
         return 2, f"no repro: {script} does not run: {last}"
     if done.returncode:
-        return 1, f"{done.stdout}no repro: {script} runs, and leaves other bits than were recorded"
+        return 1, f"{done.stdout}no repro: {script} runs, and produces other bits than the recorded ones"
     return 0, f"{done.stdout}a repro: {script}"

@@ -66,7 +66,7 @@ def resume(
         from tracing.compiler import resume as compiler
     point = compiler.resume_point_before(record, passes, run.text)
     point = replace(point, ir=text, index=record.index + after, file=str(ir) if ir else None)
-    with spinner(f"compiling on from pass {record.index}, {record.name}"):
+    with spinner(f"compiling from pass {record.index}, {record.name}"):
         made = _compiled(lambda: compiler.resume(chosen, point, last=to), seconds)
     written = _write(made, output, chosen.kernel_name) if output is not None else []
     recorded = {one.stage: run.bytes(one.blob) for whole, one in run.artefacts() if whole.hash == chosen.hash}
@@ -131,7 +131,7 @@ def _compared(
     for stage, content in made.items():
         data = content.encode() if isinstance(content, str) else content
         if stage not in recorded:
-            verdicts[stage] = "not recorded, as the compilation did not get there"
+            verdicts[stage] = "not recorded, the compilation ended before"
             continue
         same[stage], verdicts[stage] = data == recorded[stage], "identical"
         if not same[stage]:
@@ -146,7 +146,7 @@ def _difference(
     content = made[stage]
     if isinstance(content, str):
         spelling = same_but(recorded[stage].decode(errors="replace"), content, stage)
-        return bool(spelling), f"the same but for {spelling}" if spelling else "differs"
+        return bool(spelling), f"equal except for {spelling}" if spelling else "differs"
     if stage == "cubin" and "ptx" in made:
         return _assembler(chosen, recorded, str(made["ptx"]), content)
     return False, "differs"

@@ -16,10 +16,18 @@ from rich.text import Text
 
 from tracing import environment, store
 from tracing.analyze.replay import swap_plan
-from tracing.analyze.replay.swap_cache import RerunCache
+from tracing.analyze.replay.swap_cache import SwapCache
 from tracing.analyze.replay.swap_plan import Candidate, SwapPlan
-from tracing.analyze.replay.swap_search import Goal, Narrowing, Running, SwapEvent, ToBlame, Tried, search
-from tracing.analyze.runs.rerecording import case_of, is_virtual, recording, target_of, variables
+from tracing.analyze.replay.swap_search import (
+    Goal,
+    KernelsBlamed,
+    Narrowing,
+    Running,
+    SwapEvent,
+    Tried,
+    search,
+)
+from tracing.analyze.runs.recording_commands import case_of, is_virtual, recording, target_of, variables
 from tracing.cli.answers import hints
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, progress, spinner
 from tracing.cli.options.run_pair import Anyway, First, Second, open_pair
@@ -100,20 +108,18 @@ def swapped(
     close = version is VersionOption.eager and _agrees(a) and not _agrees(b)
     try:
         with environment.changed(variables(b)), _program(b, version, close) as program:
-            reruns = _cache(b, program, close)
+            cache = _cache(b, program, close)
             goal = Goal(wanted, swap_plan.results(b), close)
-            search_events = search(
-                goal, planned.candidates, reruns, program.launched, each_launch=each_launch
-            )
+            search_events = search(goal, planned.candidates, cache, program.launched, each_launch=each_launch)
             events = _printed(search_events, close, quiet=as_json)
     except KeyboardInterrupt:
-        raise Problem("interrupted", "the same command goes on from there") from None
-    blame = events[-1] if isinstance(events[-1], ToBlame) else None
+        raise Problem("interrupted", "the same command continues from there") from None
+    blame = events[-1] if isinstance(events[-1], KernelsBlamed) else None
     commands = list(_next(b, blame.candidates)) if blame else []
     if as_json:
         print(json.dumps(report.swap_json((a, b), planned, events, commands), indent=2))
     elif blame:
-        _print_end(reruns, commands)
+        _print_end(cache, commands)
     return 1 if blame else 2
 
 
@@ -140,9 +146,9 @@ def _printed(search_events: Iterable[SwapEvent], close: bool, *, quiet: bool) ->
     return events
 
 
-def _print_end(reruns: RerunCache, commands: Sequence[str]) -> None:
-    known = f"; {reruns.known} more were known" if reruns.known else ""
-    out.print(Text(f"{plural(reruns.ran, 'run')} of the case{known}"))
+def _print_end(cache: SwapCache, commands: Sequence[str]) -> None:
+    known = f"; {cache.known} more are known from earlier searches" if cache.known else ""
+    out.print(Text(f"{plural(cache.ran, 'run')} of the case{known}"))
     for command in commands:
         out.print(Text(f"    next      {command}"))
 
@@ -173,13 +179,13 @@ def _program(b: store.Run, version: VersionOption | None, close: bool) -> Swappe
     return SwappedCase(case, device, info.seed or 0, eager=close, winners=list(b.records(Winner)))
 
 
-def _cache(b: store.Run, program: SwappedCase, close: bool) -> RerunCache:
+def _cache(b: store.Run, program: SwappedCase, close: bool) -> SwapCache:
     own = [f"{name}={value}" for name, value in sorted(variables(b).items())]
     content = hashlib.blake2b(Path(b.info.path).read_bytes()).hexdigest()
     installed = [environment.installed(package) for package in ("torch", "triton")]
     info = b.info
     key = [*own, content, info.case, str(info.seed), info.environment.target, *installed, str(close)]
-    return RerunCache(b, key, program.run)
+    return SwapCache(b, key, program.run)
 
 
 class _Printer:
@@ -214,7 +220,7 @@ class _Printer:
 
 
 def _next(run: store.Run, blamed: Sequence[Candidate]) -> Iterator[str]:
-    first: dict[str, int] = {}  # of each kernel one launch
+    first: dict[str, int] = {}  # one launch of each kernel
     for one in blamed:
         first.setdefault(one.kernel, one.turns[0].index)
     for index in first.values():

@@ -56,7 +56,7 @@ class SpillOption(str, Enum):
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """What `tracing run` records of a case, and what it checks."""
+    """The facts that `tracing run` records of a case, and its checks."""
 
     target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90"
     seed: Annotated[

@@ -14,21 +14,22 @@ import typer
 from tracing.compiler.child import die_with
 
 _FORWARDED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
+_FAILED = (2, 130)  # exit statuses of a command that has printed why
 _DEBUGGERS = ("debugpy", "pydevd")
 
 
 @dataclass(frozen=True, slots=True)
-class Killed:
-    """How the child ended, if a signal ended it."""
+class KilledProcess:
+    """How the child ended, if not as a command does."""
 
-    signal: str  # "SIGABRT"
-    run: Path | None  # that it was writing; None: it had none yet
+    by: str  # "SIGABRT", "os._exit(0)"
+    run: Path | None  # the run that it was writing; None: none was created
 
 
-def guarded(report: Callable[[Killed], int]) -> Callable[[Path], None]:
+def guarded(report: Callable[[KilledProcess], int]) -> Callable[[Path], None]:
     """Fork, and return in the child, which reports the run that it writes to the returned function.
 
-    report -- called in the parent if a signal ends the child; gives the exit status of the command
+    report -- called in the parent if a signal or os._exit ends the child; gives the exit status
 
     The parent waits and never returns: it exits as the child does. Nothing is forked if torch is imported,
     because its threads would be lost, or under a debugger, which is attached to this process.
@@ -44,22 +45,34 @@ def guarded(report: Callable[[Killed], int]) -> Callable[[Path], None]:
         return lambda run: _announce(writing, run)
     os.close(writing)
     status = _waited(child)
-    if os.WIFEXITED(status):
-        os._exit(os.WEXITSTATUS(status))  # the child has flushed what it printed
-    if os.WTERMSIG(status) in _FORWARDED:  # somebody ended it on purpose
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in _FORWARDED:  # a user ended the process
         os._exit(128 + os.WTERMSIG(status))
-    with os.fdopen(reading, encoding="utf-8") as pipe:
-        run = pipe.read()
-    raise typer.Exit(report(Killed(signal.Signals(os.WTERMSIG(status)).name, Path(run) if run else None)))
+    run = _announced(reading)
+    if os.WIFSIGNALED(status):
+        raise typer.Exit(report(KilledProcess(signal.Signals(os.WTERMSIG(status)).name, run)))
+    code = os.WEXITSTATUS(status)
+    if code in _FAILED or (run is not None and any(run.glob(f"outcomes-*-{child}.ndjson"))):
+        os._exit(code)  # the child has flushed what it printed
+    raise typer.Exit(report(KilledProcess(f"os._exit({code})", run)))
 
 
 def _announce(pipe: int, run: Path) -> None:
-    os.write(pipe, str(run).encode())
+    os.write(pipe, os.fsencode(run))
     os.close(pipe)
 
 
+def _announced(pipe: int) -> Path | None:
+    # what the case forked may still have the other end: its end is not waited for
+    os.set_blocking(pipe, False)
+    try:
+        run = os.read(pipe, 1 << 16)
+    except BlockingIOError:
+        return None
+    return Path(os.fsdecode(run)) if run else None
+
+
 def _waited(child: int) -> int:
-    # the terminal sends its signals to both processes; those that somebody sends to the parent are forwarded
+    # a terminal signals both processes; a signal that is sent only to the parent is forwarded
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *_FORWARDED})
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)

@@ -106,7 +106,7 @@ def _measure(
             return bench_case(Experiment(device.load(name), device, seed), settings, now)
         except Problem as problem:
             return CaseBench(name, device.name, failure=problem.problem, remedy=problem.remedy)
-        except Exception as error:  # of the case; the others are measured
+        except Exception as error:  # the case failed; the other cases are measured
             text = f"{type(error).__name__}: {message(error).strip().splitlines()[0]}"
             return CaseBench(name, device.name, failure=text, remedy=f"the traceback: `tracing run {name}`")
 

@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 from tracing import environment, store
-from tracing.cli.answers.failures import GoesOn
+from tracing.cli.answers.failures import LeaveTyper
 from tracing.cli.answers.run_answer import RunAnswer, report_killed
 from tracing.cli.app import RECORD, RUNS, Json, Runs, app, err, spinner
 from tracing.cli.compare.winners import print_taken
@@ -103,7 +103,7 @@ def _run_case(case: str, options: RecordOptions, show: bool, as_json: bool, runs
 
 
 def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_json: bool, runs: Path) -> None:
-    # never returns: the program runs when the command line has been left
+    # never returns: the program runs after the command line has ended
     given = {"--show": show, "--json": as_json, "--judge": options.judge, "--no-referee": options.no_referee}
     given["--mode"] = bool(options.mode)
     for option in (option for option, is_given in given.items() if is_given):
@@ -114,7 +114,7 @@ def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_js
     options.require_values()
     job = environment.job() if options.rank_aware else None
     frozen = read_winners(options.winners) if options.winners else None
-    # no spinner: it is a thread, and the program numbers its own
+    # no spinner: its thread would change the numbers of the program's threads
     from tracing.program.device import Device
     from tracing.record.graphs.graph_passes import graph_passes_recorded
     from tracing.record.recorded_program import RecordedProgram
@@ -138,7 +138,7 @@ def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_js
         winners=Winners(writer, frozen.winners if frozen else ()),
         around=[graph_passes_recorded(writer)] if options.graph_passes else [],
     )
-    raise GoesOn(RecordedProgram(program, session, options.seed).run)
+    raise LeaveTyper(RecordedProgram(program, session, options.seed).run)
 
 
 def _recorder_of(options: RecordOptions) -> Callable[..., LaunchRecorder]:
@@ -193,7 +193,7 @@ def _recorded(
             around=around,
         )
     except KeyboardInterrupt:
-        raise Problem("interrupted", f"the run up to there: `tracing show {writer.path}`") from None
+        raise Problem("interrupted", f"the run up to this point: `tracing show {writer.path}`") from None
 
 
 def _progress(now: Callable[[str], None], experiment: Experiment, started: float) -> Callable[[str], None]:

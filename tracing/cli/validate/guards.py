@@ -6,50 +6,74 @@ import json
 import sys
 from contextlib import closing, redirect_stdout
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tracing import store
 from tracing.analyze.runs.frame_compiles import GuardReport, guard_report
 from tracing.cli.app import RUNS, VALIDATE, Json, Runs, app, err, out, spinner
-from tracing.cli.processes.case_run import begin_case_run
+from tracing.cli.options.program_words import ProgramCommand, program_of
+from tracing.cli.processes.case_run import begin_case_run, begin_program_run
 from tracing.errors import Problem
 from tracing.report.guards import frame_text, guards_json, guards_text
 from tracing.report.text import uncovered_text
 
+if TYPE_CHECKING:
+    from tracing.program.user_program import UserProgram
 
-@app.command(rich_help_panel=VALIDATE)
+
+@app.command(rich_help_panel=VALIDATE, cls=ProgramCommand)
 def guards(
-    case: Annotated[str, typer.Argument(metavar="CASE", help="A case, or a recorded run.")],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CASE | FILE.py [ARG]... | -m MODULE [ARG]... | RUN",
+            help="A case, a program with its own arguments, or a recorded run.",
+        ),
+    ],
     frame: Annotated[
         str | None, typer.Option(metavar="ID", help="Also print graph and bytecode of one compile: 0/0.")
     ] = None,
-    backend: Annotated[str, typer.Option(help="Backend of torch.compile.")] = "inductor",
+    backend: Annotated[
+        str | None, typer.Option(help="Backend of torch.compile for a case. Default: inductor.")
+    ] = None,
     target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90",
-    seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed of torch's random generators. Default: 0 for a case, none for a program."),
+    ] = None,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Show graph breaks, guards and recompilations of a case, or of a run of `tracing run`.
+    """Show graph breaks, guards and recompilations of a case, of any program, or of a recorded run.
 
     Prints, for each compile by Dynamo, the guards with the guarded objects and the lines that need them, and
     the guard of earlier compiles that failed. Equal graph breaks are printed once.
 
+    A program runs as under `python`, to its end or to Ctrl-C; options of `tracing` come before it.
+
     Example: tracing guards gated_mlp --frame 0/0
 
     Exit status: 0 if each frame is compiled once to one graph, 1 with a graph break, a recompilation or a
-    limit of them, 2 if nothing was compiled or the case failed.
+    limit of them, 2 if nothing was compiled, or the case or the program failed.
     """
-    if store.is_run(case, runs):
-        run = store.open_run(case, runs)
+    if len(words) == 1 and store.is_run(words[0], runs):
+        run = store.open_run(words[0], runs)
     else:
-        with redirect_stdout(sys.stderr if as_json else sys.stdout):  # the case may print
-            run = store.Run(_recorded(case, backend, target, seed, runs))
+        program = program_of(words)
+        if program is not None and backend is not None:
+            raise Problem("--backend is for a case", "a program names its backends itself; leave it out")
+        with redirect_stdout(sys.stderr if as_json else sys.stdout):  # the program may print
+            if program is None:
+                path = _recorded(words[0], backend or "inductor", target, seed or 0, runs)
+            else:
+                path = _recorded_program(program, target, seed, runs)
+        run = store.Run(path)
     report = guard_report(run)
     if not report.compiles:
         raise Problem(
-            f"{run.path} has no compile of a frame", "name a case whose code torch.compile compiles"
+            f"{run.path} has no compile of a frame", "name a program whose code torch.compile compiles"
         )
     status = report.status
     if frame is not None:
@@ -81,4 +105,17 @@ def _recorded(case: str, backend: str, target: str, seed: int, runs: Path) -> Pa
             outcome = record_guards(experiment, writer, backend)
     if outcome.status == "failed":
         raise Problem(f"the case failed: {outcome.detail}", f"the traceback: `tracing show {writer.path}`")
+    return writer.path
+
+
+def _recorded_program(program: UserProgram, target: str, seed: int | None, runs: Path) -> Path:
+    # no spinner: it is a thread, and the program numbers its own
+    from tracing.guards.guarded_program import record_program_guards
+
+    device, writer = begin_program_run(program, target, seed, runs)
+    outcome = record_program_guards(program, device, writer, seed)
+    if outcome.status == "failed":
+        advice = f"what it compiled until then: `tracing guards {writer.path}`"
+        raise Problem(f"the program failed: {outcome.detail}", advice)
+    err.print(f"{program.name}: {outcome.detail.partition(';')[0]}")
     return writer.path

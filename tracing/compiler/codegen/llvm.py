@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracing.compiler.child import Ended, in_child
-from tracing.compiler.codegen.llvm_text import Printed, printed_passes
+from tracing.compiler.codegen.llvm_text import LlvmPassText, printed_passes
 from tracing.compiler.symbols import function
 
-ALL = -1  # LLVM's word for a limit that leaves out nothing
+ALL = -1  # LLVM's value for a limit that leaves out nothing
 # a name may have spaces: "Speculatively execute instructions"
 _LINE = re.compile(r"^BISECT: (NOT )?running pass \((\d+)\) (.+?) on (.*)$", re.MULTILINE)
 _PRINTING = (f"-opt-bisect-limit={ALL}", "-opt-bisect-verbose", "-print-after-all", "-print-module-scope")
@@ -84,7 +84,7 @@ def _up_to(limit: int) -> str:
 
 def printed(
     compile: Callable[[Callable[[], None]], Any], *, seconds: float, dies: bool = False
-) -> tuple[Ended, Iterator[Printed]]:
+) -> tuple[Ended, Iterator[LlvmPassText]]:
     """Compile; return every pass of LLVM that ran, in order, with the IR before and after it.
 
     compile -- returns the artefacts of LLVM's half by stage, and calls its argument at the end of each stage
@@ -110,7 +110,7 @@ def printed(
 
     if not dies:
         ended = _compiled(buffered, (*_PRINTING, "-print-before-pass-number=1"), seconds)
-    if dies or ended.failure:  # the buffer is lost, and it has the pass that is looked for
+    if dies or ended.failure:  # the process loses its buffer, which contains the pass that is searched
         ended = _compiled(lambda: compile(lambda: None), (*_PRINTING, "-print-before-all"), seconds)
     return ended, printed_passes(ended.stderr, (ended.result or {}).get("llir", ""), died=bool(ended.failure))
 

@@ -36,7 +36,7 @@ _MODULE = (_NAMED, "source_filename = ")
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class LlvmPassText:
     """One pass of LLVM."""
 
     index: int | None  # as opt-bisect-limit counts, from 1; None: LLVM never leaves it out
@@ -47,7 +47,7 @@ class Printed:
     after: str | None  # None: LLVM printed nothing that can be compared, or died inside it
 
 
-def printed_passes(said: str, llir: str = "", *, died: bool = False) -> Iterator[Printed]:
+def printed_passes(said: str, llir: str = "", *, died: bool = False) -> Iterator[LlvmPassText]:
     """The passes in LLVM's output, in order.
 
     said -- with `-opt-bisect-verbose`, `-print-after-all`, `-print-module-scope`, and the IR before the first
@@ -71,7 +71,7 @@ def printed_passes(said: str, llir: str = "", *, died: bool = False) -> Iterator
 
 
 def _pieces(said: str) -> Iterator[tuple[re.Match[str], str]]:
-    # the lines that say something, each with the text up to the next
+    # the lines of LLVM's log, each with the text up to the next one
     last: re.Match[str] | None = None
     for line in _LINE.finditer(said):
         if last is not None:
@@ -94,7 +94,7 @@ class _Pass:
     name: str
     unit: str
     generator: bool
-    alias: str = ""  # its other name: the class in the middle end, a description in the code generator
+    alias: str = ""  # its second name: the class in the middle end, a description in the code generator
 
     def same(self, other: _Pass) -> bool:
         return bool({self.name, self.alias} & ({other.name, other.alias} - {""}))
@@ -112,18 +112,18 @@ def _dumped(line: re.Match[str], text: str) -> _Pass | None:
 
 
 def _machine_function(text: str) -> str:
-    # whose text it is, if it is machine code: that is printed function by function
+    # the function, if it is machine code: LLVM prints that function by function
     match = _MACHINE_CODE.match(text)
     return f"function ({match[1]})" if match else ""
 
 
 class _Reader:
-    # what was announced and what was printed, joined
+    # joins announced passes with printed text
 
     def __init__(self, llir: str) -> None:
         self._llir = llir
         self._open: list[_Pass] = []  # announced with a number, and not printed yet
-        self._begun: _Pass | None = None  # another that began after them
+        self._begun: _Pass | None = None  # another pass that began after them
         self._generator = False  # has printed something
         self._module = ""
         self._machine: dict[str, str] = {}  # the machine code of each function
@@ -143,14 +143,14 @@ class _Reader:
         else:  # LLVM's bisection announces the next pass, under a different name
             self._open[-1] = replace(self._open[-1], alias=begun.name)
 
-    def skip(self) -> Iterator[Printed]:
+    def skip(self) -> Iterator[LlvmPassText]:
         # a pass that Triton has LLVM leave out
         if self._open and not self._open[-1].alias:
             *self._open, one = self._open
             yield from self.rest()
-            yield Printed(one.index, one.name, one.unit, False, self._module, self._module)
+            yield LlvmPassText(one.index, one.name, one.unit, False, self._module, self._module)
 
-    def end(self, ended: _Pass, text: str) -> Iterator[Printed]:
+    def end(self, ended: _Pass, text: str) -> Iterator[LlvmPassText]:
         same = [number for number, one in enumerate(self._open) if one.same(ended)]
         at = same[-1] if same else len(self._open)
         inside = self._open[at + 1 :]  # a pass of the middle end may ask as one of the code generator does
@@ -161,19 +161,19 @@ class _Reader:
             one = self._entered(one)
         before = self._machine.get(_machine_function(text), self._module)
         after = self._keep(text)
-        yield Printed(one.index, one.name, one.unit, ended.generator, before, after)
+        yield LlvmPassText(one.index, one.name, one.unit, ended.generator, before, after)
         self._open = inside
         yield from self.rest()
 
-    def rest(self, died: bool = False) -> Iterator[Printed]:
+    def rest(self, died: bool = False) -> Iterator[LlvmPassText]:
         """The passes that were announced but not printed, and the pass in which LLVM died."""
         for one in (*self._open, *([self._begun] if died and self._begun else [])):
             before = self._machine.get(one.unit, self._module)
-            yield Printed(one.index, one.name, one.unit, one.generator, before, None)
+            yield LlvmPassText(one.index, one.name, one.unit, one.generator, before, None)
         self._open, self._begun = [], None
 
     def _entered(self, first: _Pass) -> _Pass:
-        # what Triton does to the IR before the code generator's first pass; that one prints nothing before it
+        # the IR after Triton's changes before the code generator's first pass, which prints no IR before it
         self._generator = True
         self._module = self._llir or self._module
         if self._module.startswith(_NAMED):

@@ -21,7 +21,7 @@ _DEBUG = (".debug", ".rela.debug", ".rel.debug", ".nv_debug")
 class CubinDifference:
     """The reason why two cubins of one PTX differ."""
 
-    assembler: bool  # whether it was seen to be the assembler's doing
+    assembler: bool  # True: repeated calls of the assembler differ
     reason: str
 
 
@@ -42,8 +42,12 @@ def difference(
     repeated = [assemble(ptx, arch, options=options_of(options)) for _ in range(tries)]
     cubins = {made, *repeated}
     if len(cubins) > 1 or recorded in cubins:
-        return CubinDifference(True, f"ptxas is not deterministic: {tries + 1} times, {len(cubins)} cubins")
-    reason = f"ptxas gave this one {tries + 1} times, and never the recorded one: another version of ptxas?"
+        return CubinDifference(
+            True, f"ptxas is not deterministic: {tries + 1} calls made {len(cubins)} cubins"
+        )
+    reason = (
+        f"ptxas made this cubin in {tries + 1} calls, and never the recorded one: another version of ptxas?"
+    )
     return CubinDifference(False, reason)
 
 

@@ -41,12 +41,15 @@ _PRINTER = (  # flags and options with a value that MLIR's own printer reads
     "mlir-elide-resource-strings-if-larger",
     "mlir-print-elementsattrs-with-hex-if-larger",
 )
-_NOTHING = ("mlir-disable-threading", "mlir-print-ir-module-scope")  # as it is here anyway
+_NOTHING = (
+    "mlir-disable-threading",
+    "mlir-print-ir-module-scope",
+)  # accepted, because it is the behaviour here anyway
 _PASSES = ("mlir-print-ir-before", "mlir-print-ir-after")  # with names of passes
 _REPRODUCER = "mlir-pass-pipeline-crash-reproducer"
 _WITH_VALUE = ("o", "pass-pipeline", "debug-only", _REPRODUCER, *_PASSES)
 _OWN = ("list-passes", "stand-in")
-# what triton-opt has and this has not; so has every other option of MLIR's, which begin with "mlir-"
+# options of triton-opt that are not supported here; neither are MLIR's others, which begin with "mlir-"
 _ELSEWHERE = (
     "emit-bytecode", "emit-bytecode-version", "irdl-file", "load-dialect-plugin", "load-pass-plugin",
     "log-actions-to", "log-mlir-actions-filter", "no-implicit-module", "profile-actions-to", "show-dialects",
@@ -69,7 +72,7 @@ class OptCommand:
 def command(arguments: Sequence[str]) -> OptCommand:
     """Parse a command line; raises Problem for unsupported options of triton-opt, and for two files."""
     files: list[str] = []
-    values: dict[str, str] = {}  # of every flag that was given
+    values: dict[str, str] = {}  # counts every given flag
     printer: list[str] = []
     passes: list[PassText] = []
     for name, value in flag_words(arguments, _WITH_VALUE):
@@ -92,7 +95,9 @@ def command(arguments: Sequence[str]) -> OptCommand:
             passes.append(PassText(name, options_in(value)))
     if len(files) > 1:
         raise Problem(f"one file is read, not {len(files)}: {' '.join(files)}", "triton-opt takes one too")
-    if printer and "mlir-print-debuginfo" in values:  # what Triton's bindings ask for overrides the printer's
+    if (
+        printer and "mlir-print-debuginfo" in values
+    ):  # flags of Triton's bindings override those of the printer
         del values["mlir-print-debuginfo"]
         printer.append("-mlir-print-debuginfo")
     settings = OptSettings(

@@ -109,7 +109,7 @@ def _expected(text: str) -> Iterator[_Expected]:
 
 
 def _line(at: int, position: str | None, lines: Sequence[str]) -> int | None:
-    # "above" and "below" skip lines that are nothing but expectations
+    # "above" and "below" skip lines that contain only expectations
     if position == "unknown":
         return None
     if position in ("above", "below"):

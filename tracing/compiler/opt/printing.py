@@ -51,7 +51,7 @@ def allow_unregistered_dialects(context: Any) -> None:
     before = allowed(pointer)
     allow(pointer, True)
     if before or not allowed(pointer):
-        raise Problem("this Triton keeps its MLIR contexts where they are not found", _REMEDY)
+        raise Problem("the MLIR context of this Triton cannot be located", _REMEDY)
 
 
 def verify_nothing(manager: Any) -> None:

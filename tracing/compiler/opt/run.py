@@ -67,7 +67,7 @@ class OptSettings:
 class OptOutcome:
     """The result of a run on a file."""
 
-    text: str  # the modules that came through
+    text: str  # the modules without an error
     stderr: str  # the compiler's diagnostics, and dumps that were asked for
     passed: bool
 
@@ -111,7 +111,7 @@ def flags(passes: Sequence[PassText]) -> str:
 
 
 def _require_one_run(settings: OptSettings) -> None:
-    # of one pass manager, and what must happen between passes has a manager each
+    # one pass manager, or one for each pass if something must happen between passes
     between = [
         flag
         for flag, given in (
@@ -184,7 +184,7 @@ def _one(path: Path, settings: OptSettings) -> str | None:
     except RuntimeError:  # the compiler has said why
         return None
     finally:
-        del handler  # before the context that it serves
+        del handler  # freed before the context that it serves
 
 
 def _run_each(module: Any, settings: OptSettings) -> None:

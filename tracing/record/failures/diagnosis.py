@@ -65,7 +65,7 @@ class Diagnosis:
         return describe(error, self._case)
 
     def written(self, outcome: Outcome) -> Outcome:
-        """Record the failure of a case, and return it; a failed pass is rerun for its diagnostic."""
+        """Record the failure of a case, and return it; a failed pass is repeated for its diagnostic."""
         if self.failure is not None and outcome.status == "failed":
             if self.failure.kind == "pass":
                 self.failure = with_diagnostic(self.failure, Run(self._writer.path))
@@ -96,7 +96,7 @@ def with_diagnostic(failure: Failure, run: Run) -> Failure:
 def _attempted(kind: Callable[[ErrorChain], Failure | None], chain: ErrorChain) -> Failure | None:
     try:
         return kind(chain)
-    except Exception:  # nothing promises what frames and messages hold; the error itself must be reported
+    except Exception:  # frames and messages have no fixed form; the error itself must be reported in any case
         return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from traceback import walk_tb
 
 import torch
 
@@ -88,9 +89,12 @@ def cpp_failure(chain: ErrorChain) -> Failure | None:
 
 
 def generated_failure(chain: ErrorChain) -> Failure | None:
-    """The failure of generated code that raises: a wrapper, or a kernel that the interpreter executes."""
+    """The failure of generated code that raises: a wrapper, or a kernel that the interpreter executes.
+
+    None if it called code of the user's, which raises: a hook of launches, an operator.
+    """
     where = _generated_line(chain)
-    if where is None:
+    if where is None or _raised_by_user(chain.errors[-1]):
         return None
     path, line, function = where
     source = path.read_text(errors="replace")
@@ -108,6 +112,11 @@ def generated_failure(chain: ErrorChain) -> Failure | None:
         source=source,
         line=line,
     )
+
+
+def _raised_by_user(error: BaseException) -> bool:
+    files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+    return bool(files) and is_users(files[-1]) and not is_generated(files[-1])
 
 
 def _generated_line(chain: ErrorChain) -> tuple[Path, int, str] | None:

@@ -109,7 +109,7 @@ def _assembler(stage: str) -> str:
 
 
 def _of_assembler(message: str, ptx: str) -> tuple[str, int, str]:
-    # what it says, the line of the PTX, and the Python line of that
+    # its message, the line of the PTX, and the Python line of that PTX line
     first = _PTX_LINE.search(message) if ptx else None
     if first is None:
         said = [match[1] for line in message.splitlines() if (match := _REASON.search(line)) and match[1]]

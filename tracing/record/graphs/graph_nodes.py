@@ -85,7 +85,7 @@ def _argument(value: Any) -> Any:
 
 
 def _value(value: Any) -> Any:
-    # what a node gives, as tensors' shapes: numbers, or the text of a symbol
+    # shapes of a node's value: numbers, or the text of a symbol
     if isinstance(value, torch.Tensor):
         strides = value.stride() if value.layout == torch.strided else ()
         return {

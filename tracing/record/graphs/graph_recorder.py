@@ -89,7 +89,7 @@ class GraphRecorder:
                 return original(graph, inputs)
             numbers = {i: one for i, one in enumerate(inputs) if isinstance(one, (int, float))}
             self._keep(index, "input", range(len(inputs)), inputs)
-            # generated code clears the list, so that memory is free as soon as it can be
+            # generated code clears the list to free memory early
             overwritten = {i: inputs[i] for i in known.overwritten if self._keeper is not None}
             results = original(graph, inputs)
             self._keep(index, "output", range(len(results)), results)

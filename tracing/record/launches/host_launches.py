@@ -16,7 +16,7 @@ from tracing.launch.tensors import has_memory
 from tracing.operators.effects import Effect
 from tracing.record.launches.launch_digests import LaunchInFlight
 from tracing.record.launches.launch_template import LaunchTemplate, plain_tensor
-from tracing.record.memory.exact_accesses import ExactAccesses, Watched
+from tracing.record.memory.exact_accesses import ExactAccesses, WatchedLaunch
 from tracing.record.memory.fresh_memory import FreshMemory
 from tracing.record.memory.rereads import Rereads
 from tracing.record.memory.small_values import small_values
@@ -100,7 +100,7 @@ class HostLaunches:
         template = launch.template
         launch.watched = self._watch(launch.index, template, launch.values, failing)
         if self._digests and _on_host(launch):
-            known = template.signature is not None  # else what it reads is known when it has run
+            known = template.signature is not None  # otherwise its reads are known after it has run
             read = launch.tensors(template.reads if known else range(len(template.positions)))
             with hooks.hidden(), dispatch_disabled():
                 if self._follows_memory:
@@ -132,7 +132,7 @@ class HostLaunches:
 
     def _watch(
         self, index: int, template: LaunchTemplate, values: Sequence[Any], failing: Callable[[], None]
-    ) -> Watched | None:
+    ) -> WatchedLaunch | None:
         site = template.site
         tensors = {site.names[i]: plain_tensor(values[i]) for i in template.positions}
         if not all(tensor.is_cpu for tensor in tensors.values()):
@@ -148,7 +148,7 @@ class HostLaunches:
             accesses = Accesses(site.name, tensors)
             watching.watch(accesses)
         positions = dict(zip(tensors, template.positions, strict=True))
-        watched = Watched(index, accesses, tensors, positions)
+        watched = WatchedLaunch(index, accesses, tensors, positions)
         self._exact.watch(watched, self._reach(template, values), failing)
         return watched
 
@@ -158,18 +158,18 @@ class HostLaunches:
         follows = any(map(catalogue.points, values)) if interpreted else template.addresses
         return storages.reach() if follows else None
 
-    def _left(self, watched: Watched) -> None:
+    def _left(self, watched: WatchedLaunch) -> None:
         with self._recording.lock:
             self._lost(watched)
             self._rereads.wrote(watched.launch, watched.touched("store"))
 
-    def _left_unrecorded(self, watched: Watched) -> None:
+    def _left_unrecorded(self, watched: WatchedLaunch) -> None:
         with self._recording.lock:
             self._lost(watched)
             self._rereads.overwritten([tensor for _, tensor in watched.touched("store")])
 
-    def _lost(self, watched: Watched) -> None:
-        # it wrote outside of its arguments, or where addresses led it
+    def _lost(self, watched: WatchedLaunch) -> None:
+        # it wrote outside of its arguments, or through addresses
         for block in watched.accesses.blocks:
             if not block.arguments:
                 self._rereads.lost(block.start, block.stop)

@@ -9,18 +9,31 @@ from typing import Any
 
 import torch
 
+from tracing.digest.captured import CapturedDigests
 from tracing.digest.columns import Columns, Digested
-from tracing.digest.gpu import Batch, Rows, StreamDigests
+from tracing.digest.gpu import Batch, Rows, StreamDigests, on_stream
 from tracing.digest.host import digest
+from tracing.digest.kernel import FIELDS
+from tracing.digest.spare_memory import OutOfSpareMemoryError
 from tracing.digest.tables import Call, calls, tables
-from tracing.launch import coverage, hooks
+from tracing.launch import hooks
 from tracing.launch.storages import TouchedMemory
 from tracing.model import Digest, Reread, Values
 from tracing.record.catalogue import Catalogue
 from tracing.record.launches.launch_template import DigestedTensors, DigestSlots, LaunchTemplate, plain_tensor
-from tracing.record.memory.exact_accesses import Watched
-from tracing.upstream.torch.cuda_graphs import is_capturing
+from tracing.record.memory.exact_accesses import WatchedLaunch
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
+
+
+@dataclass(slots=True)
+class CapturedLaunch:
+    """A launch that a CUDA graph repeats: a line of the run in each replay."""
+
+    slots: DigestSlots
+    stream: int
+    site: int
+    thread: int
+    digested: bool = False
 
 
 @dataclass(slots=True)
@@ -37,11 +50,14 @@ class LaunchInFlight:
     writers: dict[int, str]
     found: Mapping[int, Digest] = field(default_factory=dict)  # before it, on the host
     left: Mapping[int, Digest] = field(default_factory=dict)  # by position, after it
-    watched: Watched | None = None  # executed by the interpreter
+    watched: WatchedLaunch | None = None  # executed by the interpreter
     rereads: Sequence[Reread] = ()  # of what it may have read
     small: Sequence[Values] = ()  # the elements of small tensors before it
     batch: Batch | None = None  # on a GPU
     slot: int = 0  # first of the launch in the batch
+    captured: CapturedLaunch | None = None  # into a CUDA graph; then `index` counts the launches of the graph
+    graph: CapturedDigests | None = None  # of that graph
+    address: int = 0  # of its first slot
 
     def tensors(self, chosen: Iterable[int]) -> list[tuple[int, torch.Tensor]]:
         """Some of the template's tensors, with their argument positions."""
@@ -60,14 +76,20 @@ class LaunchDigests:
 
     def before(self, launch: LaunchInFlight) -> None:
         """Take the digests before a launch."""
-        if launch.template.device is None:
+        if launch.captured is not None:
+            if launch.graph is not None:
+                self._captured_before(launch, launch.graph)
+        elif launch.template.device is None:
             launch.found = self._on_host(launch, launch.before)
         else:
             self._gpu_before(launch)
 
     def after(self, launch: LaunchInFlight) -> None:
         """Compute the digests after the launch."""
-        if launch.template.device is None:
+        if launch.captured is not None:
+            if launch.graph is not None:
+                self._captured_after(launch, launch.graph)
+        elif launch.template.device is None:
             self._host_after(launch)
         else:
             self._gpu_after(launch)
@@ -99,16 +121,13 @@ class LaunchDigests:
     # ---- on a GPU
 
     def _gpu_before(self, launch: LaunchInFlight) -> None:
-        if is_capturing():
-            self._catalogue.not_covered("digests of launches captured into a CUDA graph", coverage.NO_GRAPHS)
-            return
         template = launch.template
         stream = template.streams.get(launch.stream) or self._stream(launch)
         # the first launch of an autotuner may turn out to write less than is reserved
         launch.batch, launch.slot = stream.reserve(
             len(launch.before.positions) + len(template.after.positions)
         )
-        ready = launch.slots.before or self._copied(stream, launch, launch.before)
+        ready = launch.slots.before or self._copied(launch, launch.before)
         stream.add(launch.batch, launch.slot, ready)
 
     def _gpu_after(self, launch: LaunchInFlight) -> None:
@@ -118,13 +137,55 @@ class LaunchDigests:
             return
         stream = launch.template.streams[launch.stream]
         first_after = launch.slot + len(before.positions)
-        stream.add(launch.batch, first_after, launch.slots.after or self._copied(stream, launch, after))
+        stream.add(launch.batch, first_after, launch.slots.after or self._copied(launch, after))
         facts = (before.facts, after.facts)
         stream.ended(launch.batch, Rows(launch.index, launch.slot, before.positions, after.positions, facts))
 
-    def _copied(self, stream: StreamDigests, launch: LaunchInFlight, side: DigestedTensors) -> Sequence[Call]:
-        # what cannot be read where it lies is copied; freed in the order of its stream, so after the digests
-        with dispatch_disabled(), stream.current():
+    # ---- on a GPU, while a graph is captured
+
+    def _captured_before(self, launch: LaunchInFlight, graph: CapturedDigests) -> None:
+        before, after = launch.before, launch.template.after
+        try:
+            launch.address, launch.slot = graph.reserve(len(before.positions) + len(after.positions))
+            self._capture(launch, graph, before, launch.slots.before, launch.address)
+        except OutOfSpareMemoryError as missing:
+            self._missed(launch, missing)
+
+    def _captured_after(self, launch: LaunchInFlight, graph: CapturedDigests) -> None:
+        before, after = launch.before, launch.template.after
+        try:
+            address = launch.address + len(before.positions) * FIELDS * 8
+            self._capture(launch, graph, after, launch.slots.after, address)
+        except OutOfSpareMemoryError as missing:
+            self._missed(launch, missing)
+            return
+        facts = (before.facts, after.facts)
+        if launch.captured is not None:
+            launch.captured.digested = True
+        graph.ended(Rows(launch.index, launch.slot, before.positions, after.positions, facts))
+
+    def _capture(
+        self,
+        launch: LaunchInFlight,
+        graph: CapturedDigests,
+        side: DigestedTensors,
+        ready: Sequence[Call] | None,
+        address: int,
+    ) -> None:
+        if side.positions and not side.tables:
+            raise OutOfSpareMemoryError("a table of its tensors")
+        graph.add(address, launch.stream, ready or self._copied(launch, side))
+
+    def _missed(self, launch: LaunchInFlight, missing: OutOfSpareMemoryError) -> None:
+        launch.graph = None
+        what = f"digests of launches captured into a CUDA graph ({missing} was not there before the capture)"
+        self._catalogue.not_covered(what, "call the function once before it is captured")
+
+    def _copied(self, launch: LaunchInFlight, side: DigestedTensors) -> Sequence[Call]:
+        # memory that the kernel cannot read directly is copied; its stream frees the copy after the digests
+        device = launch.template.device
+        assert device is not None
+        with dispatch_disabled(), on_stream(device, launch.stream):
             tensors = [plain_tensor(launch.values[position]) for position in side.positions]
             misaligned = any(map(and_, [tensor.data_ptr() for tensor in tensors], side.misaligned))
             for n, position in enumerate(side.positions):

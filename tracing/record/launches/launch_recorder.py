@@ -10,25 +10,26 @@ import functools
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
-from tracing.launch import coverage, hooks
+from tracing.launch import coverage, cuda_graphs, hooks
 from tracing.launch import cpp_kernels as cpp
 from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.launch.out_of_bounds import OutOfBoundsError
-from tracing.launch.reused_buffers import ReusedBuffers
 from tracing.launch.storages import TouchedMemory, memory_of
 from tracing.launch.threads import CurrentThread
-from tracing.model import MemoryEvidence, Selection
+from tracing.model import Selection
 from tracing.operators import allocators
 from tracing.operators.dispatch import Operators
 from tracing.record.failsafe import Failsafe
 from tracing.record.graphs.graph_recorder import GraphRecorder
 from tracing.record.landmarks import Landmarks
+from tracing.record.launches.cuda_graphs import RecordedCudaGraphs
 from tracing.record.launches.host_launches import HostLaunches
 from tracing.record.launches.launch_digests import LaunchDigests, LaunchInFlight
+from tracing.record.launches.launch_extras import LaunchExtras
 from tracing.record.launches.launch_template import (
     DigestedArguments,
     DigestSlots,
@@ -38,14 +39,14 @@ from tracing.record.launches.launch_template import (
 )
 from tracing.record.launches.launch_writer import LaunchWriter
 from tracing.record.launches.selection import EVERYTHING
-from tracing.record.launches.timing import LaunchTimes
-from tracing.record.launches.user_hash import HashFn, UserHashes
+from tracing.record.launches.user_hash import HashFn
 from tracing.record.memory.last_writers import LastWriters
+from tracing.record.memory.overwritten_buffers import OverwrittenBuffers
 from tracing.record.operator_calls import OperatorCalls, OperatorFacts
-from tracing.record.outputs import Keep, keeper_of
+from tracing.record.outputs import Keep
 from tracing.record.recording import Recording
 from tracing.store import RunWriter
-from tracing.upstream.inductor.code import GENERATED
+from tracing.upstream.torch.cuda_graphs import is_capturing
 
 
 class LaunchRecorder:
@@ -77,10 +78,10 @@ class LaunchRecorder:
         allow_out_of_bounds -- without a GPU: False stops a kernel before it accesses memory outside of its
                      arguments' storages; True permits the access
         selection -- which launches
-        keep      -- keep what each launch wrote, under a budget; None: nothing
+        keep      -- keep the outputs of each launch, under a budget; None: nothing
         time      -- how long each launch takes, on the host and on a GPU
         hash_fn   -- tensor -> number, string, bool or None; called where digests are taken, or would be, and
-                     recorded next to them. Should it fail, the program goes on, and `hash_failure` says so
+                     recorded next to them. Should it fail, the program continues, and `hash_failure` says so
         strict    -- raise errors of the recorder; False: an error ends the recording, and the program
                      continues
         """
@@ -93,10 +94,9 @@ class LaunchRecorder:
         self._digests = LaunchDigests(self._catalogue, self._lines.digested) if digests != "none" else None
         self._operators = operators
         self._mode: Operators | None = None
-        self._selection, self._keep = selection, keep
-        self._keeper = keeper_of(keep, writer, self._catalogue.not_covered)
-        self._times = LaunchTimes(writer) if time else None
-        self._hashes = UserHashes(writer, hash_fn, self._catalogue.not_covered) if hash_fn else None
+        self._selection = selection
+        extras = LaunchExtras(writer, self._catalogue.not_covered, keep=keep, time=time, hash_fn=hash_fn)
+        self._extras = extras if extras else None
         self._lock = self._recording.lock
         self._templates = LaunchTemplates(self._catalogue, self._recording.storages, digests)
         self._writers = LastWriters()
@@ -104,13 +104,18 @@ class LaunchRecorder:
         self._host = HostLaunches(
             self._recording, digests=values, operators=called, allow_out_of_bounds=allow_out_of_bounds
         )
-        self._calls = OperatorCalls(
-            self._recording, self._writers, self._host, digests=operators == "digests"
+        self._captured = RecordedCudaGraphs(
+            self._recording, self._lines, self._writers, self.failsafe, self._admitted, digests=values
         )
-        self._reused = ReusedBuffers()
-        extras = (self._keeper, self._times, self._hashes)
-        self._extras = tuple(part for part in extras if part is not None)
-        self._graphs = GraphRecorder(self._recording, self._keeper) if graphs else None
+        self._calls = OperatorCalls(
+            self._recording,
+            self._writers,
+            self._host,
+            self._captured.operators,
+            digests=operators == "digests",
+        )
+        self._overwritten = OverwrittenBuffers(writer)
+        self._graphs = GraphRecorder(self._recording, extras.keeper) if graphs else None
         self._exit = ExitStack()
 
     @property
@@ -125,10 +130,10 @@ class LaunchRecorder:
     @property
     def hash_failure(self) -> str:
         """The first failure of hash_fn, and its location; empty if it did not fail."""
-        return self._hashes.failure if self._hashes is not None else ""
+        return self._extras.hash_failure if self._extras is not None else ""
 
     def __enter__(self) -> LaunchRecorder:
-        self._recording.thread.seen = True  # and its number is 0
+        self._recording.thread.seen = True  # an unknown launch has number 0
         with ExitStack() as stack:
             stack.callback(self._finish)
             stack.enter_context(hooks.installed(self))
@@ -137,6 +142,7 @@ class LaunchRecorder:
                 stack.enter_context(self._graphs.installed())
             stack.enter_context(self._host.installed())
             stack.enter_context(coverage.watched(self._catalogue.not_covered))
+            stack.enter_context(cuda_graphs.watched(self._captured))
             if self._operators != "none":
                 self._enter_operators(stack)
             self._exit = stack.pop_all()
@@ -157,10 +163,11 @@ class LaunchRecorder:
         with self._lock, hooks.hidden():
             if self._digests is not None and not self.failsafe.over:
                 self._digests.drain()
+                self._captured.drain()
             self._lines.close()
             self._calls.flush()
-            for part in self._extras:
-                part.close()
+            if self._extras is not None:
+                self._extras.close()
 
     def flush(self) -> None:
         """Write buffered records: the process is about to end without leaving this context."""
@@ -169,17 +176,17 @@ class LaunchRecorder:
 
     def before(
         self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None
-    ) -> LaunchInFlight | None:
+    ) -> LaunchInFlight | object:
         """Record a launch and take the digests before it."""
         if self.failsafe.over:
-            return None
+            return hooks.NOTHING_AFTER
         try:
-            return self._before(site, values, stream, grid)
+            return self._before(site, values, stream, grid) or hooks.NOTHING_AFTER
         except OutOfBoundsError:  # the program's own
             raise
         except Exception as error:
             self.failsafe.end(error)
-            return None
+            return hooks.NOTHING_AFTER
 
     def _before(
         self, site: LaunchSite, values: Sequence[Any], stream: int, grid: Grid | None
@@ -194,28 +201,47 @@ class LaunchRecorder:
             else:
                 memory = memory_of([values[i] for i in template.positions])
             slots = template.slots_of.get(memory) or self._new_slots(template, memory, values)
-            template, index = slots.template, recording.launches
-            recording.launches += 1
-            writers = self._writers.of(slots)
-            if self._selection is not EVERYTHING and not self._selection.wants(
-                index, site.name, template.phase
-            ):
-                if _followed(template):
-                    self._host.pass_over(index, template, values)
-                return None
-            self.recorded += 1
-            thread = recording.thread
+            template, thread = slots.template, recording.thread
             if thread.seen is None:
                 self._look_at(thread)
+            if template.device is not None and is_capturing():
+                launch = LaunchInFlight(-1, template, values, memory, slots, stream, template.before, {})
+                return self._capture(launch, recording.sites.of(sys._getframe(3)))
+            writers = self._writers.of(slots)
+            index = self._admitted(template)
+            if index is None:
+                if _followed(template):
+                    self._host.pass_over(recording.launches - 1, template, values)
+                return None
             called = recording.sites.of(sys._getframe(3))
             self._lines.hold(index, template, stream, slots, writers, called, thread.number)
             if self._digests is not None:
                 self._lines.expect(index)
-            elif template.device is not None and template.signature is not None and not self._extras:
+            elif template.device is not None and template.signature is not None and self._extras is None:
                 return None
             launch = LaunchInFlight(index, template, values, memory, slots, stream, template.before, writers)
             self._look_before(launch)
             return launch
+
+    def _admitted(self, template: LaunchTemplate) -> int | None:
+        # the number of the next launch; None: it is not selected
+        index = self._recording.launches
+        self._recording.launches += 1
+        everything = self._selection is EVERYTHING
+        if not everything and not self._selection.wants(index, template.site.name, template.phase):
+            return None
+        self.recorded += 1
+        return index
+
+    def _capture(self, launch: LaunchInFlight, site: int) -> LaunchInFlight | None:
+        if not self._captured.launch(launch, site, self._recording.thread.number):
+            return None
+        if self._extras is not None:
+            what = "times, kept tensors and values of hash_fn of launches inside of CUDA graphs"
+            self._catalogue.not_covered(what, coverage.NO_GRAPHS)
+        if self._digests is not None:
+            self._digests.before(launch)
+        return launch
 
     def _new_slots(
         self, template: LaunchTemplate, memory: TouchedMemory, values: Sequence[Any]
@@ -233,27 +259,23 @@ class LaunchRecorder:
 
     def _look_before(self, launch: LaunchInFlight) -> None:
         template = launch.template
-        if self._hashes is not None:
-            self._hashes.before(launch.index, template.before.positions, launch.values, launch.stream)
-        if self._keep is not None and self._keep.inputs:
-            # of a first launch all: what it reads is not known
-            chosen = template.reads if template.signature is not None else range(len(template.positions))
-            self._kept(launch, "before", chosen)
+        if self._extras is not None:
+            self._extras.before(launch)
         if template.device is None and template.signature is not None:
             self._flush()  # on disk before the kernel runs
         if _followed(template):
             self._host.before(launch, functools.partial(self._sign, launch))
         if self._digests is not None:
             self._digests.before(launch)
-        if self._times is not None:
-            self._times.start(launch.index, template.device, launch.stream)
+        if self._extras is not None:
+            self._extras.started(launch)
 
-    def after(self, launch: LaunchInFlight | None) -> None:
+    def after(self, launch: LaunchInFlight) -> None:
         """Compute the digests after the launch."""
-        if launch is None or self.failsafe.over:
+        if self.failsafe.over:
             return
-        if self._times is not None:
-            self._times.stop(launch.index)
+        if self._extras is not None and launch.captured is None:
+            self._extras.stopped(launch)
         try:
             self._after(launch)
         except OutOfBoundsError:
@@ -266,10 +288,16 @@ class LaunchRecorder:
             template = launch.template
             if template.signature is None:  # by now an autotuner has chosen, an interpreted kernel has run
                 self._settle(launch)
-            if self._hashes is not None:
-                self._hashes.after(launch.index, template.after.positions, launch.values)
-            self._look_at_reuse(launch)
-            self._kept(launch, "after", template.writes)
+            if launch.captured is not None:
+                self._captured.launched(launch)
+                if self._digests is not None:
+                    self._digests.after(launch)
+                return
+            if not template.looked_at:  # each instruction of generated code has its own template
+                template.looked_at = True
+                self._overwritten.look(launch, sys._getframe(1))
+            if self._extras is not None:
+                self._extras.after(launch)
             if template.device is None:
                 self._flush()
             if self._digests is not None:
@@ -277,32 +305,13 @@ class LaunchRecorder:
             if _followed(template):
                 self._host.after(launch)
 
-    def _look_at_reuse(self, launch: LaunchInFlight) -> None:
-        generated = hooks.caller()
-        if generated is None or launch.template.site.kind != "triton" or self._reused.seen(generated):
-            return
-        if generated[0].co_name not in GENERATED:
-            return
-        frame = sys._getframe(2)
-        while frame is not None and frame.f_code is not generated[0]:
-            frame = frame.f_back  # type: ignore[assignment]
-        names = launch.template.site.names
-        written = [(names[i], tensor) for i, tensor in launch.tensors(launch.template.writes)]
-        for one in self._reused.overwritten(frame, written) if frame is not None else ():
-            what = (
-                f"overwrites {one.name}, which line {one.line} of the generated code reads: "
-                f"{one.buffer} reuses its memory"
-            )
-            evidence = MemoryEvidence(launch.index, "overwritten", (one.argument,), what, one.where)
-            self.writer.append(evidence)
-
     def _settle(self, launch: LaunchInFlight) -> None:
         self._templates.settle(launch.template, launch.values)
         launch.slots = self._templates.slots(launch.template, launch.memory, launch.values)
         launch.writers.update(self._writers.of(launch.slots))  # the held line's own
 
     def _sign(self, launch: LaunchInFlight) -> None:
-        # it may not return: its line is written while that can be done
+        # the launch may not return: its line is written before
         if launch.template.signature is None:
             if launch.template.site.accesses is not None:
                 launch.template.site.accesses.interrupted = True
@@ -313,12 +322,7 @@ class LaunchRecorder:
         self._lines.flush()
         self._calls.flush()
 
-    def _kept(self, launch: LaunchInFlight, side: Literal["before", "after"], chosen: Sequence[int]) -> None:
-        if self._keeper is not None:
-            for position in (launch.template.positions[i] for i in chosen):
-                self._keeper.keep(launch.index, position, side, plain_tensor(launch.values[position]))
-
 
 def _followed(template: LaunchTemplate) -> bool:
-    # on the host, or said not to be
+    # on the host, or marked as not digested
     return template.device is None or template.site.kind == "interpreted"

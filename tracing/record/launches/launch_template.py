@@ -18,6 +18,7 @@ import torch
 
 from tracing.digest.gpu import StreamDigests
 from tracing.digest.layouts import layout
+from tracing.digest.spare_memory import OutOfSpareMemoryError
 from tracing.digest.tables import Call, Table, calls, facts, tables, variant
 from tracing.launch import hooks
 from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
@@ -26,7 +27,6 @@ from tracing.model import Phase, TensorMeta
 from tracing.record.catalogue import Catalogue
 from tracing.upstream.inductor.code import GENERATED
 from tracing.upstream.torch.autograd import NO_BACKWARD, backward_pass
-from tracing.upstream.torch.cuda_graphs import is_capturing
 
 DigestedArguments: TypeAlias = Literal["all", "declared", "none"]
 
@@ -43,6 +43,7 @@ class DigestedTensors:
     facts: npt.NDArray[np.int64]  # of the tensors, for the GPU
     copied: frozenset[int]  # positions of tensors that must be copied first
     misaligned: Sequence[int]  # mask for each address: a tensor with one of these bits set is copied first
+    digested: bool  # False: there are no tensors, or no digests are wanted
 
 
 @dataclass(slots=True)
@@ -51,7 +52,7 @@ class LaunchTemplate:
 
     site: LaunchSite
     phase: Phase
-    grid: Grid | None  # None: the site knows
+    grid: Grid | None  # None: those of the site
     positions: Sequence[int]  # of the tensors among the values
     wrapped: bool  # some tensors are inside of a descriptor or a reinterpretation
     offsets: tuple[int, ...]  # bytes from the start of their storages
@@ -63,9 +64,16 @@ class LaunchTemplate:
     metas: Sequence[TensorMeta] = ()
     addresses: bool = True  # some arguments are, or may be, used as addresses
     signature: int | None = None
+    looked_at: bool = False  # whether it overwrites a buffer that is read later
     slots_of: dict[TouchedMemory, DigestSlots] = field(default_factory=dict)
     streams: dict[int, StreamDigests] = field(default_factory=dict)
     shifted: dict[tuple[int, ...], LaunchTemplate] = field(default_factory=dict)  # by offsets in the storages
+
+    @property
+    def complete(self) -> bool:
+        """False if digests are wanted and the memory for their tables was not there during a capture."""
+        sides = (self.before, self.after)
+        return self.device is None or all(side.tables or not side.digested for side in sides)
 
 
 @dataclass(slots=True)
@@ -95,7 +103,7 @@ class LaunchTemplates:
             template = self._new_template(site, values, grid)
             if site.settled:
                 self.settle(template, values)
-            if site.kind != "interpreted" and not _capturing(template.device):
+            if site.kind != "interpreted" and template.complete:
                 self._templates[key] = template
         return template
 
@@ -146,14 +154,19 @@ class LaunchTemplates:
         if device is not None:
             positions = sorted(positions, key=lambda i: variant(plain_tensor(values[i])))
         tensors = [plain_tensor(values[i]) for i in positions]
-        digested = device is not None and self._digests != "none" and not _capturing(device)
-        made = tables(tensors) if digested else ()
+        made = self._tables(tensors) if device is not None and self._digests != "none" else ()
         layouts = [layout(tensor) for tensor in tensors]
         copied = frozenset(i for i, one in zip(positions, layouts, strict=True) if one is None)
         bits = [one.misaligned if one else 15 for one in layouts]
-        return DigestedTensors(
-            positions, [among.index(i) for i in positions], made, facts(tensors), copied, bits
-        )
+        chosen, wanted = [among.index(i) for i in positions], bool(positions) and self._digests != "none"
+        return DigestedTensors(positions, chosen, made, facts(tensors), copied, bits, wanted)
+
+    @staticmethod
+    def _tables(tensors: Sequence[torch.Tensor]) -> Sequence[Table]:
+        try:
+            return tables(tensors)
+        except OutOfSpareMemoryError:  # while a graph is captured
+            return ()
 
     def slots(self, template: LaunchTemplate, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
         """The template at these addresses; a variant of it if the offsets in the storages differ."""
@@ -164,7 +177,7 @@ class LaunchTemplates:
             _calls(template.before, addresses),
             _calls(template.after, addresses),
         )
-        if slots.template.signature is not None:  # before that, what is written is not known
+        if slots.template.signature is not None:  # before that, the written arguments are unknown
             if len(template.slots_of) >= _REMEMBERED:
                 template.slots_of.clear()
             template.slots_of[memory] = slots
@@ -182,14 +195,9 @@ class LaunchTemplates:
             shifted = self._new_template(template.site, values, template.grid)
             if template.signature is not None:
                 self.settle(shifted, values)
-            if not _capturing(template.device):
+            if shifted.complete:
                 template.shifted[offsets] = shifted
         return shifted
-
-
-def _capturing(device: torch.device | None) -> bool:
-    # into a CUDA graph: nothing may be copied to the device now
-    return device is not None and is_capturing()
 
 
 def _key(site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> tuple[Any, ...]:

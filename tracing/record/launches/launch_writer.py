@@ -12,7 +12,7 @@ from tracing.model import LaunchLine
 from tracing.record.launches.launch_template import DigestSlots, LaunchTemplate
 from tracing.store import RunWriter
 
-_FAILED = 1 << 16  # launches that wait for the digests of one before them: that one failed
+_FAILED = 1 << 16  # more waiting launches than this mean that the launch before them failed
 _LINES = 256  # launches on a GPU whose lines are held back at most
 
 _Held: TypeAlias = tuple[int, LaunchTemplate, int, DigestSlots, Mapping[int, str], int, int]

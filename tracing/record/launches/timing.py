@@ -20,7 +20,7 @@ from tracing.upstream.torch.cuda_graphs import is_capturing
 from tracing.upstream.torch.streams import stream_of
 
 _LINES = 256  # launches whose times are written with one call
-_FAILED = 1 << 16  # launches that wait for the time of one before them: that one failed
+_FAILED = 1 << 16  # more waiting launches than this mean that the launch before them failed
 
 
 @dataclass(slots=True)

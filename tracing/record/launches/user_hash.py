@@ -24,7 +24,7 @@ from tracing.upstream.torch.dynamo import untraced
 
 HashFn: TypeAlias = Callable[[torch.Tensor], Any]
 
-_FAILED = 256  # launches that wait for the hashes of one before them: that one failed
+_FAILED = 256  # more waiting launches than this mean that the launch before them failed
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class UserHashes:
         """hash_fn -- tensor -> number, string, bool or None; it must not change the tensor"""
         self.failure = ""
         self._writer = writer
-        # not traced, where the program that launches is being compiled
+        # Dynamo must not trace it if the launching program is being compiled
         self._hash_fn: HashFn = untraced(hash_fn)
         self._file = source_file(hash_fn)
         self._not_covered = not_covered

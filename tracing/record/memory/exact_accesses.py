@@ -12,33 +12,35 @@ from tracing.digest.host import bits_of
 from tracing.interpreter.gates import AccessKind, Mask
 from tracing.launch.accesses import Accesses
 from tracing.launch.memory_block import AccessedArgument, Bytes, MemoryBlock, logical
-from tracing.launch.out_of_bounds import Outside
+from tracing.launch.out_of_bounds import OutsideAccesses
 from tracing.launch.storages import Reach
-from tracing.model import Access, Digest, MemoryEvidence
-from tracing.record.memory.fresh_memory import Fresh, FreshMemory
+from tracing.model import Access, Digest, MemoryEvidence, may_read, may_write
+from tracing.record.memory.fresh_memory import FreshMemory, UnwrittenBytes
 from tracing.record.recording import Recording
 from tracing.views import occupied, row_major
 
-_RUNS = 16  # of bytes that are listed
+_RUNS = 16  # maximum of listed byte ranges
 
 
 @dataclass(slots=True)
-class Watched:
+class WatchedLaunch:
     """A launch whose accesses are recorded."""
 
     launch: int
     accesses: Accesses
     tensors: Mapping[str, torch.Tensor]
     positions: Mapping[str, int]  # of these tensors among the arguments
-    fresh: dict[str, Fresh] = field(default_factory=dict)  # of those in memory that is not all written
+    fresh: dict[str, UnwrittenBytes] = field(
+        default_factory=dict
+    )  # of those in memory that is not all written
     uninitialised: dict[int, tuple[int, int]] = field(default_factory=dict)  # by position
     reported: dict[int, int] = field(default_factory=dict)  # accesses out of bounds that are written down
     ran: bool = False  # it was executed by the interpreter
 
     def touched(self, kind: AccessKind) -> list[tuple[int, torch.Tensor]]:
         """The elements read before they were written, or the written elements, with argument positions."""
-        roles = ("in", "in_out") if kind == "load" else ("out", "in_out")
-        names = [name for name in self.tensors if self.accesses.role(name) in roles]
+        may = may_read if kind == "load" else may_write
+        names = [name for name in self.tensors if may(self.accesses.role(name))]
         return [(self.positions[name], self.tensors[name]) for name in names]
 
 
@@ -50,7 +52,7 @@ class ExactAccesses:
         self._fresh = fresh
         self._fatal = not allow_out_of_bounds
 
-    def watch(self, watched: Watched, reach: Reach | None, failing: Callable[[], None]) -> None:
+    def watch(self, watched: WatchedLaunch, reach: Reach | None, failing: Callable[[], None]) -> None:
         """Follow the accesses of a launch that is about to be made on this thread.
 
         reach   -- the memory that it may access through addresses; None: none
@@ -62,7 +64,7 @@ class ExactAccesses:
             if fresh is not None:
                 watched.fresh[name] = fresh
 
-        def reported(outside: Outside) -> None:
+        def reported(outside: OutsideAccesses) -> None:
             with self._recording.lock:
                 if not outside.inside:
                     failing()
@@ -81,7 +83,9 @@ class ExactAccesses:
         accesses.reported.append(reported)
         accesses.ended.append(ended)
 
-    def write(self, watched: Watched, before: Mapping[int, Digest], after: Mapping[int, Digest]) -> None:
+    def write(
+        self, watched: WatchedLaunch, before: Mapping[int, Digest], after: Mapping[int, Digest]
+    ) -> None:
         """Record the accesses of a launch that has run.
 
         before, after -- the digests of its arguments on each side of the launch, as far as they are known
@@ -111,8 +115,8 @@ class ExactAccesses:
             Access(watched.launch, *sides, *ranges, tuple(partly), watched.uninitialised, *boxes)
         )
 
-    def _report(self, watched: Watched) -> None:
-        # when they are first seen, and once more with their numbers when the kernel has run
+    def _report(self, watched: WatchedLaunch) -> None:
+        # written at the first access, and anew with the counts after the kernel has run
         for number, one in enumerate(watched.accesses.outside):
             if watched.reported.get(number) != one.accesses:
                 watched.reported[number] = one.accesses
@@ -135,7 +139,7 @@ def race_of(launch: int, accesses: Accesses) -> MemoryEvidence | None:
     return MemoryEvidence(launch, "race", arguments, what, where)
 
 
-def _uninitialised(watched: Watched) -> dict[int, tuple[int, int]]:
+def _uninitialised(watched: WatchedLaunch) -> dict[int, tuple[int, int]]:
     uninitialised = {}
     for name, fresh in watched.fresh.items():
         known = watched.accesses.of(name)

@@ -25,7 +25,7 @@ _NOT_COVERED = "reads of uninitialised memory, where more than 1 GiB of it is wa
 
 
 @dataclass(slots=True)
-class Fresh:
+class UnwrittenBytes:
     """The unwritten bytes of one storage, and their contents when it was allocated."""
 
     storage: StorageWeakRef
@@ -53,10 +53,10 @@ class FreshMemory:
     def __init__(self, not_covered: Callable[[str, str], None]) -> None:
         self._not_covered = not_covered
         self._fresh: dict[
-            int, Fresh
+            int, UnwrittenBytes
         ] = {}  # by address of torch's storage object, which the weak reference keeps
         self._bytes = 0
-        self._storages = _STORAGES  # with so many it is looked which ones are gone
+        self._storages = _STORAGES  # number of storages from which freed ones are dropped
 
     def __len__(self) -> int:
         return len(self._fresh)
@@ -85,7 +85,7 @@ class FreshMemory:
                 strided(fresh.unwritten[start:], tensor_meta(tensor), 1)[...] = False
                 self._drop_written(fresh)
 
-    def of(self, tensor: torch.Tensor) -> Fresh | None:
+    def of(self, tensor: torch.Tensor) -> UnwrittenBytes | None:
         """The unwritten bytes of a tensor's storage; None: all bytes are written."""
         storage = tensor.untyped_storage()
         fresh = self._fresh.get(storage_key(storage))
@@ -108,7 +108,7 @@ class FreshMemory:
         return (int(indices[0]), indices.size) if indices.size else None
 
     def launched(self, blocks: Iterable[MemoryBlock]) -> None:
-        """Note what a launch wrote."""
+        """Note the writes of a launch."""
         for block in blocks:
             for fresh in list(self._fresh.values()):
                 start, stop = fresh.address, fresh.address + len(fresh.copy)
@@ -148,14 +148,14 @@ class FreshMemory:
             unwritten = np.ones(nbytes, np.bool_) if unwritten is None else unwritten
             reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
             self._drop(reference.cdata)
-            self._fresh[reference.cdata] = Fresh(reference, storage.data_ptr(), unwritten, copy)
+            self._fresh[reference.cdata] = UnwrittenBytes(reference, storage.data_ptr(), unwritten, copy)
             self._bytes += nbytes
 
-    def _drop_written(self, fresh: Fresh) -> None:
+    def _drop_written(self, fresh: UnwrittenBytes) -> None:
         if not fresh.unwritten.any():
             self._drop(fresh.storage.cdata)
 
-    def _drop(self, key: int) -> Fresh | None:
+    def _drop(self, key: int) -> UnwrittenBytes | None:
         fresh = self._fresh.pop(key, None)
         self._bytes -= len(fresh.copy) if fresh else 0
         return fresh
@@ -166,5 +166,5 @@ class FreshMemory:
                 self._drop(key)
 
 
-def _gone(fresh: Fresh) -> bool:
+def _gone(fresh: UnwrittenBytes) -> bool:
     return bool(fresh.storage.expired())  # type: ignore[no-untyped-call]

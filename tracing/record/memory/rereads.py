@@ -33,7 +33,7 @@ class _Write:
 
 @dataclass(frozen=True, slots=True)
 class _Storage:
-    reference: StorageWeakRef  # by which the memory is known not to have been freed
+    reference: StorageWeakRef  # weak reference that shows whether the memory was freed
     address: int
     nbytes: int
     writes: list[_Write]  # none of which was overwritten since
@@ -76,7 +76,7 @@ class Rereads:
     def wrote(self, launch: int, tensors: Sequence[tuple[int, torch.Tensor]]) -> None:
         """Note that a launch has written these.
 
-        tensors -- argument positions and what it wrote there
+        tensors -- argument positions and the tensors that it wrote
         """
         self.overwritten([tensor for _, tensor in tensors])
         for position, tensor in tensors:

@@ -5,7 +5,7 @@ keeps the input of a compilation and the output of each stage, and derives the r
 ended: in child processes, on every core, with the options of the recording and the settings of this process.
 The output of a stage must be equal to the recorded one, bit for bit; else the run says so.
 
-A pass that did not end in the recording is not rerun; only its input is derived. The same holds for LLVM.
+A pass that did not end in the recording is not executed; only its input is derived. The same holds for LLVM.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tracing.store import Run, RunWriter, blob_name, reopened
 
 BATCH = 8  # compilations that one child derives: each child writes files of its own
 SECONDS = 120.0  # that one compilation may take
-LEVEL = 9  # of the compression: nothing waits for it
+LEVEL = 9  # level of the compression: no command waits for it
 PRINT = "record with `--ir during`, which prints the IR as the passes run"
 
 
@@ -119,7 +119,7 @@ def _waiting(run: Run, rank: int | None) -> list[_Waiting]:
 
 
 def _batch(how: _How, batch: Sequence[_Waiting]) -> list[Derivation]:
-    # each of them, also where the compiler takes a child down
+    # each compilation, also after the compiler has crashed a child
     derivations: list[Derivation] = []
     while len(derivations) < len(batch):
         rest = batch[len(derivations) :]
@@ -135,7 +135,7 @@ def _batch(how: _How, batch: Sequence[_Waiting]) -> list[Derivation]:
 
 
 def _died(how: _How, one: _Waiting, ended: Ended) -> Derivation:
-    # the compilation that took the child down; an accident is no property of it, and is not kept
+    # the compilation that crashed the child; an accident such as a signal by a user is not kept
     of_it = (
         ir.index
         for ir in how.run().records(PassIR)
@@ -156,7 +156,7 @@ def _died(how: _How, one: _Waiting, ended: Ended) -> Derivation:
 def _derive(how: _How, batch: Sequence[_Waiting]) -> None:
     # in a child, in this order
     run, writer = how.run(), how.writer()
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends this process, whatever it does
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends this process in any case
     writer.known(packed.blob for packed in run.records(PackedBlob))
     for one in batch:
         signal.setitimer(signal.ITIMER_REAL, how.seconds)
@@ -167,7 +167,7 @@ def _derive(how: _How, batch: Sequence[_Waiting]) -> None:
 
 
 class _Reached(Problem):
-    # not a failure: there is nothing more to derive
+    # no failure: the rest needs no derivation
     pass
 
 
@@ -194,7 +194,7 @@ class _Following:
 
     def _stop_at(self, step: Pass, index: int | None) -> None:
         if step.index == index:
-            raise _Reached("all is derived that there is")
+            raise _Reached("every recorded compilation is derived")
 
 
 def _differs(run: Run, writer: RunWriter, one: _Waiting) -> str:
@@ -209,4 +209,4 @@ def _differs(run: Run, writer: RunWriter, one: _Waiting) -> str:
     except Problem as problem:
         return problem.problem
     other = [stage for stage, content in given.items() if blob_name(content) != one.artefacts.get(stage)]
-    return f"{', '.join(other)} came out otherwise" if other else ""
+    return f"{', '.join(other)} differ from the recorded ones" if other else ""

@@ -12,7 +12,7 @@ from typing import Any
 
 from tracing.compiler.child import Ended
 from tracing.compiler.codegen import llvm
-from tracing.compiler.codegen.llvm_text import Printed
+from tracing.compiler.codegen.llvm_text import LlvmPassText
 from tracing.compiler.resume import ResumePoint, resume
 from tracing.compiler.steps import StageEnds
 from tracing.errors import Problem
@@ -26,7 +26,7 @@ _DEATH = re.compile(r"^(?:LLVM ERROR: |.*\bAssertion `).*", re.MULTILINE)
 def derive_llvm(
     run: Run, compilation: Compilation, point: ResumePoint, artefacts: Mapping[str, Blob], *, seconds: float
 ) -> LlvmPasses:
-    """Rerun LLVM's half of one compilation, and write what each pass did to the run.
+    """Repeat LLVM's half of one compilation, and write what each pass did to the run.
 
     point     -- before the last pass of MLIR
     artefacts -- the artefacts of the stages
@@ -65,7 +65,7 @@ def _failure(ended: Ended) -> str:
     return ": ".join(filter(None, [ended.failure, said]))
 
 
-def _packed(pack: Pack, printed: Iterable[Printed], generator: str) -> Iterator[LlvmPass]:
+def _packed(pack: Pack, printed: Iterable[LlvmPassText], generator: str) -> Iterator[LlvmPass]:
     for one in printed:
         before = pack.add(one.before)
         after = pack.add(one.after) if one.after is not None else None

@@ -18,7 +18,7 @@ import msgspec
 from tracing.compiler.block_locations import block_locations
 from tracing.compiler.pipeline import observed
 from tracing.compiler.steps import Pass
-from tracing.launch.unseen import own_frames_skipped
+from tracing.launch.hidden_computation import own_frames_skipped
 from tracing.model import Compilation, PassEnd, PassStart, StageArtefact
 from tracing.record.passes.ir import PassIRWriter
 from tracing.store import RunWriter

@@ -13,7 +13,7 @@ from tracing.analyze.bisect.judge import TEXTS, artefact
 from tracing.analyze.bisect.layers import MLIR
 from tracing.analyze.bisect.repeated_judge import Confidence
 from tracing.analyze.bisect.search import Changed, FirstBad, Judgement, Step, Suspect, Undecided, said
-from tracing.analyze.bisect.snapshots import FirstSeen, Seen
+from tracing.analyze.bisect.snapshots import FirstSeen, JudgedSnapshot
 from tracing.report.passes.passes import diff_text
 from tracing.report.text import Line, plural
 
@@ -49,7 +49,7 @@ def left_out_text(names: Mapping[str, Judgement]) -> Line:
 
 def undecided_text(answer: Undecided) -> Iterator[Line]:
     """The reason why a layer has no answer."""
-    how = "not to blame, for" if answer.ruled_out else "cannot be decided, because"
+    how = "not to blame, because" if answer.ruled_out else "cannot be decided, because"
     yield Text.assemble((answer.layer, "bold"), f": {how} {answer.because}")
 
 
@@ -65,7 +65,7 @@ def first_bad_text(answer: FirstBad, facts: Mapping[str, str], *, believed: bool
     rows = {
         **facts,
         "with it": judgement_text(answer.bad),
-        "without it": f"{judgement_text(answer.good)}; what is left out after it is left out in both",
+        "without it": f"{judgement_text(answer.good)}; both builds leave out the same later steps",
         "without any": judgement_text(answer.all_out) if answer.all_out else "",
         "bad by itself": f"{_steps(answer.alike)}, of the same name" if answer.alike else "",
         "good as well": f"without {_steps(answer.needed)}, on which it builds" if answer.needed else "",
@@ -83,7 +83,9 @@ def first_seen_text(answer: FirstSeen) -> Iterator[Line]:
     rows = {
         "IR after it": f"{judgement_text(answer.bad.judgement)}, {one.language}",
         "IR before it": f"{judgement_text(answer.good.judgement)}, {answer.good.snapshot.language}",
-        "but also bad": f"{_left_by(answer.odd)}, of which good IR was made" if answer.odd else "",
+        "but also bad": f"{_left_by(answer.odd)}, although later passes make good IR of it"
+        if answer.odd
+        else "",
     }
     yield from reproduction({name: row for name, row in rows.items() if row})
 
@@ -102,23 +104,25 @@ def meaning_text(meaning: Meaning) -> Iterator[Line]:
         among = _steps(meaning.steps)
         which = f"with {among}" if meaning.certain else f"with one of {among}"
         yield Text(
-            f"executed on made-up inputs, the IR first computes something else {which}: {meaning.what}"
+            f"executed on generated inputs, the IR first computes other values {which}: {meaning.what}"
         )
     elif meaning.last:
-        yield Text(f"executed on made-up inputs, the IR computes the same up to {meaning.last}")
+        yield Text(f"executed on generated inputs, the IR computes equal values up to {meaning.last}")
 
 
 def believed_text(answer: FirstBad | FirstSeen) -> Iterator[Line]:
     """The reason why the layers before the one with the answer are not searched."""
     if isinstance(answer, FirstSeen):
-        yield Text("    believed, because the IR was looked at as it is: nothing had to be left out")
+        yield Text("    certain, because the judge read the recorded IR: no pass had to be left out")
     elif answer.layer != MLIR:
-        yield Text("    believed, because what enters this layer is good: something good can be made of it")
+        yield Text(
+            "    certain, because the input of this layer is good: it can be compiled to a good result"
+        )
 
 
 def not_asked(layer: str, stages: Sequence[str]) -> Line:
     """The reason why a layer was not searched."""
-    return Text.assemble((layer, "bold"), f": not asked, for the judge looks only at {', '.join(stages)}")
+    return Text.assemble((layer, "bold"), f": not searched, because the judge reads only {', '.join(stages)}")
 
 
 def difference(before: str, after: str, where: str = "") -> Iterator[Line]:
@@ -153,7 +157,7 @@ def suspects_text(suspects: Sequence[Suspect], rest: Sequence[str]) -> Iterator[
 
     rest -- the parts that were not searched
     """
-    yield Text("What leaving out and looking cannot tell apart:")
+    yield Text("What neither leaving out passes nor reading IR distinguishes:")
     for one in suspects:
         yield Text.assemble(f"    {one.step}: ", (one.why.splitlines()[0], "dim"))
     yield from (Text(f"    {one}") for one in rest)
@@ -162,8 +166,9 @@ def suspects_text(suspects: Sequence[Suspect], rest: Sequence[str]) -> Iterator[
 def looking_text() -> Line:
     """The judge that would decide between passes that cannot be left out."""
     return Text(
-        "A COMMAND that reads {ir}, in the language {stage}, is shown what each pass leaves, also those that "
-        "cannot be left out."
+        "A COMMAND that reads {ir}, in the language {stage}, judges the IR after each pass, also "
+        "after passes "
+        "that cannot be left out."
     )
 
 
@@ -171,8 +176,8 @@ def never_text(verdict: str, asked: int) -> Line:
     """The warning that a judge gave the same answer for every build."""
     other = {"good": "bad", "bad": "good"}[verdict]
     return Text(
-        f"The judge has never said {other} ({plural(asked, 'answer')}). If that is not what you expect, try "
-        f"it on an artefact that is known to be {other}."
+        f"The judge never answered {other} ({plural(asked, 'answer')}). To test the "
+        f"judge, run it on an artefact that is known to be {other}."
     )
 
 
@@ -200,5 +205,5 @@ def _steps(steps: Sequence[Step]) -> str:
     return ", ".join(map(str, steps[:SHOWN])) + more
 
 
-def _left_by(seen: Sequence[Seen]) -> str:
+def _left_by(seen: Sequence[JudgedSnapshot]) -> str:
     return f"what {_steps([one.snapshot.step for one in seen])} left"

@@ -39,8 +39,8 @@ def case_tried_text(event: CaseTried) -> Iterator[Line]:
         yield Text(f"    raised by {event.symptom.where}")
     if event.repeats > 1:
         yield Text(
-            f"    it is flaky: a build is called right if {event.repeats} compiles of it are right, "
-            "which a wrong one is in 1 % of cases"
+            f"    the case is flaky: a build counts as right after {event.repeats} right compiles, "
+            "which a wrong build reaches in 1 % of cases"
         )
 
 
@@ -105,8 +105,9 @@ def other_code_text(event: OtherCode) -> Iterator[Line]:
     """The result of Inductor's other code generator on the same graphs."""
     yield _tried("C++ instead of Triton", "executing Inductor's C++ code of the same graphs", event.judgement)
     meaning = {
-        "good": "what writes Triton code, or is done for Triton only, is to blame; the lowering is right",
-        "bad": "it is wrong before code is written: the lowering, or what it reads",
+        "good": "Inductor's code generation for Triton is to blame, or a step for Triton only; the "
+        "lowering is right",
+        "bad": "the result is wrong before code is generated: the lowering or its input is to blame",
     }.get(event.judgement.verdict)
     if meaning:
         yield Text(f"    {meaning}")

@@ -23,7 +23,7 @@ def hangs_text(event: Hangs, kernel: str) -> Text:
 def dies_text(event: CompileCrash, kernel: str) -> Iterator[Line]:
     """The pass, or the part of a stage, that crashes."""
     yield Text.assemble(f"{kernel} dies in ", (event.step.name, "bold red"), f" ({_where(event)})")
-    yield from reproduction({"it says": event.said, **event.facts})
+    yield from reproduction({"message": event.said, **event.facts})
 
 
 def _where(event: CompileCrash) -> str:
@@ -42,7 +42,7 @@ def provoked_text(event: Provoked, facts: Mapping[str, str]) -> Iterator[Line]:
     facts -- of the pass: commands that show more
     """
     if event.step is None:
-        none = f": no earlier one provokes it, as far as can be judged: {event.because}"
+        none = f": no earlier pass provokes this, as far as can be judged: {event.because}"
         yield Text.assemble((event.layer, "bold"), none)
         for one in event.suspects:
             yield Text(f"    {one.step}: {one.why.splitlines()[0]}")

@@ -51,7 +51,10 @@ def _verdict(answer: TwoCompilers, b: str) -> Iterator[Line]:
     elif not right[1]:
         yield Text(f"{b} is not right either, so their first difference does not show what is wrong in a")
     elif not answer.divergences():
-        yield Text("what differs is not recorded: code that calls the kernels, libraries, ptxas")
+        yield Text(
+            "the difference is in something that is not recorded: the code that calls kernels, "
+            "libraries, ptxas"
+        )
 
 
 def _row(one: ComparedStage) -> tuple[str, str, str]:
@@ -60,7 +63,7 @@ def _row(one: ComparedStage) -> tuple[str, str, str]:
     return (
         one.where,
         str(one.stages),
-        f"equal; differed for a while from {one.transient} on" if one.transient else "equal",
+        f"equal at the end; differed for some passes from {one.transient} on" if one.transient else "equal",
     )
 
 

@@ -18,29 +18,31 @@ from tracing.report.text import plural
 
 
 def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
-    """The launches that were compared, the consequences, and what was left out.
+    """The number of compared launches and of consequences, and the parts that were not compared.
 
     advice -- the command that distinguishes unwritten memory from nondeterministic kernels
     """
     notes = comparison.notes
     repeats = sum(comparison.repeated.values()) - notes.reported
     if notes.reported or notes.started:
-        follow = f"{notes.consequences} differ as a consequence, {repeats} repeat what is reported"
+        follow = f"{notes.consequences} differ as a consequence, {repeats} repeat a reported difference"
         yield Text(f"{plural(notes.pairs, 'launch')} compared: {follow}")
     if notes.started and notes.first_consequence is not None:
-        yield Text(f"the first of them: {_position_text(notes.first_consequence)}")
+        yield Text(f"first consequence: {_position_text(notes.first_consequence)}")
     if notes.unwritten:
         results = plural(notes.unwritten, "result")
-        yield _warning("cannot be decided", f"{results} in memory that held other bits before:")
-        yield Text("  unwritten in part, or not deterministic; no reader of them shows it")
+        yield _warning("cannot be decided", f"{results} in memory that held other bits before the launch:")
+        yield Text("  either unwritten in part, or not deterministic; no recorded reader shows which")
         if advice:
-            yield Text(f"  this decides: `{advice}`")
+            yield Text(f"  decides: `{advice}`")
     if notes.uninitialised and not notes.reported:
         count = plural(notes.uninitialised, "launch")
-        yield _warning("uninitialised memory", f"{count} computed something else from it; no result shows it")
+        yield _warning(
+            "uninitialised memory", f"{count} computed other values from it, and no result differs"
+        )
     if notes.swapped:
         yield Text(
-            f"{plural(notes.swapped, 'pair')} of independent launches changed their order: no difference"
+            f"the order of {plural(notes.swapped, 'pair')} of independent launches differs, without effect"
         )
     for kernel, argument in sorted(notes.addresses):
         yield Text(f"not comparable: {argument} of {kernel} holds addresses")
@@ -49,7 +51,7 @@ def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
             "not compared", f"the contents of {plural(notes.undigested, 'launch')} without digests"
         )
     if notes.selected:
-        yield Text(f"of what was recorded: {notes.selected}")
+        yield Text(f"recorded in both runs: {notes.selected}")
     for note in notes.notes:
         yield _warning("not compared", note)
 
@@ -69,7 +71,9 @@ def why_text(why: ResultCause, decides: str | None) -> Iterator[Text]:
     decides -- the command that decides an uncertain cause
     """
     if why.cause is None:
-        yield Text("the results differ all the same: by operators, by the host, or by what was not covered")
+        yield Text(
+            "no launch differs, yet results do: because of operators, the host, or what was not covered"
+        )
     else:
         for line in cause_text(why.cause, ("a", "b")):
             yield Text(f"    → {why.result.title}: {line}")
@@ -78,7 +82,7 @@ def why_text(why: ResultCause, decides: str | None) -> Iterator[Text]:
 
 
 def equality_text(comparison: Comparison, alike: int, differing: Sequence[ResultDiffers]) -> Iterator[Text]:
-    """The equal parts of two runs without a different launch, and what was not recorded.
+    """The equal parts of two runs without a different launch, and missing digests.
 
     alike     -- number of equal results
     differing -- the results that differ
@@ -93,7 +97,7 @@ def equality_text(comparison: Comparison, alike: int, differing: Sequence[Result
     if not (notes.complete or notes.pairs or alike):
         yield Text("nothing was compared: no launch and no result")
         return
-    equal = "equal" if notes.complete and not differing else "equal as far as they go"
+    equal = "equal" if notes.complete and not differing else "equal as far as both were recorded"
     yield Text(f"{equal}: {', '.join([plural(notes.pairs, 'launch'), *parts])}")
 
 

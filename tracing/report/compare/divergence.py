@@ -111,16 +111,16 @@ def _changed(divergence: LaunchDiffers, names: Names) -> Iterator[Text]:
     if launches[0] and launches[1] and launches[0].kernel_name == launches[1].kernel_name:
         one, other = (configuration_of(launch.kernel) for launch in launches if launch)
         if alike := ", ".join(f"{name}={value}" for name, value in one.items() if other.get(name) == value):
-            yield _field("alike", alike)
+            yield _field("equal", alike)
     if divergence.code is not None:
         yield _field(divergence.code.stage, "differs")
         yield from (Text(f"              {line}") for line in divergence.code.diff)
 
 
 def value_text(digest: Digest) -> str:
-    """`  |x| sums to 45123.89, nan=1`; empty for a dtype without magnitude."""
+    """`  L1 norm 45123.89, nan=1`; empty for a dtype without magnitude."""
     counts = {"nan": digest.nan, "inf": digest.inf, "-0": digest.negative_zero}
-    parts = [f"|x| sums to {digest.l1:.9g}"] if digest.l1 is not None else []
+    parts = [f"L1 norm {digest.l1:.9g}"] if digest.l1 is not None else []
     parts += [f"{name}={count}" for name, count in counts.items() if count]
     return f"  {', '.join(parts)}" if parts else ""
 
@@ -136,12 +136,12 @@ def elements_text(divergence: InputDiffers | OutputDiffers) -> str:
         count *= size
     before = _before_output(divergence)
     ranges = [f"{start}:{stop}" for start, stop in differing_elements(tensor, one, other, before)]
-    where = ", where the memory held equal bits before" if before else ""
+    where = ", of those that were equal before the launch" if before else ""
     return f"in {', '.join(ranges)} of {count}{where}" if ranges else ""
 
 
 def _before_output(divergence: InputDiffers | OutputDiffers) -> tuple[Digest, Digest] | None:
-    # what differed before a launch that is accused all the same
+    # the digests before the launch, if they differ although the launch is accused
     if (
         isinstance(divergence, InputDiffers)
         or divergence.doubt
@@ -166,53 +166,49 @@ def _explained(divergence: Divergence, names: Names) -> Iterator[str]:
 @_explained.register
 def _(divergence: OneSided, names: Names) -> Iterator[str]:
     has = names[1] if divergence.pair.a is None else names[0]
-    where = "at its end" if divergence.last else "here"
-    yield f"only {has} has {plural(divergence.count, 'launch')} {where}"
+    where = "at the end of its run" if divergence.last else "here"
+    yield f"only {has} makes {plural(divergence.count, 'launch')} {where}"
 
 
 @_explained.register
 def _(divergence: LaunchDiffers, names: Names) -> Iterator[str]:
     if divergence.code is not None:
-        what = (
-            "source"
-            if divergence.code.stage == "source"
-            else f"{divergence.code.stage}, compiled from equal source,"
-        )
-        yield f"the kernel's code differs: its {what} is not the same"
+        although = "" if divergence.code.stage == "source" else ", although its source is equal"
+        yield f"the kernel's {divergence.code.stage} differs{although}"
     elif divergence.tuned:
-        yield "an autotuner took another winner; nothing else differs"
+        yield "an autotuner chose another configuration; nothing else differs"
     elif divergence.other_kernel:
         yield "the program launches another kernel here"
     else:
         changed = ", ".join(change.name for change in divergence.changes)
-        yield f"the program launches it differently: {changed}"
+        yield f"the program launches this kernel differently: {changed}"
     if divergence.outputs:
-        yield f"its results differ: {', '.join(divergence.outputs)}"
+        yield f"the outputs of this launch differ: {', '.join(divergence.outputs)}"
 
 
 @_explained.register
 def _(divergence: OrderDiffers, names: Names) -> Iterator[str]:
     other = divergence.other.launch
     yield (
-        f"{names[0]} launches it before #{other.index} {other.kernel_name}, {names[1]} after it;"
-        f" both touch {divergence.argument}, so their order matters"
+        f"{names[0]} makes this launch before #{other.index} {other.kernel_name}, {names[1]} after it;"
+        f" both access {divergence.argument}, so their order matters"
     )
 
 
 @_explained.register
 def _(divergence: OutputDiffers, names: Names) -> Iterator[str]:
     if isinstance(divergence.doubt, ReadOutside):
-        yield f"all its arguments are equal, and it reads outside of {divergence.doubt.argument}"
+        yield f"all arguments are equal, and this launch reads memory outside of {divergence.doubt.argument}"
     elif divergence.doubt == "addresses":
-        yield "cannot be decided: all its arguments are equal,"
-        yield "and it reads memory through addresses, which is no argument"
+        yield "cannot be decided: all arguments are equal,"
+        yield "and the kernel reads memory through addresses, whose contents are not recorded"
     elif divergence.doubt == "untouched":
-        yield "all that it read is equal; the memory differed before, and the launch left it as it was"
+        yield "every input is equal; this memory differed before, and the launch did not change it"
     elif divergence.doubt == "unwritten":
-        yield "all that it read is equal; the memory held other bits before:"
-        yield "either the launch left part of it unwritten, or it is not deterministic"
+        yield "every input is equal; this memory held other bits before the launch:"
+        yield "either the launch left part of it unwritten, or the kernel is not deterministic"
     else:
-        yield "equal code and equal inputs, other results: this kernel is not deterministic"
+        yield "code and inputs are equal, outputs differ: this kernel is not deterministic"
 
 
 @_explained.register
@@ -232,69 +228,75 @@ def cause_text(cause: Cause, names: Names) -> Iterator[str]:
         yield f"from {cause.b} in {names[1]}"
     elif isinstance(cause, WrittenElsewhere):
         here = _runs(cause.runs, names)
-        yield f"{_writer_text(cause.writer, names)} wrote it only in {here}; in the other run"
-        yield f"the program passes it another tensor as {cause.writer.argument}"
+        yield f"{_writer_text(cause.writer, names)} wrote this tensor only in {here}; in the other run"
+        yield f"the program passes that launch another tensor as {cause.writer.argument}"
     elif isinstance(cause, StreamCause):
-        yield f"{_writer_text(cause.writer, names)} left equal bits on another stream:"
-        yield "does this launch wait for that one?"
+        yield f"{_writer_text(cause.writer, names)} wrote equal bits on another stream:"
+        yield "does this launch wait for that stream?"
     elif isinstance(cause, Uninitialised):
         yield from _uninitialised(cause, names)
     elif isinstance(cause, Overrun):
         where = "" if cause.runs == "ab" else f" in {_runs(cause.runs, names)}"
-        yield f"{_writer_text(cause.writer, names)} overran its argument{where}, into this memory"
+        yield f"{_writer_text(cause.writer, names)} wrote outside of its argument{where}, into this memory"
     elif isinstance(cause, UnknownCause):
         yield f"cannot be decided: {cause.why}"
     if passed:
-        yield f"passed on by {', then '.join(reversed(passed))}"
+        yield f"copied by {', then '.join(reversed(passed))}"
 
 
 def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
     calls = [f"{name}({arguments})" for name, arguments in zip(cause.names, cause.arguments, strict=True)]
     if cause.not_deterministic:
-        yield f"{calls[0]}: equal inputs, other results: this operator is not deterministic"
+        yield f"{calls[0]}: inputs are equal, results differ: this operator is not deterministic"
     elif cause.runs != "ab":
         one = calls[0] if cause.runs == "a" else calls[1]
         if cause.elsewhere:
             there, other = names if cause.runs == "a" else names[::-1]
-            yield f"{one} wrote it last, outside of Triton, in {there};"
-            yield f"{other} calls it as often, at another point of the program"
+            yield f"{one} wrote this tensor last, outside of Triton, in {there};"
+            yield f"{other} calls that operator as often, at another point of the program"
         else:
-            yield f"{one} wrote it last, outside of Triton, only in {_runs(cause.runs, names)}"
+            yield f"{one} wrote this tensor last, outside of Triton, only in {_runs(cause.runs, names)}"
     elif all(cause.given):
-        yield f"{calls[0]} wrote it last, and is called on another tensor:"
+        yield f"{calls[0]} wrote this tensor last, and the program calls it on another tensor:"
         yield f"from {cause.given[0]} in {names[0]}, from {cause.given[1]} in {names[1]}"
     elif "" in cause.names:
         one, name = (calls[0], names[0]) if cause.names[0] else (calls[1], names[1])
-        yield f"{one} wrote it last, outside of Triton, in {name}, and a launch in {names[name == names[0]]}"
+        other = names[name == names[0]]
+        yield f"{one} wrote this tensor last in {name}, outside of Triton; a launch wrote it in {other}"
     elif cause.proven:
-        yield f"another operator wrote it last: {calls[0]} in {names[0]}, {calls[1]} in {names[1]}"
+        yield "different operators wrote this tensor last:"
+        yield f"{calls[0]} in {names[0]}, {calls[1]} in {names[1]}"
     else:
-        yield f"{calls[0]} wrote it last in both runs: it did this, or passed it on"
+        yield f"{calls[0]} wrote this tensor last in both runs: it caused the difference, or copied it"
 
 
 def _host(cause: Host, names: Names) -> Iterator[str]:
     if cause.writer is None and cause.proven:
         where = f", in {_runs(cause.runs, names)}" if cause.runs else ""
-        yield f"no launch and no operator made it differ: the host program wrote it{where}"
+        yield f"no launch and no operator caused the difference: the host program wrote this tensor{where}"
         return
     if cause.writer is None:
-        yield "cannot be decided: nobody was seen to write it; the host program may have"
+        yield "cannot be decided: no recorded launch or operator wrote this tensor;"
+        yield "the host program may have written it"
         return
-    yield f"{_writer_text(cause.writer, names)} wrote it last, as {cause.writer.argument}: equal bits"
+    writer = _writer_text(cause.writer, names)
+    yield f"{writer} wrote this tensor last, as {cause.writer.argument}, with equal bits;"
     where = f"in {_runs(cause.runs, names)}" if cause.runs else "in at least one of the runs"
     elsewhere = "" if cause.proven else ", and perhaps in the other run"
-    yield f"something outside of Triton and torch changed them afterwards, {where}{elsewhere}"
+    yield f"code outside of Triton and torch changed those bits afterwards, {where}{elsewhere}"
 
 
 def _uninitialised(cause: Uninitialised, names: Names) -> Iterator[str]:
     if cause.elements is not None:
         start, count = cause.elements
-        yield f"nobody wrote {plural(count, 'element')} of it, from element {start} on"
+        unwritten = plural(count, "element")
+        yield f"no launch and no operator wrote {unwritten} of this tensor, from element {start} on"
     elif cause.writer is None:
-        yield "it reads memory that was allocated, and that no launch and no operator wrote"
+        yield "no launch and no operator wrote this memory after its allocation"
     if cause.writer is not None:
-        yield f"{_writer_text(cause.writer, names)} wrote only part of it, as {cause.writer.argument};"
-        yield "the memory held other bits before that, and is read here"
+        writer = _writer_text(cause.writer, names)
+        yield f"{writer} wrote only part of this tensor, as {cause.writer.argument};"
+        yield "the rest held other bits before, and is read here"
 
 
 def _writer_text(writer: Writer, names: Names) -> str:

@@ -28,7 +28,7 @@ def warning_text(llvm: LlvmPasses) -> Iterator[Line]:
     """A warning if the passes differ from the recorded compilation."""
     if llvm.differs:
         yield Text(
-            f"warning: {' and '.join(llvm.differs)} came out otherwise than recorded: another libtriton, or "
+            f"warning: {' and '.join(llvm.differs)} differ from the recorded ones: another libtriton, or "
             "environment variables that LLVM reads"
         )
 
@@ -52,7 +52,7 @@ def llvm_text(llvm: LlvmPasses, steps: Sequence[PassStep[LlvmPass]]) -> Iterator
         yield Text(f"not shown: {hidden} without an index, of which no change is known")
     if not llvm.failure and not llvm.differs:
         stages = dict.fromkeys(one.stage for one in llvm.passes)
-        yield Text(f"{' and '.join(stages)} came out as recorded, byte for byte")
+        yield Text(f"{' and '.join(stages)} are equal to the recorded ones, byte for byte")
 
 
 def _row(step: PassStep[LlvmPass], *, ended: bool) -> tuple[str, ...]:
@@ -76,8 +76,8 @@ def llvm_pass_heading(compilation: Compilation, step: PassStep[LlvmPass]) -> Ite
 
 def unprinted_text(heading: Iterable[Text], before: str, *, died: bool) -> Iterator[Line]:
     """A pass without IR after it: its input, as a file that LLVM reads, with comments."""
-    why = "LLVM prints no IR after this pass: what it changed is in what the next one shows"
+    why = "LLVM prints no IR after this pass: the diff of the next pass contains its changes"
     reason = "it did not end" if died else why
-    for line in [*heading, Text(f"    {reason}; this is the IR that it was given")]:
+    for line in [*heading, Text(f"    {reason}; this is its input IR")]:
         yield Text.assemble("; ", line)
     yield from map(Text, before.splitlines())

@@ -17,8 +17,8 @@ from tracing.model import Compilation, PassRecord
 from tracing.report.passes.passes import DIFF_STYLES, columns
 from tracing.report.text import Line, plural
 
-SHOWN = 4  # operations in a row of the table
-ATTRIBUTES = 8  # of these
+SHOWN = 4  # maximum of operations in a row of the table
+ATTRIBUTES = 8  # maximum of attributes that are printed
 
 
 def pair_heading(a: Compilation, b: Compilation, versions: tuple[str, str]) -> Iterator[Line]:
@@ -54,7 +54,7 @@ def _index(one: PassRecord | None) -> str:
 
 
 def _changed(pair: PassPair) -> str:
-    # a pass that only one compilation has is in that one's column
+    # a pass that only one compilation has is printed in the column of that compilation
     sides = [
         side
         for side, one in zip("ab", (pair.a, pair.b), strict=True)
@@ -96,7 +96,7 @@ def verdict_text(pairs: PassPairs) -> Iterator[Line]:
         yield Text(f"the IR that enters the first pass differs: the front ends or the sources do{until}")
     first, last, moved = pairs.first_divergence(), pairs.last_divergence(), pairs.reordered()
     if moved is not None:
-        yield Text(f"operations without effects stand in another order after {pass_text(moved)}")
+        yield Text(f"operations without effects are in another order after {pass_text(moved)}")
     if first is None:
         equal = "is equal after every pass" if pairs.entry_equal else "differs after no pass"
         yield Text(f"the IR {equal}, but for locations and the names of values", style="bold")
@@ -113,10 +113,11 @@ def verdict_text(pairs: PassPairs) -> Iterator[Line]:
 
 
 def _before(pairs: PassPairs, pair: PassPair) -> Iterator[Line]:
-    # the input of the pass: the pass is to blame only if that was equal
+    # the input of the pass: only if it was equal is the pass to blame
     if not pairs.same(*pair.entered):
         yield Text(
-            "  what it was given differs already: code between the passes, or a pass that only one has"
+            "  its input differs already: because of code between the passes, or of a pass that only "
+            "one compilation has"
         )
 
 

@@ -22,8 +22,8 @@ from tracing.model import Compilation, PassRecord
 from tracing.report.text import Line, plural
 
 CALLS = ("llvm.call", "llvm.call_intrinsic", "llvm.inline_asm")
-SHOWN = 6  # operations that one became
-WIDTH = 110  # of a kernel's options: there are two dozen of them
+SHOWN = 6  # maximum of operations that replace one operation
+WIDTH = 110  # columns of a kernel's options: there are two dozen options
 DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -111,7 +111,7 @@ def no_binary_text(kernel: str, binary: str) -> Text:
 
 def reproducer_text(heading: Iterable[Text], before: str) -> Iterator[Text]:
     """The input of a pass that did not end, as a file for triton-opt; the heading is a comment."""
-    for line in [*heading, Text("    did not end; this is the IR that it was given")]:
+    for line in [*heading, Text("    did not end; this is its input IR")]:
         yield Text.assemble("// ", line)
     yield from map(Text, before.splitlines())
 
@@ -208,7 +208,7 @@ def _counted(operations: Mapping[str, int]) -> str:
 
 
 def _telling(operation: str) -> int:
-    # a target's own operations and calls before LLVM's, of which there are hundreds
+    # operations of the target and calls come before LLVM's operations, of which there are hundreds
     return 0 if operation in CALLS or not operation.startswith("llvm.") else 1
 
 
@@ -239,7 +239,7 @@ def _path(stack: Stack, named: Mapping[str, str]) -> str:
 
 
 def _names(threads: Sequence[Thread]) -> dict[str, str]:
-    # a file by its name without folders, unless another has the same
+    # the name of the file without folders, unless two files have one name
     files = {frame.file for thread in threads for frame in thread.stack}
     names = Counter(file.rpartition("/")[2] for file in files)
     return {file: short if names[short := file.rpartition("/")[2]] == 1 else file for file in files}

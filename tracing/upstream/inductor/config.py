@@ -39,7 +39,7 @@ def settings_changed_everywhere(settings: Mapping[str, object], cache_tag: str) 
 
 
 def _change(stack: ExitStack, config: Any, settings: Mapping[str, object]) -> None:
-    # torch keeps a setting for the thread that makes it; other threads read the defaults
+    # torch keeps a setting in the thread that sets it; other threads read the defaults
     stack.enter_context(config.patch(settings))
     for name, value in settings.items():
         stack.enter_context(replaced(config._config[name], "default", value))

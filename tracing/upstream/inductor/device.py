@@ -16,7 +16,7 @@ from tracing.upstream.inductor.autotuner import device_interface_is
 from tracing.upstream.patch import replaced
 from tracing.upstream.torch.dynamo import forget_compiled
 
-# functions that remember what they find out about Triton's driver
+# functions that cache facts about Triton's driver
 _DRIVER_ANSWERS = (
     torch_triton.has_triton,
     torch_triton.triton_backend,

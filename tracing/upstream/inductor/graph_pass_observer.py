@@ -18,7 +18,7 @@ from tracing.upstream.patch import Method, Wrapper, patched
 
 __all__ = ["PARTS", "GraphSeen", "graph_passes_followed"]
 
-# where passes run -> the function of Inductor that runs them; its first argument is the graph
+# part of the graph passes -> the function of Inductor that runs them; its first argument is the graph
 PARTS = {
     "pre-grad": "_recursive_pre_grad_passes",
     "joint": "_recursive_joint_graph_passes",

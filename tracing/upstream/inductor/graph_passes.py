@@ -19,8 +19,8 @@ from tracing.upstream.patch import Method, patched, replaced
 
 PATTERNS, PATTERN_LOWERINGS, REINPLACING = "patterns", "lowerings of patterns", "reinplacing"
 
-# What the passes before and after the partition call outside of torch's observer; each returns what it is
-# given, or a count of changes.
+# Functions that graph passes call outside of torch's observer; each returns its argument,
+# or a count of changes.
 _PASSES: tuple[tuple[str, Any, str, Callable[..., Any]], ...] = (
     (PRE_GRAD, pre_grad, "fuse_fx", lambda graph, *args: graph),
     (JOINT, joint_graph, "canonicalize_aten_ir_passes", lambda *args: None),

@@ -51,7 +51,7 @@ def graphs_compiled(stage: str, steps: StepChoice) -> Iterator[None]:
 
 def _staged(stage: str, steps: StepChoice, numbers: Iterator[int], original: Method) -> Method:
     def compile_fx(model: Any, inputs: Any, inner_compile: Any = None, **options: Any) -> Any:
-        if inner_compile is not None:  # it calls itself, to change its settings
+        if inner_compile is not None:  # it calls itself recursively to change its settings
             return original(model, inputs, inner_compile, **options)
         name = f"graph {next(numbers)}"
         own = stage not in (POST_GRAD_GRAPH, INDUCTOR)

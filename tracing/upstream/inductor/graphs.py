@@ -96,7 +96,7 @@ def _tracing(listener: GraphListener) -> Wrapper:
         def compile_graph(model: Any, *args: Any, **kwargs: Any) -> Any:
             if not _compile.depth and isinstance(model, torch.fx.GraphModule):
                 listener.traced(model, _compile_id())
-            _compile.depth += 1  # it calls itself, with settings changed
+            _compile.depth += 1  # it calls itself recursively with changed settings
             try:
                 return original(model, *args, **kwargs)
             finally:

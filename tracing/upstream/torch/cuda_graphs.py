@@ -1,4 +1,4 @@
-"""The test whether a CUDA graph is being captured."""
+"""CUDA graphs: the test whether one is being captured, and the kernels of one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,18 @@ from tracing.upstream.contract import require
 is_capturing: Callable[[], bool] = getattr(
     torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing
 )
+
+
+def kernel_names(graph: torch.cuda.CUDAGraph) -> list[str]:
+    """The names of the kernels of a graph, sorted; empty if torch cannot tell.
+
+    It can if the graph was made with keep_graph=True and cuda.bindings is installed, since torch 2.13.
+    """
+    try:
+        nodes = graph.get_graph_data()["nodes"]
+    except (AttributeError, RuntimeError, KeyError):
+        return []
+    return sorted({node["kernel_name"] for node in nodes if node.get("kernel_name")})
 
 
 def contract() -> None:

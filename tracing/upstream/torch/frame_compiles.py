@@ -64,7 +64,7 @@ class DynamoCompile:
     failed_guards: Sequence[str] = ()  # "0/0: L['n'] == 2": of earlier compiles, in Dynamo's words
     limit: str = ""  # that Dynamo compiles this frame no more, and which setting says so
     failure: str = ""  # why the frame stays in eager
-    unread: str = ""  # what of it is not as this file knows it; the program goes on
+    unread: str = ""  # what of it is not as this file knows it; the program continues
 
 
 class _Current(threading.local):

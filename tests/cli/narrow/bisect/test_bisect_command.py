@@ -65,7 +65,7 @@ def test_the_faulty_pass_is_named_with_its_evidence(first: subprocess.CompletedP
         r"the IR first computes something else with tritongpu-pipeline \(#\d+\): argument 2", said
     )
     assert f"LLVM passes: {LLVM}" in said
-    assert "ptxas: not asked, for the judge looks only at ptx" in said
+    assert "ptxas: not searched, because the judge reads only ptx" in said
     assert "A suspect, not proof" in said
 
 
@@ -81,7 +81,10 @@ def test_a_repeated_search_builds_and_judges_only_what_confirms_the_answer(
 ) -> None:
     # the kernel is built from its source and judged three times: the full pipeline, both sides of the answer,
     # and the pipeline without any pass
-    assert "built 4, judged 12; others were known" in bisect(run, *without("wait_group.*9")).stdout
+    assert (
+        "built 4, judged 12; the rest is known from earlier searches"
+        in bisect(run, *without("wait_group.*9")).stdout
+    )
 
 
 def test_fresh_builds_and_judges_everything_anew(run: Run) -> None:
@@ -109,7 +112,7 @@ def test_a_good_full_pipeline_ends_the_search_with_status_0(run: Run) -> None:
 
     assert done.returncode == 0
     assert done.stdout.startswith(
-        "full pipeline: good (exit status 0)\nThe judge has never said bad (1 answer)"
+        "full pipeline: good (exit status 0)\nThe judge never answered bad (1 answer)"
     )
 
 
@@ -127,7 +130,7 @@ def test_a_judge_that_never_says_good_is_named_as_such(run: Run) -> None:
     done = bisect(run, "--", "sh", "-c", "exit 7 # {ttir}")
 
     assert done.returncode == 2
-    assert re.search(r"The judge has never said good \(\d+ answers\)", done.stdout)
+    assert re.search(r"The judge never answered good \(\d+ answers\)", done.stdout)
 
 
 def test_a_judge_that_hangs_is_stopped(run: Run) -> None:

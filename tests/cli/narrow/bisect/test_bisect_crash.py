@@ -15,7 +15,7 @@ from faults.pass_faults import BINARIES, COMPILER, build_library, recorded
 from recorded.kernels import needs_llvm_options
 
 from tracing.compiler.child import Ended
-from tracing.compiler.death import death_of
+from tracing.compiler.early_end import early_end_of
 
 
 def dying(which: str, how: str, on: str) -> dict[str, str]:
@@ -39,7 +39,7 @@ def test_the_pass_that_dies_and_the_earlier_one_that_provokes_it_are_named(tmp_p
     assert 'Assertion `layout && "no layout"\' failed' in shown.stdout
     assert done.returncode == 1, done.stderr
     assert re.search(r"matmul dies in tritongpu-reduce-data-duplication \(pass \d+, ttgir\)\n", done.stdout)
-    assert 'it says        Assertion `layout && "no layout"\' failed' in done.stdout
+    assert 'message        Assertion `layout && "no layout"\' failed' in done.stdout
     assert "MLIR passes: provoked by tritongpu-pipeline (#" in done.stdout
     assert re.search(r"nor without    .*tritongpu-assign-latencies \(#\d+\)", done.stdout)
 
@@ -112,7 +112,7 @@ def test_a_crash_in_llvm_names_the_llvm_pass(tmp_path: Path) -> None:
     assert re.search(
         r"vector_add dies in nvptx-isel \((LLVM pass \d+, )?ptx, on function \(vector_add\)\)", done.stdout
     )
-    assert "it says        LLVM ERROR: Cannot select: intrinsic %llvm.amdgcn.s.barrier" in done.stdout
+    assert "message        LLVM ERROR: Cannot select: intrinsic %llvm.amdgcn.s.barrier" in done.stdout
 
 
 def test_a_crash_in_ptxas_names_the_optimisation_levels_that_succeed(tmp_path: Path) -> None:
@@ -174,13 +174,15 @@ def died(stderr: str = "", failure: str = "it was ended by SIGABRT", signal: str
     ],
 )
 def test_two_crashes_are_the_same_if_their_messages_match(a: str, b: str, same: bool) -> None:
-    assert death_of(died(a), "pipeline").same(death_of(died(b), "pipeline")) is same
-    assert not death_of(died(a), "pipeline").same(death_of(died(b), "coalesce"))
+    assert early_end_of(died(a), "pipeline").same(early_end_of(died(b), "pipeline")) is same
+    assert not early_end_of(died(a), "pipeline").same(early_end_of(died(b), "coalesce"))
 
 
 def test_diagnostics_are_compared_without_locations_and_numbers() -> None:
     a, b = (
-        death_of(died(f"k.py:{n}:1: error: size {n} of %{n} is odd", "RuntimeError: failed", ""), "pipeline")
+        early_end_of(
+            died(f"k.py:{n}:1: error: size {n} of %{n} is odd", "RuntimeError: failed", ""), "pipeline"
+        )
         for n in (3, 44)
     )
 

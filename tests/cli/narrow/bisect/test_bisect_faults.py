@@ -58,7 +58,7 @@ def test_the_same_command_reports_good_once_the_pass_is_fixed(tmp_path: Path, li
 
     assert outcome(fault, faulty)[0] == "right", faulty.stdout + faulty.stderr
     assert "first bad with tritongpu-coalesce (#" in faulty.stdout
-    assert "executed on made-up inputs, the IR first computes something else" in faulty.stdout
+    assert "executed on generated inputs, the IR first computes other values" in faulty.stdout
     assert mended.returncode == 0
     assert mended.stdout.startswith("full pipeline: good")
 

@@ -26,6 +26,6 @@ def test_of_ir_that_a_command_always_calls_bad_only_what_the_pass_changes_is_kep
 
     holds.require(whole)
 
-    assert "let it demand something of {before}, too" in capfd.readouterr().err.replace("\n", " ")
+    assert "let COMMAND read {before}, too" in capfd.readouterr().err.replace("\n", " ")
     assert holds(whole)
     assert not holds(UNTOUCHED)

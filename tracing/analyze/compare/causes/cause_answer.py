@@ -23,7 +23,7 @@ class Follows:
     """The difference follows from an earlier launch that differs or that only one run has."""
 
 
-CauseAnswer: TypeAlias = Cause | Follows | None  # None: nothing is known to differ
+CauseAnswer: TypeAlias = Cause | Follows | None  # None: no known difference
 
 
 def explanation_rank(answer: CauseAnswer) -> int:
@@ -33,7 +33,7 @@ def explanation_rank(answer: CauseAnswer) -> int:
         lambda one: isinstance(one, Overrun) and one.runs != "ab",
         lambda one: isinstance(one, WrittenElsewhere),
         lambda one: isinstance(one, (OperatorCause, OtherTensor)) and getattr(one, "proven", True),
-        lambda one: isinstance(one, Host) and one.proven,  # in both runs it may have written the same
+        lambda one: isinstance(one, Host) and one.proven,  # it may have written equal bits in both runs
         lambda one: isinstance(one, Uninitialised),
         lambda one: isinstance(one, Overrun),
         lambda one: not isinstance(one, UnknownCause),

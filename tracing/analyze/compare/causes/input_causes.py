@@ -45,7 +45,7 @@ from tracing.analyze.compare.timeline.timeline_step import TimelineStep
 from tracing.model import TensorValue
 from tracing.views import extent
 
-# Operators whose result depends only on their arguments, also where they are given a tensor for its shape.
+# Operators that read only the shape of a tensor argument, not its contents.
 _CONSTANT = tuple(
     f"aten::{name}"
     for name in ("zeros", "ones", "full", "new_zeros", "new_ones", "new_full", "zero_", "fill_.Scalar", "eye")
@@ -64,7 +64,7 @@ class Causes:
         self._unrecorded = unrecorded
         self._pairs = WritePairs(pairing)
         self._unlike = UnlikeWrites(self._timelines, pairing, self._pairs, unknown)
-        self._followed: dict[object, CauseAnswer] = {}  # operators whose inputs were looked at
+        self._followed: dict[object, CauseAnswer] = {}  # number of operators whose inputs were compared
 
     def of(self, a: TimelineStep, b: TimelineStep, position: int) -> Cause | Follows:
         """The cause of a difference in an argument that two partners read."""
@@ -81,7 +81,7 @@ class Causes:
             return replace(known, elements=seen[1] or seen[0])
         if self._unrecorded and not isinstance(answer, Follows):
             return UnknownCause(self._unrecorded)
-        return answer or self._unlike.unseen()  # all that was seen to write it left equal bits
+        return answer or self._unlike.unseen()  # all recorded writers wrote equal bits
 
     def of_result(self, a: TensorValue, b: TensorValue) -> CauseAnswer:
         """The cause of a difference in a tensor result of the case; call it after all comparisons."""
@@ -136,7 +136,7 @@ class Causes:
             return replace(operator_cause(a, b, "ab"), not_deterministic=True)
         key = a.number, a.position, b.number, b.position
         if key not in self._followed:
-            self._followed[key] = None  # while its own inputs are followed
+            self._followed[key] = None  # marks a cycle: its own inputs are being followed
             passed = passed_to(a, reads[0]), passed_to(b, reads[1])
             self._followed[key] = self._compared(a.reads, b.reads, passed)
         answer = self._followed[key]
@@ -158,7 +158,7 @@ class Causes:
         if not all(read.written for read in reads):
             return Uninitialised(None)
         return UnknownCause(
-            "it was allocated uninitialised, and then lent to the host, which may have written it"
+            "this memory was allocated uninitialised, and the host program may have written it"
         )
 
     def _changed(self, a: Write, b: Write, reads: ReadPair, last: Sequence[bool]) -> CauseAnswer:
@@ -166,7 +166,7 @@ class Causes:
         if a.kind == "start" and not (a.left.bits and b.left.bits):
             return self._unlike.unseen()
         if not a.left.bits or not b.left.bits:
-            return UnknownCause(f"what launch #{a.number} {a.name} left was not digested")
+            return UnknownCause(f"the outputs of launch #{a.number} {a.name} have no digests")
         changed = [
             changed_since(write, read) if was_last else None
             for write, read, was_last in zip((a, b), reads, last, strict=True)
@@ -175,7 +175,7 @@ class Causes:
         if not runs and (False in changed or not all(last) or reads[0].passed):
             return None
         if a.kind == "start" and a.left.bits != b.left.bits and not runs:
-            return self._unlike.unseen()  # the runs began with other bits
+            return self._unlike.unseen()  # the initial bits of the runs differ
         writer = writer_of(a, b) if a.kind == "launch" else None
         if writer and any(write.stream != read.stream for write, read in zip((a, b), reads, strict=True)):
             return StreamCause(writer)

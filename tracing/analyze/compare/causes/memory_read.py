@@ -22,16 +22,16 @@ class MemoryRead(NamedTuple):
     before: int  # the launches before this one were made
     step: TimelineStep | None = None  # the launch that read it; None: an operator did, or it is a result
     written: bool = False  # the interpreter saw nothing uninitialised in it
-    inputs: tuple[Input, ...] = ()  # what was read, the arguments of an operator each
-    passed: bool = False  # an operator passed it on, and its bits are not known
+    inputs: tuple[Input, ...] = ()  # the memory that was read; of an operator each argument by itself
+    passed: bool = False  # an operator copied it, and its digests were not recorded
 
 
 ReadPair: TypeAlias = tuple[MemoryRead, MemoryRead]
-Elements: TypeAlias = tuple[int, int] | None  # uninitialised ones: the first, and how many
+Elements: TypeAlias = tuple[int, int] | None  # first uninitialised element, and their number
 
 
 def argument_read(step: TimelineStep, position: int) -> MemoryRead:
-    """What a launch read as one of its arguments."""
+    """The memory that a launch read as one of its arguments."""
     arg = step.signature.args[position]
     assert arg.tensor is not None
     start, _ = span(step.address(position), arg.tensor)

@@ -73,7 +73,7 @@ class UnlikeWrites:
         return partner is None or partner >= reads[1 - side].before
 
     def _called(self, a: Write | None, b: Write | None, reads: ReadPair) -> Cause | Follows:
-        # an operator that the other run calls, too, wrote at another point of the program there
+        # both runs call the operator, at different points of the program
         one, other = (write if write is not None and write.kind == "operator" else None for write in (a, b))
         calls_more = [
             write is not None and self._calls_more(write, side, reads)
@@ -87,7 +87,7 @@ class UnlikeWrites:
             )
             return replace(cause, elsewhere=self._calls_as_often(one if calls_more[0] else other))
         if not any(calls_more) and any(self._differs(write, side) for side, write in enumerate((a, b))):
-            return Follows()  # the launch whose result the other run's operator did not find there
+            return Follows()  # the launch whose result the operator of the other run did not read
         if (
             a is not None
             and b is not None
@@ -97,7 +97,7 @@ class UnlikeWrites:
         return operator_cause(one, other, "ab")
 
     def _is_overwritten(self, write: Write, side: int, reads: ReadPair) -> bool:
-        # the other run made this launch before one that hides what it wrote, and this run after that one
+        # a launch overwrites the result of this one in the other run, where their order is reversed
         partner = self._pairs.partner(write, side) if write.kind == "launch" else None
         if partner is None or write.out_of_bounds:
             return False
@@ -142,7 +142,7 @@ class UnlikeWrites:
         return None
 
     def _is_same_tensor(self, here: Input, there: Input, side: int) -> bool:
-        # both known by what touched their storage first
+        # both are identified by the first access to their storage
         inputs = (here, there) if side == 0 else (there, here)
         a, b = (
             one.born(read.tensor) if read.tensor else None
@@ -163,7 +163,7 @@ class UnlikeWrites:
         return counts[side] > counts[1 - side]
 
     def _differs(self, write: Write | None, side: int) -> bool:
-        # whether a launch wrote it that is known to differ
+        # whether the writer is a launch with a reported difference
         if write is None or write.kind != "launch":
             return False
         number = write.number if side == 0 else self._pairs.partner(write, side)

@@ -52,7 +52,7 @@ class WritePairs:
                     yield placed
 
     def _changing(self, sources: Sources, side: int) -> Iterator[Write]:
-        # a launch that only one run has and that left what it found is not what made a difference
+        # a launch that only one run has, and that changed no memory, is not the cause
         for write in sources:
             if write is None:
                 continue
@@ -77,7 +77,7 @@ class WritePairs:
         )
 
     def _is_same(self, one: _Placed, other: _Placed, exactly: bool) -> bool:
-        # exactly -- of several calls of one operator the one that is as many-th
+        # exactly -- the call of the operator with the same number, not any call of it
         a, b = one.write, other.write
         if a.kind != b.kind or a.out_of_bounds != b.out_of_bounds:
             return False

@@ -15,11 +15,11 @@ from tracing.model import TensorMeta
 from tracing.views import dense, extent, relation
 
 WriteKind: TypeAlias = Literal["launch", "operator", "allocation", "start", "seen"]
-DEEP = 64  # operators in a row through which a value is followed back
-_BELOW = 4  # partial writes on top of one another whose order is kept
+DEEP = 64  # maximum of consecutive operators through which a value is followed back
+_BELOW = 4  # maximum of overlapping partial writes whose order is kept
 
 
-class Left(NamedTuple):
+class WrittenBits(NamedTuple):
     """The bits of a view after a write."""
 
     address: int  # of its first element
@@ -36,40 +36,40 @@ class Write(NamedTuple):
     name: str  # of the kernel or the operator
     argument: str  # name of the argument; of an operator its arguments that are no tensors
     address: int  # of the first byte that was written
-    region: TensorMeta  # what was written, from there
-    left: Left
+    region: TensorMeta  # the written region, from that byte on
+    left: WrittenBits
     stream: int = 0
     whole: bool = True  # every element of the region was written
     changed: bool = True  # False: the region held these bits before
     out_of_bounds: bool = False
     order: int = 0  # later writes have higher numbers
-    reads: tuple[Input, ...] = ()  # of an operator: what each of its inputs held
+    reads: tuple[Input, ...] = ()  # of an operator: the contents of each input
     depth: int = 0  # operators in a row through which it can be followed back
-    call: int = 0  # of an operator: how often it was called like this before
-    below: Sources = ()  # what lay there before; kept where the write may have left some of it
+    call: int = 0  # of an operator: number of earlier calls with these arguments
+    below: Sources = ()  # the previous writes of the region; kept if this write may not cover it
 
 
 Sources: TypeAlias = "tuple[Write | None, ...]"  # None: some of the bytes have no recorded writer
 
 
-class Birth(NamedTuple):
-    """Where a tensor lies in a storage, and what touched that storage first."""
+class FirstAccess(NamedTuple):
+    """The position of a tensor in a storage, and the first access to that storage."""
 
     kind: WriteKind
     name: str  # of an operator, or of what the case began with
     arguments: str  # of an operator
-    number: int  # of a launch; of an operator: how often it was called like this before
+    number: int  # of a launch; of an operator: number of earlier calls with these arguments
     position: int  # among the tensors of the launch or the operator
     start: int = 0  # bytes from the start of the storage
 
 
-class Placed(NamedTuple):
+class PlacedTensor(NamedTuple):
     """A tensor in a storage of one process."""
 
     storage: int
     meta: TensorMeta  # its offset counts from the start of the storage
 
-    def distance(self, other: Placed) -> int | None:
+    def distance(self, other: PlacedTensor) -> int | None:
         """Bytes from the first element of another tensor to that of this one; None: in another storage."""
         if self.storage != other.storage:
             return None
@@ -81,7 +81,7 @@ class Input(NamedTuple):
 
     address: int  # of its first element
     sources: Sources
-    tensor: Placed | None = None  # None: it is not known which storage it lies in
+    tensor: PlacedTensor | None = None  # None: its storage is unknown
 
 
 class MemoryWrites:
@@ -199,7 +199,7 @@ def _shallow(write: Write, depth: int) -> Write:
 
 
 def _visible(write: Write, start: int, meta: TensorMeta) -> Iterator[Write | None]:
-    # what a tensor that begins at `start` has from a write, and from those that it did not cover
+    # the writes that a tensor beginning at `start` holds: the last one and those below it
     lies = relation(meta, write.region, start - write.address)
     if lies != "disjoint":
         yield write
@@ -213,7 +213,7 @@ def _visible(write: Write, start: int, meta: TensorMeta) -> Iterator[Write | Non
 
 
 def followed(sources: Sources) -> Sources:
-    """What an operator read; of a long chain of operators only the last DEEP are kept."""
+    """The inputs of an operator; of a long chain of operators only the last DEEP are kept."""
     return tuple([one._replace(reads=(), depth=0) if one and one.depth >= DEEP else one for one in sources])
 
 

@@ -11,14 +11,14 @@ import msgspec
 from tracing.analyze.compare.signature_pair import Signatures, signature_of
 from tracing.analyze.compare.timeline.launch_facts import LaunchFacts
 from tracing.analyze.compare.timeline.memory import (
-    Birth,
+    FirstAccess,
     Input,
-    Left,
     MemoryWrites,
-    Placed,
+    PlacedTensor,
     Sources,
     Write,
     WriteKind,
+    WrittenBits,
     followed,
     span,
 )
@@ -46,7 +46,7 @@ from tracing.model import (
 from tracing.store import Run, rank_of
 from tracing.views import element_bytes, extent
 
-_NEAR = 8  # operators before a launch, since the launch before it, that it is known by
+_NEAR = 8  # operators since the previous launch, by which a launch is identified
 _PASSING = "random generator"  # the state of a generator is a copy, whose memory is used anew
 _UNKNOWN = 44  # bits: storages of a run without addresses lie this far apart
 
@@ -63,7 +63,7 @@ class Timeline:
         self.memory = MemoryWrites()
         self._storages = {one.id: one for one in run.view(process, Storage, Storage)}
         self._addresses = {number: one.address for number, one in self._storages.items()}
-        self._births: dict[int, Birth] = {}  # by storage: what touched it first
+        self._births: dict[int, FirstAccess] = {}  # by storage: the first access to it
         self._writes = 0
         self._begin()
         self._plans: dict[object, SignatureMemory] = {}
@@ -78,7 +78,7 @@ class Timeline:
             value = start.value
             lasting = isinstance(value, TensorValue) and value.address and not start.name.endswith(_PASSING)
             if lasting and isinstance(value, TensorValue):
-                left = Left(value.address, value.meta, value.digest.bits)
+                left = WrittenBits(value.address, value.meta, value.digest.bits)
                 self._started.append((value.address, start.name))
                 self.memory.write(*_extent(left), Write(
                     "start", number, 0, start.name, "", value.address, value.meta, left
@@ -118,12 +118,12 @@ class Timeline:
         """How often an operator is called like this in the whole process."""
         return self._operators.total(operator.name, operator.argument)
 
-    def born(self, tensor: Placed) -> Birth | None:
+    def born(self, tensor: PlacedTensor) -> FirstAccess | None:
         """The identity of a tensor that is comparable between runs; None: the tensor was not seen."""
         birth = self._births.get(tensor.storage)
         return birth and birth._replace(start=extent(tensor.meta)[0])
 
-    def placed(self, address: int, meta: TensorMeta) -> Placed | None:
+    def placed(self, address: int, meta: TensorMeta) -> PlacedTensor | None:
         """The tensor at an address, after all launches; `meta` without its offset."""
         holding = [
             number
@@ -132,11 +132,11 @@ class Timeline:
         ]
         if not holding:
             return None
-        number = max(holding)  # the last one that lay there
+        number = max(holding)  # the last storage at that address
         offset = (address - self._addresses[number]) // element_bytes(meta.dtype)
-        return Placed(number, msgspec.structs.replace(meta, offset=offset))
+        return PlacedTensor(number, msgspec.structs.replace(meta, offset=offset))
 
-    def passed(self, launch: int, position: int) -> Placed | None:
+    def passed(self, launch: int, position: int) -> PlacedTensor | None:
         """The tensor that a launch was passed as an argument. Reads the launches up to it, 1 µs each."""
         line = next(
             (one for one in self._run.view(self._process, LaunchLine, LaunchLine) if one.index == launch),
@@ -145,7 +145,7 @@ class Timeline:
         if line is None or line.signature not in self._known:
             return None
         tensors = storages_of(self._known[line.signature][1], line.storages)
-        return next((Placed(storage, meta) for n, meta, storage in tensors if n == position), None)
+        return next((PlacedTensor(storage, meta) for n, meta, storage in tensors if n == position), None)
 
     def digests_of(self, operator: Write) -> OperatorDigests | None:
         """The digests of an operator's call, if they were taken."""
@@ -178,7 +178,7 @@ class Timeline:
         plan = self._plan(row, signature)
         key = (signature.id, row.before, row.after, *row.line.storages)
         addresses = self._repeated.get(key)
-        if addresses is None:  # else what it reads has writers: memory keeps them
+        if addresses is None:  # otherwise its inputs have writers, which `memory` keeps
             addresses = self._passed_addresses(row)
             for touched in plan.reads:
                 if touched.tensor < len(addresses) and not self._known_to_memory(touched, addresses):
@@ -194,7 +194,7 @@ class Timeline:
         for position, storage in enumerate(row.line.storages):
             if storage not in self._births:
                 self._births[storage] = self._birth(
-                    storage, Birth("launch", "", "", row.line.index, position)
+                    storage, FirstAccess("launch", "", "", row.line.index, position)
                 )
         return [self._address(number) for number in row.line.storages]
 
@@ -209,12 +209,12 @@ class Timeline:
             plan = self._plans[key] = touched_memory(row, signature)
         return plan
 
-    def _birth(self, storage: int, touched: Birth) -> Birth:
+    def _birth(self, storage: int, touched: FirstAccess) -> FirstAccess:
         start = self._address(storage)
         stop = start + (self._storages[storage].nbytes if storage in self._storages else 0)
         names = (name for address, name in self._started if start <= address < stop)
         name = next(names, None)
-        return touched if name is None else Birth("start", name, "", 0, 0)
+        return touched if name is None else FirstAccess("start", name, "", 0, 0)
 
     def _address(self, storage: int) -> int:
         known = self._addresses.get(storage)
@@ -224,7 +224,7 @@ class Timeline:
         start, stop = address + touched.start, address + touched.stop
         sources = self.memory.sources(start, stop, touched.meta)
         if None in sources:  # the first read of memory without a recorded writer
-            left = Left(start, touched.meta, row.bits(touched.before, touched.before + 1))
+            left = WrittenBits(start, touched.meta, row.bits(touched.before, touched.before + 1))
             self.memory.fill(start, stop, Write(
                 "seen", row.line.index, touched.position, kernel.name, touched.name, start, touched.meta,
                 left, row.line.stream,
@@ -234,7 +234,7 @@ class Timeline:
         return with_writer(sources, str(writer), touched, start) if named else sources
 
     def _is_on_top(self, reread: Reread, sources: Mapping[int, Sources]) -> bool:
-        # a later write into the view that was read once more says nothing about the part that a launch reads
+        # a later write into a view that was read once more does not affect the part that a launch reads
         for one in sources.get(reread.position, ()):
             if one is not None and (one.number, one.position) == (reread.writer, reread.argument):
                 left = one.left
@@ -251,7 +251,7 @@ class Timeline:
         for one in step.out_of_bounds:
             if one.access == "store":
                 region = _bytes(one.stop - one.start)
-                left = Left(one.start, region, "")
+                left = WrittenBits(one.start, region, "")
                 self._writes += 1
                 self.memory.write(one.start, one.stop, Write(
                     "launch", step.index, -1, step.kernel.name, one.argument, one.start, region, left,
@@ -267,7 +267,7 @@ class Timeline:
         self._writes += 1
         write = Write(
             "launch", row.line.index, position, step.kernel.name, touched.name, start, touched.meta,
-            Left(start, touched.meta, after), row.line.stream, whole, changed, False, self._writes,
+            WrittenBits(start, touched.meta, after), row.line.stream, whole, changed, False, self._writes,
         )  # fmt: skip
         ranges = access.written_ranges.get(position) if access else None
         if not ranges:
@@ -286,7 +286,7 @@ class Timeline:
             Input(
                 span(address, meta)[0],
                 followed(self.memory.sources(*span(address, meta), meta)),
-                Placed(storage, meta),
+                PlacedTensor(storage, meta),
             )
             for address, storage, meta in zip(addresses, call.storages, signature.reads, strict=False)
         )
@@ -295,7 +295,7 @@ class Timeline:
         depth = 1 + max((one.depth for entry in inputs for one in entry.sources if one), default=0)
         for position, storage in enumerate(call.storages):
             if storage not in self._births:
-                touched = Birth("operator", signature.name, signature.arguments, before, position)
+                touched = FirstAccess("operator", signature.name, signature.arguments, before, position)
                 self._births[storage] = self._birth(storage, touched)
         results = list(zip(addresses[len(signature.reads) :], signature.writes, strict=False))
         for position, (address, meta) in enumerate(results):
@@ -305,11 +305,11 @@ class Timeline:
             self._writes += 1
             self.memory.write(start, stop, Write(
                 kind, call.index, position, signature.name, signature.arguments, start, meta,
-                Left(start, meta, bits), reads=inputs, depth=depth, order=self._writes, call=before,
+                WrittenBits(start, meta, bits), reads=inputs, depth=depth, order=self._writes, call=before,
             ))  # fmt: skip
 
 
-def _extent(left: Left) -> tuple[int, int]:
+def _extent(left: WrittenBits) -> tuple[int, int]:
     start, stop = extent(left.view)
     return left.address, left.address + stop - start
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tracing.analyze.align.launch_matching import Queue
-from tracing.analyze.compare.timeline.memory import Placed, Sources, span
+from tracing.analyze.compare.timeline.memory import PlacedTensor, Sources, span
 from tracing.digest.columns import Row
 from tracing.model import Access, Argument, Kernel, OutOfBounds, Reread, Signature, TensorMeta
 from tracing.views import relation
@@ -32,7 +32,7 @@ class TimelineStep:
     access: Access | None = None  # None: only digests are known
     out_of_bounds: tuple[OutOfBounds, ...] = ()
     rereads: tuple[Reread, ...] = ()
-    operators: tuple[tuple[str, str], ...] = ()  # the last ones called before: names, arguments
+    operators: tuple[tuple[str, str], ...] = ()  # the previous operator calls: names, arguments
 
     @property
     def index(self) -> int:
@@ -48,10 +48,10 @@ class TimelineStep:
     def queue(self) -> Queue:
         return self.row.line.stream, self.row.line.thread
 
-    def tensor(self, position: int) -> Placed:
+    def tensor(self, position: int) -> PlacedTensor:
         """The storage and the layout of an argument."""
         return next(
-            Placed(storage, meta)
+            PlacedTensor(storage, meta)
             for n, meta, storage in storages_of(self.signature, self.row.line.storages)
             if n == position
         )
@@ -73,7 +73,7 @@ class TimelineStep:
         )
 
     def ranges(self) -> Iterator[tuple[bool, int, TensorMeta, str]]:
-        """What the launch touches: whether it writes, address of the first element, layout, argument."""
+        """The accesses of the launch: whether it writes, address of the first element, layout, argument."""
         for _, arg, address in tensors_of(self.signature, self.addresses):
             assert arg.tensor is not None
             if arg.reads or arg.writes:

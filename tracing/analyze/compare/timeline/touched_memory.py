@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tracing.analyze.compare.timeline.memory import Left, Sources, Write
+from tracing.analyze.compare.timeline.memory import Sources, Write, WrittenBits
 from tracing.digest.columns import Row
 from tracing.model import Signature, TensorMeta
 from tracing.views import extent
@@ -54,4 +54,6 @@ def with_writer(sources: Sources, operator: str, touched: TouchedArgument, start
     top = sources[0] if sources else None
     if top is not None and top.kind == "operator":
         return sources
-    return (Write("operator", -1, 0, operator, "", start, touched.meta, Left(start, touched.meta, "")),)
+    return (
+        Write("operator", -1, 0, operator, "", start, touched.meta, WrittenBits(start, touched.meta, "")),
+    )

@@ -60,7 +60,7 @@ def passes(
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Show what each compiler pass did to the kernels of a run, or where the passes of two runs differ.
+    """Show the effect of each compiler pass on the kernels of a run, or where the passes of two runs differ.
 
     Of two runs (two versions of Triton, two targets, other options), shows the passes of both, the first
     after which the IR differs, and the diff there. With --llvm, shows LLVM's passes, code generator

@@ -39,8 +39,9 @@ def open_derived(name: str, runs: Path) -> store.Run:
 def warn(one: Derivation) -> None:
     """Warn that a repeated compilation differs from the recorded one."""
     err.print(
-        f"warning: compilation {one.compilation} of process {one.process}, run once more: {one.differs}\n"
-        "  for the IR as it was, record with `--ir during`",
+        f"warning: compilation {one.compilation} of process {one.process}, differs when it is "
+        f"repeated: {one.differs}\n"
+        "  `tracing run --ir during` records the IR as the passes run",
     )
 
 
@@ -59,7 +60,7 @@ def _derived(run: store.Run, waiting: int) -> list[Derivation]:
 
 
 def _note(run: store.Run, missed: Iterable[Derivation]) -> None:
-    # for this process only: it has tried
+    # only for this process, which has tried already
     writer = store.RunWriter(run.use_scratch())
     for one in missed:
         writer.append(one)

@@ -34,14 +34,14 @@ def unassembled_text(run: Run) -> Iterator[Text]:
 
 
 def diagnosed(run: Run, record: PassRecord) -> str:
-    """How a pass ends when it is rerun on its recorded input."""
+    """How a pass ends when it is executed on its recorded input."""
     from tracing.compiler.failed_pass import reported
 
     failure, reasons = reported(record, analysis.passes_of(run, record.compilation), run.text)
     if not failure:
         return (
-            "run once more, by itself, it ends: it lacked memory or time, was interrupted, or the compiler "
+            "repeated by itself, the pass ends: it lacked memory or time, was interrupted, or the compiler "
             "has changed since"
         )
-    died = "ended by" in failure  # by a signal: the reason is only on stderr
+    died = "ended by" in failure  # a signal ended the pass: only stderr has the reason
     return "\n".join([*([failure] if died or not reasons else []), *reasons])

@@ -80,7 +80,7 @@ def _write(text: str | None, output: Path | None) -> None:
 
 
 def _print_pass(run: store.Run, record: PassRecord, locations: bool) -> None:
-    # what it did, as a diff; of one that did not end what it was given
+    # the diff of the pass; the input IR of a pass that did not end
     heading, before = report.pass_heading(*analysis.steps(run, [record])), run.text(record.before)
     if record.after is None:
         _print(report.reproducer_text(heading, before))

@@ -13,8 +13,8 @@ from tracing.cli.options.same_triton import require_same_triton
 from tracing.errors import Problem
 from tracing.model import Compilation, LlvmPasses, PassRecord
 
-FACTOR = 12  # printing every pass, over LLVM's share of the recorded compilation
-LONG = 3.0  # seconds that are announced
+FACTOR = 12  # ratio of the time of printing every pass to LLVM's part of the recorded compilation
+LONG = 3.0  # seconds; a longer derivation is announced
 
 
 def derived_llvm(run: store.Run, chosen: Compilation, seconds: float) -> LlvmPasses:
@@ -22,24 +22,26 @@ def derived_llvm(run: store.Run, chosen: Compilation, seconds: float) -> LlvmPas
 
     seconds -- time limit
 
-    Raises Problem if they are not derived yet and cannot be: the compilation did not get to LLVM, or
+    Raises Problem if they are not derived yet and cannot be: the compilation did not reach LLVM, or
     another version of Triton is installed than recorded the run.
     """
     derived = llvm_passes(run, chosen)
-    if derived is not None and not derived.differs:  # another environment may give what was recorded
+    if (
+        derived is not None and not derived.differs
+    ):  # another environment may reproduce the recorded compilation
         return derived
     require_same_triton(run, "ask", "LLVM's passes are not derived yet")
     passes = passes_of(run, chosen)
     if not passes or passes[-1].stage != "llir" or passes[-1].after is None:
         raise Problem(
-            f"the compilation of {chosen.kernel_name} did not get to LLVM",
+            f"the compilation of {chosen.kernel_name} did not reach LLVM",
             f"`tracing passes {run.path}` says in which pass it ended",
         )
     expected = FACTOR * _llvm_seconds(run, chosen, passes)
     if expected > LONG:
         err.print(Text(f"LLVM's passes are derived, some {expected:.0f} s; the run keeps them", "dim"))
     with spinner(f"printing LLVM's passes over {chosen.kernel_name} as they run"):
-        # imports Triton, for which no other question needs to wait
+        # imports Triton, which takes seconds
         from tracing.compiler.resume import resume_point_before
         from tracing.record.passes.llvm import derive_llvm
 
@@ -48,7 +50,7 @@ def derived_llvm(run: store.Run, chosen: Compilation, seconds: float) -> LlvmPas
 
 
 def _llvm_seconds(run: store.Run, chosen: Compilation, passes: list[PassRecord]) -> float:
-    # of the recorded compilation, what was not MLIR's
+    # the time of the recorded compilation without MLIR's passes
     walls = {one.stage: one.wall_ms for whole, one in run.artefacts() if whole.hash == chosen.hash}
     mlir = sum(one.wall_ms or 0.0 for one in passes if one.stage == "llir")
     stages = sum(walls.get(stage, 0.0) for stage in ("llir", "ptx", "amdgcn"))

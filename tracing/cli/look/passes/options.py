@@ -14,7 +14,7 @@ SecondRunArgument = Annotated[
 KernelsOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="A kernel by name, by the first digits of its hash, or NAME#2; of two runs one of each."
+        help="A kernel by name, by the first digits of its hash, or NAME#2; with two runs, once for each."
     ),
 ]
 PassOption = Annotated[str | None, typer.Option("--pass", help="A pass by index, name, or NAME#2: its diff.")]

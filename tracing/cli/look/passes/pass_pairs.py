@@ -47,7 +47,7 @@ def print_pairs_json(name_a: str, name_b: str, runs: Path, asked: PassQuestion) 
     if asked.which is not None:
         if len(rows) > 1:
             raise Problem(
-                f"--pass is of one kernel, and both runs have {len(rows)}", "name it: --kernel KERNEL"
+                f"--pass needs one kernel, and both runs have {len(rows)}", "name it: --kernel KERNEL"
             )
         pairs = rows[0][2]
         wanted = _wanted(pairs, asked.which, asked.stage)
@@ -79,7 +79,7 @@ def _opened(name: str, runs: Path) -> store.Run:
         raise Problem(
             f"{run.path} has no IR between its passes yet: it was recorded with Triton {env.triton}, and "
             f"here is {installed('triton')}",
-            f"derive it there, which it keeps: `make venv TORCH={torch} TRITON={env.triton} VENV={folder}`, "
+            f"derive it with that Triton: `make venv TORCH={torch} TRITON={env.triton} VENV={folder}`, "
             f"then `{folder}/bin/tracing passes {quote(str(run.path))}`; or record with `--ir during`",
         )
     return open_derived(name, runs)
@@ -87,7 +87,9 @@ def _opened(name: str, runs: Path) -> store.Run:
 
 def _chosen(run_a: store.Run, run_b: store.Run, kernels: Sequence[str]) -> tuple[Compilation, Compilation]:
     if len(kernels) > 2:
-        raise Problem(f"two runs have one kernel each, not {len(kernels)}", "give --kernel once or twice")
+        raise Problem(
+            f"two runs take one kernel each, and {len(kernels)} are given", "give --kernel once or twice"
+        )
     a = analysis.compilation(run_a, kernels[0])
     if len(kernels) == 2:
         return a, analysis.compilation(run_b, kernels[1])
@@ -95,7 +97,8 @@ def _chosen(run_a: store.Run, run_b: store.Run, kernels: Sequence[str]) -> tuple
     if b is None:
         raise Problem(
             f"{run_b.path} has no kernel {a.kernel_name}",
-            f"name one of it with a second --kernel; `tracing passes {quote(str(run_b.path))}` lists them",
+            "name a kernel of that run with a second --kernel; `tracing passes "
+            f"{quote(str(run_b.path))}` lists them",
         )
     return a, b
 
@@ -152,7 +155,7 @@ def _shown(row: PassPair, asked: PassQuestion) -> bool:
 
 
 def _wanted(pairs: PassPairs, which: str, stage: str | None) -> PassPair:
-    # named as in a; a pass that only b has by its name
+    # by the name in a; a pass that only b has by its name in b
     of_a = [row.a for row in pairs.pairs if row.a is not None]
     of_b = [row.b for row in pairs.pairs if row.a is None and row.b is not None]
     among = of_a if which.isdecimal() or any(one.name == which.partition("#")[0] for one in of_a) else of_b

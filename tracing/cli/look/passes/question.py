@@ -17,7 +17,9 @@ PassSide: TypeAlias = Literal["before", "after"]
 class PassQuestion:
     """A question about the passes of one run, or of two."""
 
-    kernels: tuple[str, ...] = ()  # none: all; of two runs one: of both; two: one of each
+    kernels: tuple[
+        str, ...
+    ] = ()  # none: all; with two runs one name: of both runs; two names: one of each run
     which: str | None = None  # a pass
     stage: str | None = None
     changed: bool = False
@@ -26,7 +28,7 @@ class PassQuestion:
     op: str | None = None
     line: str | None = None  # "silu.py:12"
     locations: bool = False
-    side: PassSide | None = None  # the IR of this side of the pass is asked for, not its diff
+    side: PassSide | None = None  # print the IR on this side of the pass, not the diff
     output: Path | None = None
     seconds: float = 300.0
 

@@ -84,7 +84,7 @@ class CaseBuilds:
         return in_child(_nothing, self._seconds, program=program)
 
     def _prepare(self) -> None:
-        # once a child has shown that eager ends; of no use to a process that is no fork
+        # after a child has shown that eager ends; only forks can use it
         if self._forks and not self._prepared:
             self._prepared = True
             self._case.prepare()

@@ -18,9 +18,9 @@ from typing import Any
 class PassesOfKernel:
     """The result of searching a kernel's passes."""
 
-    commands: tuple[str, ...]  # that were executed
-    answer: dict[str, Any] | None  # of `tracing bisect RUN --json`; None: there is none
-    failure: str  # why there is none
+    commands: tuple[str, ...]  # the commands that were executed
+    answer: dict[str, Any] | None  # the object of `tracing bisect RUN --json`, or None
+    failure: str  # the reason for None
 
     @property
     def accused(self) -> str:

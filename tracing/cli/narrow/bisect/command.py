@@ -83,12 +83,12 @@ def bisect(
         else:
             run, chosen = _compilation(name, kernel, runs, trust)
             judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
-            # imports Triton, for which no other command needs to wait
+            # imports Triton, which takes seconds
             from tracing.cli.narrow.bisect.search import search
 
             status = search(run, chosen, judge, seconds, repeat, fresh=fresh, as_json=as_json)
     except KeyboardInterrupt:
-        raise Problem("interrupted", "the same command goes on from there") from None
+        raise Problem("interrupted", "the same command continues from there") from None
     raise typer.Exit(status)
 
 

@@ -35,7 +35,7 @@ def crash(run: store.Run, chosen: Compilation, seconds: float, repeat: int, *, a
 
 
 def _printed(events: Iterable[CrashEvent], kernel: str, where: str) -> Iterator[CompileCrash | Provoked]:
-    # prints events as they come, and gives those that are part of the answer
+    # prints each event, and yields those that are part of the answer
     advance: Callable[[], None] = lambda: None  # noqa: E731
     with ExitStack() as display:  # a status or a progress bar is shown until the next event
         for event in events:

@@ -12,7 +12,7 @@ from tracing.analyze.bisect.crash import (
     CompileCrash,
     CrashBuilds,
     CrashEvent,
-    Died,
+    CrashPoint,
     Hangs,
     provoking,
     provoking_in_llvm,
@@ -22,17 +22,17 @@ from tracing.analyze.bisect.search import JudgeAnswer, Step
 from tracing.analyze.bisect.search_events import Building
 from tracing.compiler.child import Ended, in_child
 from tracing.compiler.codegen import llvm, ptxas
-from tracing.compiler.death import Death, attempt
+from tracing.compiler.early_end import EarlyEnd, attempt
 from tracing.compiler.history import History, history, start_of
 from tracing.compiler.resume import ResumePoint, options_of, resume
 from tracing.compiler.steps import StageEnds
 from tracing.model import Compilation
 
-PRINTING = 3.0  # how much longer a compile may take that prints its IR
-LLVM_STARTS = 20.0  # seconds more for one that prints LLVM's
-LLVM_PASSES = 200  # of a kernel, about
-HANG = 10.0  # seconds at least that a compile may take, once it is known that one hangs
-HEALTHY = 5.0  # how much longer than up to the part that hangs a compile may take that gets past it
+PRINTING = 3.0  # time limit of a compile that prints its IR, relative to one that does not
+LLVM_STARTS = 20.0  # additional seconds for a compile that prints LLVM's IR
+LLVM_PASSES = 200  # passes of a typical kernel
+HANG = 10.0  # minimum time limit of a compile in seconds, after one hung
+HEALTHY = 5.0  # time limit of a compile, relative to the time up to the part that hangs
 _LLVM_STAGES = ("llir", "ptx", "amdgcn")
 
 
@@ -66,13 +66,13 @@ class CrashSearch:
             yield self._hangs(death)
         yield from self._mlir(death, death.index) if death.index is not None else self._after_mlir(death)
 
-    def _hangs(self, death: Death) -> Hangs:
+    def _hangs(self, death: EarlyEnd) -> Hangs:
         before = self.happened.passes[: death.index]
         builds = len({one.step.name for one in before if one.before != one.after})
         llvm_builds = 1 + LLVM_PASSES.bit_length() if death.part.startswith("LLVM") else 0
         return Hangs(self.seconds, self.repeat * (builds + llvm_builds))
 
-    def _mlir(self, death: Death, index: int) -> Iterator[CrashEvent]:
+    def _mlir(self, death: EarlyEnd, index: int) -> Iterator[CrashEvent]:
         step = self.happened.passes[index].step
         facts = {
             "pipeline": step.pipeline,
@@ -83,8 +83,8 @@ class CrashSearch:
         yield CompileCrash(layers.MLIR, Step(index, step.name), step.stage, death.said, facts)
         yield from self._provoked(death, index)
 
-    def _after_mlir(self, death: Death) -> Iterator[CrashEvent]:
-        # in LLVM, in ptxas, or in what a stage does in addition to its passes
+    def _after_mlir(self, death: EarlyEnd) -> Iterator[CrashEvent]:
+        # in LLVM, in ptxas, or in the code of a stage outside of its passes
         if death.part == "ptxas":
             yield self._ptxas(death)
         elif death.stage in _LLVM_STAGES and death.part.startswith("LLVM"):
@@ -93,7 +93,7 @@ class CrashSearch:
             yield CompileCrash("", Step(-1, death.part), death.stage, death.said)
         yield from self._provoked(death, len(self.happened.passes))
 
-    def _llvm(self, death: Death) -> Iterator[CrashEvent]:
+    def _llvm(self, death: EarlyEnd) -> Iterator[CrashEvent]:
         point = self.happened.resume_point(self.happened.passes[-1].step.index)
 
         def compile(stage_ended: Callable[[], None] = lambda: None) -> Any:
@@ -113,7 +113,7 @@ class CrashSearch:
         yield from self._provoked_in_llvm(death, point, ran, last.index if last else None)
 
     def _provoked_in_llvm(
-        self, death: Death, point: ResumePoint, ran: Sequence[llvm.PrintedPass], number: int | None
+        self, death: EarlyEnd, point: ResumePoint, ran: Sequence[llvm.PrintedPass], number: int | None
     ) -> Iterator[CrashEvent]:
         # number -- of the pass that dies; None: LLVM never leaves it out
         before = [one for one in ran if number is None or one.index < number]
@@ -129,13 +129,13 @@ class CrashSearch:
 
             observed = self._attempt(point, death, run=run)
             if itself is not None and itself not in seen:
-                return "skip"  # without some passes LLVM runs others, and numbers differ
+                return "skip"  # without some passes LLVM runs other passes, and their numbers differ
             return "good" if observed is None else "bad" if death.same(observed) else "skip"
 
         yield Building("leaving out LLVM's passes")
         yield from provoking_in_llvm([Step(one.index, one.name, one.unit) for one in before], verdict)
 
-    def _ptxas(self, death: Death) -> CompileCrash:
+    def _ptxas(self, death: EarlyEnd) -> CompileCrash:
         kept = self.run.path / "bisect" / f"{self.chosen.hash[:12]}.ptx"
         kept.parent.mkdir(exist_ok=True)
         kept.write_text(str(self.happened.artefacts["ptx"]))
@@ -152,7 +152,7 @@ class CrashSearch:
 
         return in_child(call, self.seconds).failure or "it ends"
 
-    def _provoked(self, death: Death, count: int) -> Iterator[CrashEvent]:
+    def _provoked(self, death: EarlyEnd, count: int) -> Iterator[CrashEvent]:
         # by a pass of MLIR among the first `count`
         passes = [
             Instance(one.step.index, one.step.name, one.before != one.after)
@@ -160,22 +160,22 @@ class CrashSearch:
         ]
         return provoking(passes, CrashBuilds(self._death_without(death), self.repeat))
 
-    def _death_without(self, death: Death) -> Callable[[Dropped, bool], Died | None]:
-        def die(dropped: Dropped, from_source: bool) -> Died | None:
+    def _death_without(self, death: EarlyEnd) -> Callable[[Dropped, bool], CrashPoint | None]:
+        def die(dropped: Dropped, from_source: bool) -> CrashPoint | None:
             begin = 0 if from_source else min(dropped, default=0)
             point = self.happened.resume_point(begin) if begin else self._start()
             observed = self._attempt(point, death, dropped)
-            return Died(death.same(observed), str(observed)) if observed else None
+            return CrashPoint(death.same(observed), str(observed)) if observed else None
 
         return die
 
     def _attempt(
         self,
         point: ResumePoint,
-        death: Death,
+        death: EarlyEnd,
         dropped: Dropped = frozenset(),
         run: Callable[[Callable[[], Any], float], Ended] = in_child,
-    ) -> Death | None:
+    ) -> EarlyEnd | None:
         return attempt(
             self.chosen,
             point,

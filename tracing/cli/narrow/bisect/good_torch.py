@@ -80,7 +80,7 @@ def _torch_in(folder: Path) -> str:
 
 
 def _recorded(python: str, words: Sequence[str], seconds: float, what: str) -> store.Run:
-    own = with_variables({"PYTHONPATH": str(ROOT)})  # both are recorded by this code
+    own = with_variables({"PYTHONPATH": str(ROOT)})  # this code records both
     with spinner(f"recording with {what}"):
         try:
             done = subprocess.run(

@@ -11,8 +11,8 @@ from tracing import store
 from tracing.analyze.bisect.judge import STAGES, CommandJudge, artefact, run_command
 from tracing.cli.app import err
 from tracing.compiler.child import in_child
-from tracing.compiler.death import Death
-from tracing.compiler.one_pass import Made, run_passes
+from tracing.compiler.early_end import EarlyEnd
+from tracing.compiler.one_pass import PassOutput, run_passes
 from tracing.compiler.opt.pipeline_text import PassText, passes_in
 from tracing.compiler.resume import ResumePoint, resume, stages_of
 from tracing.errors import Problem
@@ -35,9 +35,9 @@ def predicate(
     Raises Problem for a command that uses no artefact of the pass.
     """
     if not command:
-        return Dies(record, seconds)
+        return PassCrashes(record, seconds)
     if any(side in word for word in command for side in _SIDES):
-        return GoesWrong(record, command, seconds)
+        return OutputIsBad(record, command, seconds)
     stages = [one for one in stages_of(chosen) if one in STAGES]
     try:
         judge = CommandJudge(command, stages, seconds)
@@ -46,7 +46,7 @@ def predicate(
         raise Problem(problem.problem, "\n  ".join(filter(None, [problem.remedy, sides]))) from None
     first = next(one for one in passes if one.stage == record.stage)
     runs = [one.index for one in passes if one.name == record.name and one.index >= record.index]
-    return CompilesBad(record, judge, run.text(first.before), runs)
+    return CompiledIsBad(record, judge, run.text(first.before), runs)
 
 
 class Predicate:
@@ -72,7 +72,7 @@ class Predicate:
     def _holds(self, text: str) -> bool:
         raise NotImplementedError
 
-    def made(self, text: str) -> Made:
+    def made(self, text: str) -> PassOutput:
         """The output of the pass for a text."""
         return run_passes(text, self._passes, seconds=self._seconds)
 
@@ -88,21 +88,24 @@ class Predicate:
     def _printed(self, text: str, *, generic: bool) -> str:
         printed = run_passes(text, (), seconds=self._seconds, generic=generic).before
         if printed is None:
-            raise Problem(f"the IR before {self._record.name} does not parse here", "is it the same Triton?")
+            raise Problem(
+                f"the IR before {self._record.name} does not parse here",
+                "reduce it with the version of Triton that recorded it",
+            )
         return printed
 
 
-class Dies(Predicate):
+class PassCrashes(Predicate):
     """The pass crashes as it does on the whole IR."""
 
-    first: Death
+    first: EarlyEnd
 
     def require(self, text: str) -> None:
         death = self.made(text).death
         if death is None:
             raise Problem(
                 f"{self._record.name} does not die on its recorded input",
-                "a command says what is wrong with what it makes: `-- COMMAND {before} {after}`",
+                "a command judges the IR that the pass makes: `-- COMMAND {before} {after}`",
             )
         self.first = death
 
@@ -111,25 +114,25 @@ class Dies(Predicate):
         return death is not None and self.first.same(death)
 
 
-class GoesWrong(Predicate):
+class OutputIsBad(Predicate):
     """A command judges the pass's output bad, and, if it reads the input, the input good."""
 
     def __init__(self, record: PassRecord, command: Sequence[str], seconds: float) -> None:
         super().__init__(record, seconds)
         self._command = command
-        self._was_right = True  # what entered the pass
+        self._was_right = True  # COMMAND judged the input of the pass as good
 
     def require(self, text: str) -> None:
         made = self.made(text)
         if made.before is None or made.after is None:
             raise Problem(f"{self._record.name} dies on its recorded input", "reduce it without a COMMAND")
         if not self._wrong(made.before, made.after):
-            raise Problem(f"COMMAND says that what {self._record.name} made of the whole is good")
+            raise Problem(f"COMMAND judges the output of {self._record.name} as good")
         self._was_right = not self._wrong(made.before, made.before)
         if not self._was_right:
             err.print(
-                "warning: COMMAND says the same of IR that the pass has not touched, so the smallest IR is "
-                "one that the pass changes in any respect: let it demand something of {before}, too",
+                "warning: COMMAND gives the same answer for the IR before the pass, so the search accepts "
+                "any IR that the pass changes: let COMMAND read {before}, too",
             )
 
     def _holds(self, text: str) -> bool:
@@ -155,7 +158,7 @@ class GoesWrong(Predicate):
         return status not in (None, 0, *_CANNOT_TELL)
 
 
-class CompilesBad(Predicate):
+class CompiledIsBad(Predicate):
     """A command judges the code compiled from the IR bad, and good without the pass."""
 
     def __init__(self, record: PassRecord, judge: CommandJudge, entered: str, runs: Collection[int]) -> None:
@@ -171,11 +174,11 @@ class CompilesBad(Predicate):
     def require(self, text: str) -> None:
         verdict = self._verdict(text, ())
         if verdict != "bad":
-            raise Problem(f"COMMAND says that what is compiled of the whole is {verdict or 'nothing'}")
+            raise Problem(f"COMMAND judges what is compiled from the whole IR as {verdict or 'nothing'}")
         self._is_right_without = self._verdict(text, self._runs) != "bad"
         if not self._is_right_without:
             name = self._record.name
-            err.print(f"warning: COMMAND says bad without {name}, too: is it to blame?")
+            err.print(f"warning: COMMAND answers bad without {name}, too: that pass may not be to blame")
 
     def _holds(self, text: str) -> bool:
         if self._verdict(text, ()) != "bad":
@@ -183,7 +186,7 @@ class CompilesBad(Predicate):
         return not self._is_right_without or self._verdict(text, self._runs) != "bad"
 
     def _verdict(self, text: str, drop: Collection[int]) -> str:
-        # "" where nothing comes of it
+        # "" if the build fails
         record = self._record
         point = ResumePoint(text, record.stage, record.index, entered=self._entered)
         last = max(self._judge.stages, key=STAGES.index)

@@ -48,7 +48,7 @@ from tracing.report.bisect import bisect as report
 from tracing.report.bisect.bisect_json import bisection_json
 from tracing.report.text import Line
 
-PRINTING = 3.0  # how much longer a compile may take that prints its IR
+PRINTING = 3.0  # time limit of a compile that prints its IR, relative to one that does not
 
 
 def search(
@@ -114,7 +114,7 @@ def _note_changes(run: store.Run, chosen: Compilation, happened: History) -> Non
         if isinstance(content, str) and stage in recorded and store.blob_name(content) != recorded[stage]
     ]
     if others:
-        unlike = "come out otherwise than recorded: by another compiler, or with other settings"
+        unlike = "differ from the recorded ones: another compiler, or other settings"
         err.print(Text(f"{', '.join(others)} {unlike}", "dim"))
 
 
@@ -126,7 +126,7 @@ def _contradicted(contradiction: Contradiction) -> Problem:
 
 
 class _Search:
-    # one kernel: what it is searched with, and how its events are printed
+    # the search of one kernel, and the printing of its events
 
     def __init__(
         self,
@@ -214,7 +214,9 @@ class _Search:
             self._print_answer(event.weighed)
 
     def _print_effort(self) -> None:
-        out.print(f"built {self.probes.built}, judged {self.probes.judged}; others were known")
+        out.print(
+            f"built {self.probes.built}, judged {self.probes.judged}; the rest is known from earlier searches"
+        )
         self._print_confidence()
 
     def _print_suspects(self, event: NoAnswer) -> None:

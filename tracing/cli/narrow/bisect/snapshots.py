@@ -16,7 +16,7 @@ from tracing.compiler.steps import StageEnds
 from tracing.errors import Problem
 from tracing.model import Compilation
 
-_SOURCE = Step(-1, "what makes IR of the kernel's source")
+_SOURCE = Step(-1, "the frontend, which makes IR of the kernel's source")
 _TRANSLATION = Step(-1, "the translation to LLVM IR")
 
 
@@ -49,7 +49,7 @@ def llvm_snapshots(chosen: Compilation, happened: History, seconds: float) -> li
 
     ended, passes = printed(compile, seconds=seconds)
     if ended.failure:
-        raise Problem(f"LLVM's passes cannot be looked at: {ended.failure}")
+        raise Problem(f"the IR of LLVM's passes cannot be printed: {ended.failure}")
     step, snapshots = _TRANSLATION, []
     for one in passes:
         snapshots.append(Snapshot(layers.LLVM, step, _llvm_language(one.before), one.before))

@@ -76,7 +76,7 @@ def minify(
             answer = _minified(trials, tries, folder, seconds)
     except KeyboardInterrupt:
         known = f"interrupted, after {trials.executed} executions"
-        raise Problem(known, f"the same command goes on from {trials.file}") from None
+        raise Problem(known, f"the same command continues from {trials.file}") from None
     if as_json:
         print(json.dumps({"case": graphs.name, "status": 1, **answer}, indent=2))
     raise typer.Exit(1)
@@ -87,7 +87,7 @@ def _graphs(question: Question) -> GraphTrials:
         return question.graphs()
     except Problem:
         raise
-    except Exception as error:  # of the case's own
+    except Exception as error:  # raised by the case itself
         said = next(iter(str(error).splitlines()), "")
         raise Problem(
             f"the case fails in eager: {type(error).__name__}: {said}",
@@ -96,16 +96,18 @@ def _graphs(question: Question) -> GraphTrials:
 
 
 def _minified(trials: Trials, tries: int, folder: Path, seconds: float) -> dict[str, Any]:
-    # prints what the search finds; gives the answer as JSON has it
+    # prints the events of the search; returns the answer for --json
     graph, wanted = _failing(trials)
     for line in report.whole_text(graph, len(trials.graphs.graphs), wanted):
         out.print(line)
+    if trials.known:
+        err.print(report.known_text(trials.known, str(trials.file)))
     err.print(report.cost_text(tries, wanted))
     whole = trials.graphs.whole(graph)
     search = GraphSearch(trials, trials.graphs.nodes(graph), whole, wanted, tries)
     smallest = _searched(search, trials, wanted)
     lines = trials.graphs.lines(graph)
-    for line in report.minimal_text(smallest, wanted, lines):
+    for line in report.minimal_text(smallest, wanted, lines, trials.executed):
         out.print(line)
     script, ran, missing = _script(trials, smallest, folder, seconds)
     for line in report.script_text(str(script), ran.said, missing, fails=ran.fails):
@@ -116,7 +118,7 @@ def _minified(trials: Trials, tries: int, folder: Path, seconds: float) -> dict[
 
 
 def _failing(trials: Trials) -> tuple[int, Trial]:
-    # the first graph that fails on the whole
+    # the first graph that fails without reduction
     said = []
     for graph in range(len(trials.graphs.graphs)):
         with spinner(f"executing graph {graph}, whole"):
@@ -133,7 +135,7 @@ def _failing(trials: Trials) -> tuple[int, Trial]:
 
 
 def _searched(search: GraphSearch, trials: Trials, wanted: Trial) -> Minimal:
-    smallest, step = wanted, ""
+    smallest, step, executed = wanted, "", trials.executed
     with spinner("") as now:
         for event in search.events():
             if isinstance(event, Minimal):
@@ -142,7 +144,9 @@ def _searched(search: GraphSearch, trials: Trials, wanted: Trial) -> Minimal:
                 step = event.what
             elif isinstance(event, CandidateTried):
                 smallest = event.trial if event.verdict == "fail" else smallest
-                err.print(report.tried_text(event))
+                if trials.executed > executed:  # the answer was not known from an earlier search
+                    err.print(report.tried_text(event))
+                executed = trials.executed
             now(f"{step}: {smallest.nodes} nodes fail ({trials.executed} executed)")
     raise AssertionError("a search ends with its smallest graph")
 
@@ -155,7 +159,7 @@ def _script(
     script = folder / "repro.py"
     forms = script_forms(minimal.trial, virtual=trials.graphs.virtual)
     with spinner("running the script in a fresh process"):
-        for form in (*forms, forms[0]):  # if no script fails, the simplest one stays
+        for form in (*forms, forms[0]):  # if no script fails, the simplest one is kept
             missing = trials.write(minimal.edit, minimal.trial, script, form)
             ran = fresh_run(script, minimal.trial, seconds)
             if ran.fails:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracing.analyze.bisect_case.symptom import error_core
-from tracing.analyze.minify.trial import Trial
+from tracing.analyze.minify.trial import Trial, one_line
 from tracing.environment import with_variables
 
 # The project is installed in this interpreter; the script must do without it.
-_PATIENCE = 5  # so many times as long as an execution, whose process has imported torch already
+_PATIENCE = 5  # time limit, relative to an execution in a process that has imported torch
 _RUN = "import runpy, sys; sys.modules['tracing'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
 
 
@@ -24,8 +24,8 @@ _RUN = "import runpy, sys; sys.modules['tracing'] = None; runpy.run_path(sys.arg
 class FreshRun:
     """How a script ended."""
 
-    fails: bool  # as the graph does
-    said: str  # its last words
+    fails: bool  # the script fails as the graph does
+    said: str  # the last lines of its output
 
 
 def fresh_run(script: Path, trial: Trial, seconds: float) -> FreshRun:
@@ -60,8 +60,16 @@ def _fails(done: subprocess.CompletedProcess[str], trial: Trial) -> bool:
     if trial.kind == "dies":
         return done.returncode < 0 and signal.Signals(-done.returncode).name == trial.error
     if trial.kind == "raises":
-        return done.returncode == 1 and _core(trial.text) in _core(done.stderr)
+        return done.returncode == 1 and _raises(done.stderr, trial)
     return done.returncode == 1 and "Traceback (most recent call last)" not in done.stderr
+
+
+def _raises(stderr: str, trial: Trial) -> bool:
+    if _core(trial.text) in _core(stderr):
+        return True
+    # quotes and slashes before the message may make one of it and them
+    messages = stderr.split(f"{trial.error}: ")[1:]
+    return any(_core(f"{trial.error}: {one_line(one)}") == _core(trial.text) for one in messages)
 
 
 def _core(text: str) -> str:

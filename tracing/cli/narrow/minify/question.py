@@ -24,8 +24,10 @@ class Question:
     target: str
     seed: int
     predicate: PredicateName
-    times: int = 3  # executions of which one is unstable
-    settings: Mapping[str, bool | int | str] = field(default_factory=dict)  # of Inductor, for other kernels
+    times: int = 3  # executions of the predicate `unstable`
+    settings: Mapping[str, bool | int | str] = field(
+        default_factory=dict
+    )  # settings of Inductor for the predicate `kernels`
     constraints: CheckOptions = field(default_factory=CheckOptions)
 
     def asked(self) -> GraphPredicate:

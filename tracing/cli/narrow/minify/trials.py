@@ -23,7 +23,7 @@ from tracing.analyze.minify.graph_edit import GraphEdit
 from tracing.analyze.minify.trial import ScriptForm, Trial
 from tracing.cli.narrow.minify.question import Question
 from tracing.compiler.child import Ended, in_child
-from tracing.compiler.death import death_of
+from tracing.compiler.early_end import early_end_of
 from tracing.compiler.identity import identity
 from tracing.errors import Problem
 
@@ -40,7 +40,7 @@ class Job(msgspec.Struct, frozen=True):
     """The task of a child: execute a candidate, or write its script."""
 
     edit: GraphEdit
-    trial: Trial | None = None  # how it fails, for a script
+    trial: Trial | None = None  # the failure that a script reproduces
     script: str = ""
     form: ScriptForm = ScriptForm()
 
@@ -75,11 +75,11 @@ class Trials:
             ended = self._in_child(Job(edit))
             self.executed += 1
             trial = _trial(ended)
-            if trial.kind == "dies":  # the child said nothing of its graph
+            if trial.kind == "dies":  # the child ended before it reported its graph
                 graph = {**self.graphs.described(edit), "seconds": time.perf_counter() - started}
                 trial = msgspec.convert({**msgspec.to_builtins(trial), **graph}, type=Trial)
             self._known[edit] = trial
-            if not (ended.timed_out or ended.accident):  # the next one may end otherwise
+            if not (ended.timed_out or ended.accident):  # the next execution may end differently
                 self._keep(_Answer(edit, trial))
         return self._known[edit]
 
@@ -103,7 +103,7 @@ class Trials:
         if not self.file.exists():
             return []
         lines = self.file.read_bytes().splitlines(keepends=True)
-        whole = [line for line in lines if line.endswith(b"\n")]  # the last one may have been interrupted
+        whole = [line for line in lines if line.endswith(b"\n")]  # an interruption may have cut the last line
         answers: list[tuple[GraphEdit, Trial]] = []
         for line in whole:
             with suppress(msgspec.DecodeError):
@@ -137,7 +137,7 @@ def _trial(ended: Ended) -> Trial:
     if ended.timed_out:
         return Trial("dies", f"{ended.failure}; `--seconds` gives it more", error="timeout")
     if ended.signal and not ended.accident:
-        said = death_of(ended, "").said
+        said = early_end_of(ended, "").said
         text = said if said.startswith(ended.signal) else f"{ended.signal}: {said}"
         return Trial("dies", text, error=ended.signal)
     return Trial("no answer", ended.failure)

@@ -1,0 +1,1 @@
+"""Builds LLVM and Triton from source for debugging; standard library only."""

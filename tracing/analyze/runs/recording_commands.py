@@ -1,0 +1,129 @@
+"""Build the command that records a run's case once more, with its options, seed and target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tracing.errors import Problem
+from tracing.model import Environment, ReadVariable, RunInfo
+from tracing.model.redaction import REDACTED
+from tracing.store import Run
+
+DEFAULT_TARGET = "sm_90"  # of commands that take `--target`
+
+# what torchrun sets, rank by rank
+_OF_A_JOB = (
+    "RANK",
+    "LOCAL_RANK",
+    "GROUP_RANK",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+)
+_OF_JOBS = ("ROLE_", "GROUP_", "TORCHELASTIC_")
+
+
+def recording(run: Run, *options: str) -> list[str]:
+    """The command line that records a run's case once more, with the variables that the case read.
+
+    options -- options to add or change: "--keep-inputs", ...
+    """
+    return [*with_variables(run), *elsewhere(run.info), *command(run.info, *options)]
+
+
+def command(info: RunInfo, *options: str) -> list[str]:
+    """The command line of a `tracing run` that repeats a recording, under torchrun if it was a job."""
+    words = ["tracing", "run", *what_ran(info, *options, *_settings(info))]
+    job = ["torchrun", f"--nproc-per-node={info.world_size}", "-m"] if info.world_size > 1 else []
+    return [*job, *words]
+
+
+def elsewhere(info: RunInfo) -> list[str]:
+    """The `env` prefix that runs a program in its working directory; empty if it is the current one."""
+    there = info.kind == "program" and info.folder != str(Path.cwd())
+    return ["env", "-C", info.folder] if there else []
+
+
+def what_ran(info: RunInfo, *options: str) -> list[str]:
+    """The arguments of a command: a case, then options, or options, then a program."""
+    if info.kind == "program":
+        return [*options, *info.program]
+    return [case_of(info), *options]
+
+
+def _settings(info: RunInfo) -> list[str]:
+    words = ["--seed", str(info.seed)] if info.seed else []
+    words += ["--mode", info.mode] if info.mode else []
+    if is_virtual(info.environment):
+        words += ["--target", target_of(info.environment)]
+    elif info.environment.device == "CPU":
+        words += ["--no-virtual-gpu"]
+    return [*words, "--rank-aware"] if info.world_size > 1 else words
+
+
+def require_recordable(info: RunInfo) -> None:
+    """Raise Problem for a run that no command can record once more."""
+    if info.kind == "code":
+        raise Problem(
+            f"what `tracing.recording()` surrounds in {info.path} cannot be recorded by a command",
+            "record it there with `tracing.recording(keep_inputs=True)`",
+        )
+    if REDACTED in info.program:
+        raise Problem(
+            f"an argument of {info.program[0]} was not recorded: its name says that it is secret",
+            "record the program yourself with `--keep-inputs`",
+        )
+
+
+def with_variables(run: Run) -> list[str]:
+    """The `env` prefix that sets the variables which the case of a run read to their recorded values."""
+    needed = variables(run)
+    unset = [word for name, value in needed.items() if value is None for word in ("-u", name)]
+    set_ = [f"{name}={value}" for name, value in needed.items() if value is not None]
+    return ["env", *unset, *set_] if needed else []
+
+
+def variables(run: Run) -> dict[str, str | None]:
+    """The variables that the case of a run read, None: not set; without those that torchrun sets."""
+    by_name = {one.name: one.value for one in _read(run) if not one.redacted}
+    return {name: value for name, value in by_name.items() if not _is_of_a_job(name)}
+
+
+def not_recorded(run: Run) -> tuple[str, ...]:
+    """The environment variables that the case of a run read, but whose values were not recorded."""
+    return tuple(dict.fromkeys(one.name for one in _read(run) if one.redacted))
+
+
+def _read(run: Run) -> list[ReadVariable]:
+    return list(run.records(ReadVariable))
+
+
+def _is_of_a_job(name: str) -> bool:
+    return name in _OF_A_JOB or name.startswith(_OF_JOBS)
+
+
+def case_of(info: RunInfo) -> str:
+    """A recorded case as `tracing run` takes it: the path of its file, and its options after a colon.
+
+    Raises Problem for the run of a program.
+    """
+    if info.kind != "case":
+        raise Problem(
+            f"the run of {info.case} is of a program: no part of it can be executed by itself",
+            "for this question it must be a case, a file with build(device): docs/case.md",
+        )
+    name = Path(info.path).stem + "+"
+    return f"{info.path}:{info.case.removeprefix(name)}" if info.case.startswith(name) else info.path
+
+
+def target_of(environment: Environment) -> str:
+    """The target of the kernels, as `--target` takes it: "sm_90", "gfx942"."""
+    backend, _, rest = environment.target.partition(":")
+    arch = rest.partition(":")[0]
+    return f"sm_{arch}" if backend == "cuda" else arch
+
+
+def is_virtual(environment: Environment) -> bool:
+    """True if a run was recorded on the virtual GPU."""
+    return environment.device == "virtual GPU"

@@ -1,0 +1,120 @@
+"""Record a launch once more, by `tracing run`, because the contents of its inputs were not kept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import join
+
+from tracing import store
+from tracing.analyze.replay.new_recording import NewRecording, launch_recorded_anew
+from tracing.analyze.runs.recording_commands import command, recording, require_recordable, variables
+from tracing.analyze.runs.winners import choices
+from tracing.cli.app import spinner
+from tracing.environment import with_variables
+from tracing.errors import Problem
+from tracing.store.recorded_launch import RecordedLaunch
+from tracing.store.winners import write_winners
+
+
+def record_anew(recorded: RecordedLaunch, runs: Path) -> NewRecording:
+    """Repeat the case of a launch, with the same winners of autotuning, and keep the launch's inputs.
+
+    runs -- the folder in which the new run is put
+
+    Raises Problem, with the command that records the whole run, if the launch cannot be recorded anew.
+    """
+    run = recorded.run
+    require_recordable(run.info)
+    typed = f"record the run with them: `{join(recording(run, '--keep-inputs'))}`"
+    why = f"the inputs of launch {recorded.launch.index} were not kept"
+    if run.info.world_size > 1 or len(run.processes()) > 1:
+        raise Problem(f"{why}, and the run is of several processes", typed)
+    with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
+        try:
+            return launch_recorded_anew(recorded, _Commands(run, runs, Path(folder)))
+        except subprocess.CalledProcessError as error:
+            raise Problem(f"{why}, and recording it anew failed: {_last(error)}", typed) from None
+        except Problem as problem:
+            raise Problem(problem.problem, problem.remedy or typed) from None
+
+
+def record_all_anew(run: store.Run, runs: Path) -> store.Run:
+    """Repeat the case of a run, with the same winners, and keep the inputs and outputs of all launches.
+
+    runs -- the folder in which the new run is put
+
+    Raises Problem, with the command that records it, if that cannot be done.
+    """
+    require_recordable(run.info)
+    typed = f"record the run with them: `{join(recording(run, '--keep-inputs'))}`"
+    why = "the inputs and outputs of its launches were not kept"
+    if run.info.world_size > 1 or len(run.processes()) > 1:
+        raise Problem(f"{why}, and the run is of several processes", typed)
+    with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
+        try:
+            return _Commands(run, runs, Path(folder)).all()
+        except subprocess.CalledProcessError as error:
+            raise Problem(f"{why}, and recording it anew failed: {_last(error)}", typed) from None
+
+
+def _last(error: subprocess.CalledProcessError) -> str:
+    last = next(iter(error.stderr.strip().splitlines()[-1:]), f"exit status {error.returncode}")
+    return str(last).strip()
+
+
+class _Commands:
+    # the recorder that launch_recorded_anew takes; `folder` is for temporary files
+
+    def __init__(self, run: store.Run, runs: Path, folder: Path) -> None:
+        run.require_trust(f"`{join(recording(run))}`")
+        self._run, self._runs, self._folder = run, runs, folder
+        self._winners: Sequence[str] = ()  # an autotuner that measures anew may choose another configuration
+        if chosen := choices(run):
+            path = folder / "winners.json"
+            write_winners(path, run.info.environment, [one.first for one in chosen])
+            self._winners = ("--winners", str(path))
+
+    def inputs(self, index: int) -> store.Run:
+        options = ("--launches", f"{index}:{index + 1}", "--keep-inputs")
+        return self._recorded(self._runs, options, f"launch {index} and its inputs")
+
+    def all(self) -> store.Run:
+        return self._recorded(self._runs, ("--keep-inputs",), "all launches, their inputs and outputs")
+
+    def calls(self, kernel: str) -> store.Run:
+        options = ("--kernel", kernel)
+        return self._recorded(self._folder, options, f"the launches of {kernel}")
+
+    def _recorded(self, runs: Path, options: Sequence[str], what: str) -> store.Run:
+        own = (*options, *self._winners, "--no-passes", "--runs", str(runs.absolute()))
+        words = command(self._run.info, *own)
+        # a graph from Inductor's cache has no graph records, because another program compiled it
+        settings = with_variables({**variables(self._run), "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"})
+        is_program = self._run.info.kind == "program"
+        with spinner(f"recording {what}"):
+            process = subprocess.Popen(
+                [sys.executable, "-m", *words],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=settings,
+                cwd=self._run.info.folder or None,
+            )
+            printed, said = process.communicate()
+        lines = printed.splitlines()
+        if is_program:  # a program has its own output and exit status
+            run = _written_by(process.pid, runs)
+        else:  # 1: the results differ from eager's
+            run = Path(lines[-1]) if process.returncode in (0, 1) and lines else None
+        if run is None:
+            raise subprocess.CalledProcessError(process.returncode, words, stderr=said)
+        return store.Run(run)
+
+
+def _written_by(pid: int, runs: Path) -> Path | None:
+    written = [path for path in store.recorded(runs) if any(path.glob(f"outcomes-*-{pid}.ndjson"))]
+    return max(written, key=lambda path: path.stat().st_mtime, default=None)

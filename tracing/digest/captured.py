@@ -1,0 +1,136 @@
+"""Digests inside of CUDA graphs: the digest kernels are captured with the launches of the program.
+
+Each replay of the graph fills the slots that were captured. They are copied to pinned memory in the order of
+the stream, read when the copy has ended, and set to zero for the next replay.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from tracing.digest.columns import Digested
+from tracing.digest.gpu import RowColumns, Rows, all_loaded, launch_digests
+from tracing.digest.kernel import FIELDS
+from tracing.digest.spare_memory import OutOfSpareMemoryError, Region, SpareMemory
+from tracing.digest.tables import Call
+from tracing.upstream.torch.streams import current_handle
+
+
+class _Replay(NamedTuple):
+    launches: Sequence[int | None]  # numbers of the launches that have digests
+    host: torch.Tensor  # [n, FIELDS] pinned
+    copied: Any  # a torch.cuda.Event after the copy
+
+
+class CapturedDigests:
+    """The digests of the launches that one CUDA graph captured."""
+
+    def __init__(
+        self, device: torch.device, memory: SpareMemory, arrived: Callable[[Sequence[Digested]], None]
+    ) -> None:
+        """arrived -- receives the digests of each replay"""
+        self._device = device
+        self._memory, self._arrived = memory, arrived
+        self.regions: list[Region] = []
+        self._count = 0  # slots taken
+        self._rows: list[Rows] = []
+        self._columns: RowColumns | None = None
+        self._tables: list[torch.Tensor] = []  # held: the graph reads them
+        self._spare: list[torch.Tensor] = []  # pinned buffers
+        self._replays: deque[_Replay] = deque()
+        self._last: tuple[int, Any] | None = None  # the stream of the last replay, and an event after it
+        self._deleted = False  # the graph
+
+    def reserve(self, count: int) -> tuple[int, int]:
+        """Adjacent slots: the address and the number of the first; raises OutOfSpareMemoryError."""
+        region = self._memory.take(count)
+        last = self.regions[-1] if self.regions else None
+        if last is not None and last.block is region.block and last.stop == region.start:
+            last.stop = region.stop
+        else:
+            self.regions.append(region)
+        self._count += count
+        return region.address(region.start), self._count - count
+
+    def add(self, address: int, stream: int, calls: Sequence[Call]) -> None:
+        """Capture the digests of tensors.
+
+        address -- of the first slot that they fill
+        stream  -- the handle of a stream that is being captured
+
+        Raises OutOfSpareMemoryError if a digest kernel is not loaded.
+        """
+        index = self._device.index or 0
+        if not all_loaded(index, calls):
+            raise OutOfSpareMemoryError("a digest kernel")
+        self._tables += [table.rows for table, _ in calls]
+        launch_digests(index, stream, address, calls)
+
+    def ended(self, rows: Rows) -> None:
+        """A launch was captured with its digests."""
+        self._rows.append(rows)
+
+    def replayed(self, launches: Sequence[int | None]) -> None:
+        """The graph was replayed on the current stream.
+
+        launches -- the numbers of all captured launches in this replay; None: its digests are not wanted
+        """
+        if not self._rows:
+            return
+        host = self._spare.pop() if self._spare else self._new_host()
+        start = 0
+        for region in self.regions:
+            stop = start + region.stop - region.start
+            host[start:stop].copy_(region.slots, non_blocking=True)
+            region.slots.zero_()
+            start = stop
+        copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        copied.record()
+        self._last = current_handle(self._device.index or 0), copied
+        self._replays.append(_Replay([launches[rows.launch] for rows in self._rows], host, copied))
+
+    def captured(self) -> None:
+        """The capture has ended."""
+        self._memory.ready()
+
+    def graph_deleted(self) -> None:
+        """Let another graph use the slots."""
+        self._memory.give_back(self.regions)
+        self.regions, self._tables = [], []
+        self._deleted = True
+
+    @property
+    def over(self) -> bool:
+        """True if there will be no more digests."""
+        return self._deleted and not self._replays
+
+    def before_replay(self) -> None:
+        """Let the current stream wait until the slots of the previous replay are copied and zero."""
+        if self._last is not None and self._last[0] != current_handle(self._device.index or 0):
+            torch.cuda.current_stream(self._device).wait_event(self._last[1])
+
+    def drain(self) -> None:
+        """Wait for all digests, and deliver them."""
+        while self._replays:
+            self._replays[0].copied.synchronize()
+            self._deliver(self._replays.popleft())
+
+    def deliver(self) -> None:
+        """Deliver the digests that have arrived; not while any graph is captured."""
+        while self._replays and self._replays[0].copied.query():
+            self._deliver(self._replays.popleft())
+
+    def _deliver(self, replay: _Replay) -> None:
+        if self._columns is None:
+            self._columns = RowColumns(self._rows)
+        numbers = [-1 if launch is None else launch for launch in replay.launches]
+        digested = self._columns.digested(replay.host.numpy(), numbers)
+        self._arrived([one for one in digested if one.launch >= 0])
+        self._spare.append(replay.host)
+
+    def _new_host(self) -> torch.Tensor:
+        return torch.empty((self._count, FIELDS), dtype=torch.int64, pin_memory=True)

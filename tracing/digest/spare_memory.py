@@ -1,0 +1,147 @@
+"""Device memory of the recorder, which no memory pool and no CUDA graph of the program holds.
+
+Memory that a thread allocates while it captures a graph, or uses a memory pool, belongs to that graph
+or pool. So the recorder allocates on threads of its own, and what a capture needs before the capture. A graph
+writes to the addresses that it captured in each replay, also after the recording has ended: this memory is
+never freed.
+"""
+
+from __future__ import annotations
+
+import _thread
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+
+from tracing.digest.kernel import COLUMNS, FIELDS
+from tracing.upstream.torch.cuda_graphs import is_capturing
+
+BLOCK = 4096  # slots of a block: 0.4 MB
+TABLES = 512  # tables of a block: 0.5 MB on the device, and as much pinned
+ROWS = 8  # of a table
+
+T = TypeVar("T")
+
+
+class OutOfSpareMemoryError(Exception):
+    """A capture needs more memory than was allocated before it."""
+
+
+def outside_pools(make: Callable[[], T], stream: torch.cuda.Stream) -> T:
+    """Call `make` on a thread of its own with this current stream; 0.1 ms."""
+    made: list[T] = []
+    failed: list[BaseException] = []
+    ended = threading.Event()
+
+    def call() -> None:
+        try:
+            with torch.cuda.stream(stream):
+                made.append(make())
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            ended.set()
+
+    _thread.start_new_thread(call, ())  # not threading.Thread: the program's modes are carried to those
+    ended.wait()
+    if failed:
+        raise failed[0]
+    return made[0]
+
+
+@dataclass(slots=True)
+class Region:
+    """Adjacent slots, all zero."""
+
+    block: torch.Tensor  # [BLOCK, FIELDS] int64
+    start: int
+    stop: int
+
+    @property
+    def slots(self) -> torch.Tensor:
+        """[stop - start, FIELDS] int64 on the device."""
+        return self.block[self.start : self.stop]
+
+    def address(self, slot: int) -> int:
+        """The address of a slot of the block."""
+        return self.block.data_ptr() + slot * FIELDS * 8
+
+
+class SpareMemory:
+    """Slots for digests and tables of tensors on one GPU, for launches that are captured into CUDA graphs."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call, unused-ignore]
+        self._free: list[Region] = []
+        self._tables: list[tuple[torch.Tensor, torch.Tensor]] = []  # a block on the device, and it pinned
+        self._used = TABLES  # tables of the last block
+
+    def fill(self) -> None:
+        """Allocate what the next capture may need; call it before the capture begins."""
+        if sum(region.stop - region.start for region in self._free) < 2 * BLOCK:
+            blocks = [self.outside(lambda: torch.zeros((BLOCK, FIELDS), dtype=torch.int64)) for _ in range(2)]
+            self._free += [Region(block, 0, BLOCK) for block in blocks]
+        if self._used > TABLES // 2:
+            self._tables.append(self.outside(self._new_tables))
+            self._used = 0
+        self._stream.synchronize()
+
+    def outside(self, make: Callable[[], Any]) -> Any:
+        """What `make` allocates on this device, in no pool of the program; does not wait for the program."""
+
+        def on_device() -> Any:
+            with torch.device(self._device):
+                made = make()
+            self._stream.synchronize()
+            return made
+
+        return outside_pools(on_device, self._stream)
+
+    def _new_tables(self) -> tuple[torch.Tensor, torch.Tensor]:
+        shape = (TABLES, ROWS, COLUMNS)
+        pinned = torch.empty(shape, dtype=torch.int64, device="cpu", pin_memory=True)
+        return torch.empty(shape, dtype=torch.int64), pinned
+
+    def take(self, count: int) -> Region:
+        """Slots that are adjacent; raises OutOfSpareMemoryError."""
+        for region in self._free:
+            if region.stop - region.start >= count:
+                taken = Region(region.block, region.start, region.start + count)
+                region.start += count
+                return taken
+        raise OutOfSpareMemoryError(f"{count} slots")
+
+    def give_back(self, regions: Sequence[Region]) -> None:
+        """The graph that wrote to these slots no longer exists."""
+        self._free += regions
+
+    def table(self, rows: list[list[int]]) -> torch.Tensor:
+        """A table of the digest kernel on the device; raises OutOfSpareMemoryError during a capture.
+
+        rows -- [8, COLUMNS]
+        """
+        if not is_capturing():
+            return self.outside(lambda: torch.tensor(rows))  # type: ignore[no-any-return]
+        if self._used == TABLES:
+            raise OutOfSpareMemoryError("a table")
+        (there, pinned), n = self._tables[-1], self._used
+        self._used += 1
+        pinned[n] = torch.tensor(rows, device="cpu")
+        with torch.cuda.stream(self._stream):  # it is not captured, so the copy is made now
+            there[n].copy_(pinned[n], non_blocking=True)
+        return there[n]
+
+    def ready(self) -> None:
+        """Wait for the tables that were made during a capture; call it when the capture has ended."""
+        self._stream.synchronize()
+
+
+@functools.cache
+def spare_memory(device: torch.device) -> SpareMemory:
+    """The spare memory of a device."""
+    return SpareMemory(device)

@@ -1,0 +1,50 @@
+"""Hide the recorder's own computations from Dynamo, modes, transforms and autograd.
+
+A recorder runs in the middle of a program, so it inherits the program's context: Dynamo compiles frames after
+a graph break, function and dispatch modes intercept every call, functorch wraps results, autograd builds
+graphs. The recorder must be invisible to all of them, and needs plain results.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import torch
+
+from tracing.upstream.torch.autograd import set_grad_enabled
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled, functions_disabled, functorch_disabled
+from tracing.upstream.torch.dynamo import frames_skipped, set_eval_frame
+
+# The virtual GPU replaces a device: Dynamo has to see its answers.
+_PACKAGES = ("launch", "digest", "operators", "program", "perturb", "debug_mode", "record", "compiler")
+_DIRECTORIES = tuple(f"{Path(__file__).parents[1] / name}/" for name in _PACKAGES)
+
+
+class HiddenComputation:
+    """While entered, the program does not see what this thread computes. Costs 1 µs; not reentrant."""
+
+    __slots__ = ("_callback", "_grad", "_guards")
+
+    def __enter__(self) -> None:
+        self._callback = set_eval_frame(None)
+        self._guards = (
+            functions_disabled(),  # entered first: modes see calls that disable gradients, too
+            dispatch_disabled(),
+            functorch_disabled(),
+        )
+        for guard in self._guards:
+            guard.__enter__()
+        self._grad = torch.is_grad_enabled()
+        set_grad_enabled(False)
+
+    def __exit__(self, *exception: object) -> None:
+        set_grad_enabled(self._grad)
+        for guard in reversed(self._guards):
+            guard.__exit__(None, None, None)
+        set_eval_frame(self._callback)
+
+
+def own_frames_skipped() -> AbstractContextManager[None]:
+    """While entered, Dynamo neither compiles the recorder's frames nor inlines its functions."""
+    return frames_skipped(_DIRECTORIES)

@@ -1,0 +1,203 @@
+"""Records the launches and operators of CUDA graphs: in each replay those that were captured, in order.
+
+A capture executes nothing, so it records no launch. The digests of the launches are captured with them, and
+each replay computes them; see `tracing.digest.captured`.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import torch
+
+from tracing.digest.captured import CapturedDigests
+from tracing.digest.columns import Columns, Digested
+from tracing.digest.gpu import load_before_capture
+from tracing.digest.spare_memory import spare_memory
+from tracing.launch import hooks
+from tracing.launch.hidden_computation import HiddenComputation
+from tracing.record.failsafe import Failsafe
+from tracing.record.launches.launch_digests import CapturedLaunch, LaunchInFlight
+from tracing.record.launches.launch_template import LaunchTemplate
+from tracing.record.launches.launch_writer import LaunchWriter
+from tracing.record.memory.last_writers import LastWriters
+from tracing.record.recording import Recording
+from tracing.upstream.torch.cuda_graphs import is_capturing, kernel_names
+from tracing.upstream.torch.streams import current_handle
+
+EARLIER = "start the recording before the graph is captured"
+
+CapturedOperator: TypeAlias = Callable[[], None]  # records one captured operator in a replay
+
+
+@dataclass(slots=True)
+class CapturedCudaGraph:
+    """What one graph captured, in order."""
+
+    device: int
+    stream: int  # handle of the stream on which the capture began
+    thread: int  # its identifier
+    digests: CapturedDigests | None  # None: no digests are wanted
+    events: list[CapturedLaunch | CapturedOperator] = field(default_factory=list)
+    launches: int = 0
+
+
+class RecordedCudaGraphs:
+    """The graphs of a program; a listener of `tracing.launch.cuda_graphs`.
+
+    Cost of a replay: 3 µs a launch, one copy and one fill on the device for each 4096 digests.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        lines: LaunchWriter,
+        writers: LastWriters,
+        failsafe: Failsafe,
+        admit: Callable[[LaunchTemplate], int | None],
+        *,
+        digests: bool,
+    ) -> None:
+        """admit   -- numbers the next launch; None: it is not selected
+        digests -- whether launches have digests
+        """
+        self._recording, self._lines, self._writers = recording, lines, writers
+        self._failsafe, self._admit, self._digests = failsafe, admit, digests
+        self._open: list[CapturedCudaGraph] = []
+        self._digested: list[CapturedDigests] = []  # also of graphs that were deleted
+        self._graphs: weakref.WeakKeyDictionary[torch.cuda.CUDAGraph, CapturedCudaGraph] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    # ---- while a graph is captured
+
+    def capturing(self) -> CapturedCudaGraph | None:
+        """The graph that captures the work of this thread; None: none, or one of several that others capture."""
+        if not self._open or not is_capturing():
+            return None
+        own = [graph for graph in self._open if graph.thread == threading.get_ident()]
+        return (own or self._open)[-1] if own or len(self._open) == 1 else None
+
+    def launch(self, launch: LaunchInFlight, site: int, thread: int) -> bool:
+        """Note a launch that is captured; False: nothing is known of the capture."""
+        graph = self.capturing()
+        if graph is None:
+            what = "launches captured into a CUDA graph that the recorder did not see begin"
+            self._recording.catalogue.not_covered(what, EARLIER)
+            return False
+        launch.index = graph.launches
+        graph.launches += 1
+        launch.captured = CapturedLaunch(launch.slots, launch.stream, site, thread)
+        launch.graph = graph.digests
+        graph.events.append(launch.captured)
+        return True
+
+    def launched(self, launch: LaunchInFlight) -> None:
+        """The launch was captured, and its autotuner has chosen."""
+        assert launch.captured is not None
+        launch.captured.slots = launch.slots
+
+    def operators(self, tensors: Sequence[torch.Tensor]) -> list[Any] | None:
+        """What captures an operator that writes these tensors; None: it is executed now."""
+        if not self._open or not any(tensor.is_cuda for tensor in tensors):
+            return None
+        graph = self.capturing()
+        return None if graph is None else graph.events
+
+    def capture_begins(self, graph: torch.cuda.CUDAGraph) -> None:
+        """Allocate and load what the digests of the captured launches need."""
+        if not self._failsafe.over:
+            self._safely(self._begin, graph)
+
+    def _begin(self, graph: torch.cuda.CUDAGraph) -> None:
+        device = torch.device("cuda", torch.cuda.current_device())
+        digests = None
+        if self._digests:
+            memory = spare_memory(device)
+            memory.fill()
+            load_before_capture(device.index)
+            digests = CapturedDigests(device, memory, self._lines.digested)
+            self._digested = [one for one in self._digested if not one.over] + [digests]
+            weakref.finalize(graph, digests.graph_deleted).atexit = False
+        stream = current_handle(device.index)
+        captured = CapturedCudaGraph(device.index, stream, threading.get_ident(), digests)
+        self._graphs[graph] = captured
+        self._open.append(captured)
+
+    def capture_ended(self, graph: torch.cuda.CUDAGraph) -> None:
+        """From now on the launches of this thread are executed."""
+        captured = self._graphs.get(graph)
+        if captured is not None and captured in self._open:
+            self._open.remove(captured)
+            if captured.digests is not None:
+                self._safely(captured.digests.captured)
+
+    # ---- in each replay
+
+    def replay_begins(self, graph: torch.cuda.CUDAGraph) -> Sequence[int | None]:
+        """Write the lines of the captured launches; returns their numbers."""
+        if self._failsafe.over:
+            return ()
+        captured = self._graphs.get(graph)
+        if captured is None:
+            self._not_covered(graph)
+            return ()
+        return self._safely(self._written, captured) or ()
+
+    def _written(self, captured: CapturedCudaGraph) -> Sequence[int | None]:
+        stream = current_handle(captured.device)
+        numbers: list[int | None] = []
+        with self._recording.lock:
+            for event in captured.events:
+                if isinstance(event, CapturedLaunch):
+                    on = stream if event.stream == captured.stream else event.stream
+                    numbers.append(self._launched(event, on))
+                else:
+                    event()
+        if captured.digests is not None:
+            captured.digests.before_replay()
+        return numbers
+
+    def _launched(self, event: CapturedLaunch, stream: int) -> int | None:
+        slots, lines = event.slots, self._lines
+        writers = self._writers.of(slots)
+        index = self._admit(slots.template)
+        if index is not None:
+            lines.hold(index, slots.template, stream, slots, writers, event.site, event.thread)
+            if self._digests:
+                lines.expect(index)
+                if not event.digested:
+                    lines.digested([Digested(index, Columns.of([]), 0, (), ())])
+        return index
+
+    def replayed(self, graph: torch.cuda.CUDAGraph, numbers: Sequence[int | None]) -> None:
+        """Fetch the digests of the replay."""
+        captured = self._graphs.get(graph)
+        if captured is not None and captured.digests is not None and numbers and not self._failsafe.over:
+            self._safely(captured.digests.replayed, numbers)
+            if not self._open:
+                self._safely(captured.digests.deliver)
+
+    def drain(self) -> None:
+        """Wait for the digests of all replays."""
+        for digests in self._digested:
+            digests.drain()
+
+    def _not_covered(self, graph: torch.cuda.CUDAGraph) -> None:
+        names = kernel_names(graph)
+        of = f" of {', '.join(names)}" if names else ""
+        self._recording.catalogue.not_covered(
+            f"launches{of} in replays of a CUDA graph that was captured before the recording", EARLIER
+        )
+
+    def _safely(self, action: Callable[..., Any], *args: Any) -> Any:
+        try:
+            with self._recording.lock, hooks.hidden(), HiddenComputation():
+                return action(*args)
+        except Exception as error:
+            self._failsafe.end(error)
+            return None
