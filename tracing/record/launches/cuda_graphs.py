@@ -76,7 +76,7 @@ class RecordedCudaGraphs:
     # ---- while a graph is captured
 
     def capturing(self) -> CapturedCudaGraph | None:
-        """The graph that captures the work of this thread; None: none, or one of several that others capture."""
+        """The graph that captures the work of this thread; None: none, or several on other threads."""
         if not self._open or not is_capturing():
             return None
         own = [graph for graph in self._open if graph.thread == threading.get_ident()]
