@@ -23,7 +23,7 @@ SHORTEST = 1.0  # µs that a launch without a recorded time is shown with
 COMPILER = 1_000_000  # the process of the compilations of a run; ranks have the numbers below it
 RUNS = 10_000_000  # distance of the processes of two runs
 
-Event = dict[str, Any]
+PerfettoEvent = dict[str, Any]
 
 
 def write_perfetto(path: Path, runs: Iterable[Run]) -> None:
@@ -38,7 +38,7 @@ def write_perfetto(path: Path, runs: Iterable[Run]) -> None:
         file.write("\n]}\n")
 
 
-def perfetto_events(run: Run, first: int = 0) -> Iterator[Event]:
+def perfetto_events(run: Run, first: int = 0) -> Iterator[PerfettoEvent]:
     """The events of one run.
 
     first -- the number of its first process in the trace
@@ -50,11 +50,13 @@ def perfetto_events(run: Run, first: int = 0) -> Iterator[Event]:
     yield from _compilations(run, first + COMPILER)
 
 
-def _name(kind: str, process: int, thread: int, name: str) -> Event:
+def _name(kind: str, process: int, thread: int, name: str) -> PerfettoEvent:
     return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": name}}
 
 
-def _slice(name: str, process: int, thread: int, start: float, duration: float, **args: object) -> Event:
+def _slice(
+    name: str, process: int, thread: int, start: float, duration: float, **args: object
+) -> PerfettoEvent:
     return {
         "ph": "X", "name": name, "pid": process, "tid": thread, "ts": round(start, 3),
         "dur": round(duration, 3), "args": args,
@@ -64,7 +66,7 @@ def _slice(name: str, process: int, thread: int, start: float, duration: float, 
 # ---- launches
 
 
-def _launches(launches: Iterable[KernelLaunch], process: int) -> Iterator[Event]:
+def _launches(launches: Iterable[KernelLaunch], process: int) -> Iterator[PerfettoEvent]:
     # thread 0: steps; streams from 1
     streams: dict[int, int] = {}
     now, step, began = 0.0, -1, 0.0
@@ -104,7 +106,7 @@ def _arguments(launch: KernelLaunch) -> dict[str, object]:
 # ---- compilations
 
 
-def _compilations(run: Run, process: int) -> Iterator[Event]:
+def _compilations(run: Run, process: int) -> Iterator[PerfettoEvent]:
     known = compilations(run)
     if not known:
         return
