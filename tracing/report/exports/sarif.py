@@ -72,7 +72,8 @@ def _divergence(one: Mapping[str, Any], info: RunInfo) -> dict[str, Any]:
     accused = one["accused"]
     who = " ".join(filter(None, (accused["kind"], accused["name"], accused["argument"])))
     launch = one["launch"]["b"] if one["launch"]["b"] is not None else one["launch"]["a"]
-    said = f"launch #{launch} {one['kernel']}: {one['kind']} {one['argument'] or ''} differs; accused: {who}"
+    what = " ".join(filter(None, (one["kind"], one["argument"])))
+    said = f"launch #{launch} {one['kernel']}: {what} differs; accused: {who}"
     text = "\n".join([said, *one["evidence"]])
     return _result("divergence", "error" if accused["certain"] else "warning", text, one["site"] or "", info)
 

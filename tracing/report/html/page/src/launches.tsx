@@ -42,7 +42,7 @@ function Launches({ index, route, run, columns }: { index: Index; route: Route; 
         {steps && <label>Step <input type="search" inputMode="numeric" size={6} value={step} onInput={(event) => setStep(event.currentTarget.value)} /></label>}
         <output>{plural(rows.length, "launch")}</output>
       </form>
-      <div class="split wide">
+      <div class={chosen >= 0 ? "split wide opened" : "split wide"}>
         <Rows count={rows.length} columns={shape.columns} label="Launches" selected={chosen < 0 ? -1 : rows.indexOf(chosen)}
           onOpen={(row) => rows[row] !== undefined && open(rows[row]!)} cells={(row) => shape.cells(columns, rows[row]!)} />
         {chosen >= 0 && <LaunchDetail index={index} route={route} run={run} columns={columns} row={chosen} />}

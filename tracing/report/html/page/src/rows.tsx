@@ -48,7 +48,7 @@ export function Rows({ count, columns, cells, selected, onOpen, label }: {
   return (
     <div class="rows" role="grid" aria-label={label} aria-rowcount={count + 1} tabIndex={0} ref={box} onKeyDown={onKey}
       aria-activedescendant={cursor >= first && cursor < last ? `row-${cursor}` : undefined}
-      onScroll={() => look({ top: box.current!.scrollTop, height: box.current!.clientHeight })}>
+      onScroll={() => look((known) => ({ ...known, top: box.current!.scrollTop }))}>
       <div class="row head" role="row" aria-rowindex={1} style={{ gridTemplateColumns: template }}>
         {columns.map((one) => <span role="columnheader" key={one.title} class={one.numeric ? "number" : ""}>{one.title}</span>)}
       </div>
