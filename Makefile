@@ -30,7 +30,7 @@ BUILD = --venv $(VENV) --torch "$(TORCH)" --triton "$(TRITON)" --toolchain $(TOO
 INPUTS = scripts/pins.toml scripts/venv.py pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help doctor venv llvm triton vscode run demo test lint test-gpu bench soak clean
+.PHONY: help doctor venv llvm triton vscode run demo test lint test-gpu bench soak page clean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ bench: $(STAMP)-test ## measure what recording costs, in time and memory
 soak: $(STAMP)-test ## run the long tests: planted faults, random programs, tutorials; two hours
 	@$(VENV)/bin/python -m pytest -m soak -q
 	@$(VENV)/bin/python -m pytest tests/soak -s -q
+
+page: ## rebuild the page of `tracing report` after its source was changed; needs Node.js 20 and npm
+	@cd tracing/report/html/page && npm ci --no-audit --no-fund && npm run build
 
 clean: ## delete the environment and caches; ALL=1: recorded runs, sources and builds too
 	@if [ -f $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); fi

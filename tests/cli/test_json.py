@@ -93,6 +93,14 @@ def test_passes_of_one_run_and_of_two(tmp_path: Path) -> None:
     assert done.returncode == json.loads(done.stdout)["status"] == 1
 
 
+def test_report(pair: tuple[store.Run, store.Run], tmp_path: Path) -> None:
+    paths = [str(one.path) for one in pair]
+    text = printed("report", *paths, "-o", str(tmp_path / "report.html"), "--json", status=1)
+
+    require_documented(text, "## `tracing report`")
+    assert json.loads(text)["bytes"] == (tmp_path / "report.html").stat().st_size
+
+
 def test_passes_of_one_kernel_by_pass_and_by_operation(tmp_path: Path) -> None:
     writer = new_run(tmp_path / "run")
     compiled(writer, "kernel", IR, ("ttir", "cse", OTHER))

@@ -122,6 +122,7 @@ def questions(run: Path, other: Path, launch: int, kernel: str) -> list[list[str
         ["replay", at, "--launch", str(launch)],
         ["repro", at, "--launch", str(launch), "--output", str(run.parent / "repro")],
         ["swap", at, to, "--anyway"],
+        ["report", at, to, "--no-sass", "-o", str(run.parent / "report.html")],
     ]
 
 

@@ -20,17 +20,28 @@ from tracing.program.experiment import Experiment
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.derivation import derive
 from tracing.record.passes.recorder import PassRecorder
+from tracing.record.passes.recording import PassIRWhen
 from tracing.record.run import record
 from tracing.record.winners import Winners
 
 
-def recorded(case: str | Path, runs: Path, winners: Sequence[Winner] = (), **options: Any) -> store.Run:
-    """The run of a case, without passes; its autotuners take `winners`, its recorder `options`."""
+def recorded(
+    case: str | Path,
+    runs: Path,
+    winners: Sequence[Winner] = (),
+    *,
+    passes: PassIRWhen | None = None,
+    **options: Any,
+) -> store.Run:
+    """The run of a case; its autotuners take `winners`, its recorder `options`.
+
+    passes -- None: without the compiler's passes
+    """
     loaded, device = load_case(str(case)), Device("sm_90")
     info = RunInfo(SCHEMA, loaded.name, str(loaded.path), (), 0, store.now(), device.environment())
     writer = store.create(runs, info)
     experiment, taken = Experiment(loaded, device, seed=0), Winners(writer, winners)
-    record(experiment, LaunchRecorder(writer, **options), lambda stage: None, passes=None, winners=taken)
+    record(experiment, LaunchRecorder(writer, **options), lambda stage: None, passes=passes, winners=taken)
     writer.close()
     return store.Run(writer.path)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import recorded, tracing
@@ -11,14 +13,23 @@ from faults.answers import answer
 from faults.truths import Difference, Recipe, differences
 from matrix import PAGE, Row, examined, left, page, table
 from recorded.planted_cases import Recordings, case_of
+from typer.testing import CliRunner
+
+from tracing.cli.app import app
+from tracing.report.html.chunks import decoded
 
 PLANTED = differences()
 TYPED = {"fusions-first", "hosts-address", "operators-other", "orders-disjoint", "outcomes-kind", "sets-sum"}
 
 
 @pytest.fixture(scope="module")
-def row_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Difference], Row]:
-    recordings, rows = Recordings(tmp_path_factory.mktemp("runs")), {}
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Recordings:
+    return Recordings(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def row_of(recordings: Recordings) -> Callable[[Difference], Row]:
+    rows: dict[str, Row] = {}
 
     def of(difference: Difference) -> Row:
         if difference.id not in rows:
@@ -47,6 +58,22 @@ def test_compare_accuses_the_planted_difference(
     assert row.good
 
 
+@pytest.mark.parametrize("difference", PLANTED, ids=lambda difference: difference.id)
+def test_the_first_finding_of_a_report_names_whom_compare_accuses(
+    difference: Difference, recordings: Recordings, row_of: Callable[[Difference], Row], tmp_path: Path
+) -> None:
+    answer, path = row_of(difference).answer, tmp_path / "report.html"
+    runs = [str(recordings.of(difference, recipe)) for recipe in (difference.a, difference.b)]
+    done = CliRunner().invoke(app, ["report", *runs, "--no-sass", "-o", str(path)])
+
+    assert done.exit_code == answer.status, done.output
+    first = findings(path)[0]
+    shown = "\n".join([first["title"], *first["lines"]])
+    for one in answer.divergences[:1]:
+        assert first["tone"] == "bad"
+        assert one["accused"].get("name", "") in shown, shown
+
+
 @pytest.mark.parametrize("difference", [one for one in PLANTED if one.id in TYPED], ids=lambda one: one.id)
 def test_the_commands_in_processes_of_their_own_say_the_same(
     difference: Difference, row_of: Callable[[Difference], Row], tmp_path: Path
@@ -55,6 +82,13 @@ def test_the_commands_in_processes_of_their_own_say_the_same(
     done = tracing("compare", a, b, "--anyway", "--json", runs=tmp_path)
 
     assert answer(done.returncode, done.stdout, done.stderr).summary() == row_of(difference).answer.summary()
+
+
+def findings(report: Path) -> list[dict[str, Any]]:
+    """What the first screen of a report shows."""
+    match = re.search('id="index">([^<]*)<', report.read_text())
+    assert match is not None
+    return list(decoded(match[1])["findings"])
 
 
 def typed(difference: Difference, recipe: Recipe, runs: Path) -> str:

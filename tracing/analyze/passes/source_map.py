@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 from tracing.analyze.passes.copied_lines import copied_functions, of_user
 from tracing.analyze.passes.locations import Located, Stack, invented_locations, located
 from tracing.errors import Problem
-from tracing.model import Blob, Compilation
+from tracing.model import Blob, Compilation, CopiedFunction
 from tracing.store import Run
 
 _TIMEOUT_S = 120  # of nvdisasm, which takes about a second for a large kernel
@@ -29,6 +29,7 @@ class StageLines:
     stage: str
     located: Sequence[Located] = ()
     note: str = ""  # why this stage is unknown, or what in it is unreliable
+    text: str = ""  # the whole of it; of a cubin as disassembled
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,14 @@ class Thread:
 
 def artefacts(run: Run, compilation: Compilation) -> dict[str, Blob]:
     """The artefacts of a compilation, by file suffix."""
-    blobs: dict[str, Blob] = {}
+    return artefacts_by_hash(run).get(compilation.hash, {})
+
+
+def artefacts_by_hash(run: Run) -> dict[str, dict[str, Blob]]:
+    """The artefacts of every compilation of a run, by its hash and by file suffix."""
+    blobs: dict[str, dict[str, Blob]] = {}
     for owner, artefact in run.artefacts():
-        if owner.hash == compilation.hash:
-            blobs.setdefault(artefact.stage, artefact.blob)
+        blobs.setdefault(owner.hash, {}).setdefault(artefact.stage, artefact.blob)
     return blobs
 
 
@@ -56,13 +61,27 @@ def stage_lines(run: Run, compilation: Compilation, nvdisasm: Path | None) -> li
     Lines of a user's kernel that torch.compile copied into a file of its own are named as the user's.
     Reads every artefact once and disassembles the cubin: about a second for a large kernel.
     """
-    blobs = artefacts(run, compilation)
-    nvidia = compilation.target.startswith("cuda")
+    copied = copied_functions(run, compilation)
+    return located_stages(run, compilation.target, artefacts(run, compilation), copied, nvdisasm)
+
+
+def located_stages(
+    run: Run,
+    target: str,
+    blobs: Mapping[str, Blob],
+    copied: Sequence[CopiedFunction],
+    nvdisasm: Path | None,
+) -> list[StageLines]:
+    """The same of these artefacts.
+
+    blobs  -- by file suffix
+    copied -- functions that are copies of the user's
+    """
+    nvidia = target.startswith("cuda")
     located = [
         _stage(run, blobs, stage) for stage in ("ttir", "ttgir", "llir", "ptx" if nvidia else "amdgcn")
     ]
     located += [_sass(run, blobs, nvdisasm)] if nvidia else []
-    copied = copied_functions(run, compilation)
     located = [replace(one, located=of_user(one.located, copied)) for one in located]
     return [_without_callers(one) if _calls(located[2]) and not _calls(one) else one for one in located]
 
@@ -83,7 +102,7 @@ def _stage(run: Run, blobs: Mapping[str, Blob], stage: str) -> StageLines:
     text = run.text(blobs[stage])
     invented = invented_locations(text) if stage == "ptx" else 0
     note = f"{invented} .loc inside inline assembly left out: LLVM counts them on, line by line of its text"
-    return StageLines(stage, located(stage, text), note if invented else "")
+    return StageLines(stage, located(stage, text), note if invented else "", text)
 
 
 def _sass(run: Run, blobs: Mapping[str, Blob], nvdisasm: Path | None) -> StageLines:
@@ -100,7 +119,7 @@ def _sass(run: Run, blobs: Mapping[str, Blob], nvdisasm: Path | None) -> StageLi
     note = (
         "instructions of inline assembly can stand under lines that follow theirs: ptxas believes PTX's .loc"
     )
-    return StageLines("sass", located("sass", text), note if invented else "")
+    return StageLines("sass", located("sass", text), note if invented else "", text)
 
 
 def _disassembled(cubin: bytes, nvdisasm: Path) -> tuple[str, str]:

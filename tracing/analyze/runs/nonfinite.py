@@ -6,63 +6,13 @@ digests decide; a tensor without a digest is reported with the option that would
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
-from tracing.model import Digest, KernelLaunch, Operator, TensorMeta
-from tracing.store import Run, rank_of
+from tracing.analyze.runs.data_events import DataEvent, Kind, NonFiniteTensor, data_events
+from tracing.model import KernelLaunch, Operator
+from tracing.store import Run
 
-Kind: TypeAlias = Literal["nan", "inf", "any"]
 _DIGESTS = "--operators digests"
-
-
-@dataclass(frozen=True, slots=True)
-class NonFiniteTensor:
-    """A tensor that an event read or wrote, and how many of its elements are NaN or infinite."""
-
-    name: str  # of the argument; of an operator "input 0", "output 0"
-    position: int  # among the arguments of a launch, or the tensors on that side of an operator
-    meta: TensorMeta
-    storage: int | None
-    digest: Digest | None
-    writer: str | None = None  # the operator that wrote it last
-
-    def bad(self, kind: Kind) -> bool:
-        """True if the tensor holds such a value; False also if it has no digest."""
-        if self.digest is None:
-            return False
-        counts = {"nan": self.digest.nan, "inf": self.digest.inf, "any": self.digest.nan + self.digest.inf}
-        return counts[kind] > 0
-
-
-@dataclass(frozen=True, slots=True)
-class DataEvent:
-    """A launch or an operator, with the tensors that it read and wrote."""
-
-    source: KernelLaunch | Operator
-    rank: int
-    reads: tuple[NonFiniteTensor, ...]
-    writes: tuple[NonFiniteTensor, ...]
-
-    @property
-    def known(self) -> bool:
-        """True if all tensors that it read and wrote have digests."""
-        return all(one.digest is not None for one in (*self.reads, *self.writes))
-
-    @property
-    def name(self) -> str:
-        """Of the kernel or the operator."""
-        return self.source.kernel_name if isinstance(self.source, KernelLaunch) else self.source.name
-
-    def bad_scalar(self, kind: Kind) -> bool:
-        """True if a scalar argument of the kernel is NaN or infinite."""
-        if not isinstance(self.source, KernelLaunch):
-            words = self.source.arguments.replace("=", " ").replace(",", " ").split()
-            return any(word in words for word in ("nan", "inf", "-inf"))
-        values = [arg.value for arg in self.source.args if isinstance(arg.value, float)]
-        nan, inf = any(one != one for one in values), any(abs(one) == float("inf") for one in values)
-        return (nan and kind != "inf") or (inf and kind != "nan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +66,9 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
     carried: dict[int, int] = {}  # by storage: the last event of the chain that wrote it
     carriers: list[tuple[DataEvent, int]] = []  # with the number of the one before it in its chain
     undigested: dict[int, str] = {}  # storages that an operator without digests wrote last
-    for event in _events(run, process, answer):
+    for event in data_events(run, process):
+        answer.launches += isinstance(event.source, KernelLaunch)
+        answer.operators += isinstance(event.source, Operator)
         written = {one.storage for one in event.writes if one.storage is not None}
         if not event.known and isinstance(event.source, Operator):
             undigested |= dict.fromkeys(written, event.name)
@@ -187,46 +139,3 @@ def _unknown(run: Run, answer: NonFiniteAnswer) -> None:
     if not run.processes():
         answer.unknown.append("the run has no launches")
     answer.record[:] = dict.fromkeys(answer.record)
-
-
-def _events(run: Run, process: str, answer: NonFiniteAnswer) -> Iterator[DataEvent]:
-    # an operator that says "launch 3" ran when three launches had been made
-    rank, join = rank_of(process), run.joiner(process)
-    operators = run.operators(process)
-    waiting = next(operators, None)
-    for row in run.rows(process):
-        while waiting is not None and waiting.launch <= row.line.index:
-            yield from _operator(waiting, rank, answer)
-            waiting = next(operators, None)
-        answer.launches += 1
-        yield _launch(join.launch(row), rank)
-    while waiting is not None:
-        yield from _operator(waiting, rank, answer)
-        waiting = next(operators, None)
-
-
-def _operator(one: Operator, rank: int, answer: NonFiniteAnswer) -> Iterable[DataEvent]:
-    if one.allocates:  # its output is uninitialised memory
-        return ()
-    answer.operators += 1
-    sides = [
-        tuple(
-            NonFiniteTensor(f"{side} {n}", n, tensor.tensor, tensor.storage, tensor.digest)
-            for n, tensor in enumerate(tensors)
-        )
-        for side, tensors in (("input", one.reads), ("output", one.writes))
-    ]
-    return (DataEvent(one, rank, sides[0], sides[1]),)
-
-
-def _launch(launch: KernelLaunch, rank: int) -> DataEvent:
-    reads, writes = [], []
-    for position, arg in enumerate(launch.args):
-        if arg.tensor is None:
-            continue
-        of_it = (arg.name, position, arg.tensor, arg.storage)
-        if arg.reads:
-            reads.append(NonFiniteTensor(*of_it, arg.before, arg.writer))
-        if arg.writes:
-            writes.append(NonFiniteTensor(*of_it, arg.after))
-    return DataEvent(launch, rank, tuple(reads), tuple(writes))

@@ -23,7 +23,7 @@ from tracing.analyze.compare.divergence_kinds import (
     Writer,
     WrittenElsewhere,
 )
-from tracing.analyze.passes.pass_table import compilations, passes_of, telling_pass
+from tracing.analyze.passes.pass_table import compilations, passes_of
 from tracing.analyze.ranks.rank_divergence import RankDivergence
 from tracing.analyze.replay import swap_plan
 from tracing.analyze.runs.recording_commands import (
@@ -38,6 +38,7 @@ from tracing.analyze.runs.recording_commands import (
 )
 from tracing.analyze.runs.results import differing_results
 from tracing.analyze.runs.winners import choices
+from tracing.cli.answers.pass_hints import of_passes
 from tracing.cli.app import RUNS
 from tracing.cli.options.run_pair import RunPair
 from tracing.errors import Problem
@@ -219,11 +220,7 @@ def of_kernel(
             commands.append(
                 f"{record_anew}; tracing bisect {_latest(run)} --kernel {quote(kernel)} --launch {launch}"
             )
-    named = None if run.underived() else telling_pass(passes_of(run, compilation))
-    if named is not None:
-        of_pass = f"{of_it} --pass {quote(named)}"
-        commands += [f"tracing lit {of_pass}", f"tracing debug {of_pass}"]
-    return commands
+    return [*commands, *of_passes(run, kernel, [] if run.underived() else passes_of(run, compilation))]
 
 
 def of_launch(run: store.Run, launch: KernelLaunch, rank: int = 0) -> list[str]:

@@ -7,7 +7,6 @@ marks reorder text. JSON uses the same escapes, so JSON stays unchanged.
 from __future__ import annotations
 
 import io
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,13 +15,7 @@ from typing import IO, Any, TextIO
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-# C0 except tab and line feed, DEL and C1, direction marks, lone surrogates
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def printable(text: str) -> str:
-    """Text with each control character, except for tab and line feed, written as \\uXXXX."""
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+from tracing.report.control_characters import printable
 
 
 class SafeConsole(Console):

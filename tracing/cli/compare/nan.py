@@ -49,7 +49,7 @@ def nan(
     """
     run = open_run(name, runs)
     answer = first_nonfinite(run, kind.value)
-    elements, commands = _elements(run, answer), _next(run, answer)
+    elements, commands = _elements(run, answer), commands_of_nan(run, answer)
     if as_json:
         print(json.dumps(nonfinite_json(str(run.path), answer, elements, commands), indent=2))
     else:
@@ -67,7 +67,8 @@ def _elements(run: store.Run, answer: NonFiniteAnswer) -> dict[str, list[int]]:
     return {name: indices for name, indices in known.items() if indices}
 
 
-def _next(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
+def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
+    """The commands that lead from the first NaN or inf to its cause."""
     origin = answer.origin
     recorded_anew = []
     if "--operators digests" in answer.record and run.info.kind != "code":

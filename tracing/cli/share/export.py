@@ -3,40 +3,99 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
+from tracing import store
+from tracing.analyze.align.alignment import WINDOW
+from tracing.analyze.compare.first_divergence import Comparison
 from tracing.analyze.tables.export import write_parquet
+from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
 from tracing.cli.app import RUNS, SHARE, Json, Runs, app, out
 from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.options.completion import run_names
+from tracing.errors import Problem
+from tracing.report.exports.perfetto import write_perfetto
+from tracing.report.exports.sarif import sarif as sarif_of
+from tracing.report.exports.tritonparse import write_tritonparse
 
 
 @app.command(rich_help_panel=SHARE)
 def export(
     names: Annotated[list[str], typer.Argument(metavar="RUN...", autocompletion=run_names)],
-    parquet: Annotated[Path, typer.Option("--parquet", metavar="DIR", help="Folder of the files.")],
+    parquet: Annotated[
+        Path | None,
+        typer.Option("--parquet", metavar="DIR", help="Folder of a file for each table of `tracing sql`."),
+    ] = None,
+    perfetto: Annotated[
+        Path | None, typer.Option("--perfetto", metavar="FILE", help="A trace for ui.perfetto.dev.")
+    ] = None,
+    sarif: Annotated[
+        Path | None,
+        typer.Option("--sarif", metavar="FILE", help="Findings at lines, for editors and code hosts."),
+    ] = None,
+    tritonparse: Annotated[
+        Path | None, typer.Option("--tritonparse", metavar="FILE", help="One run as tritonparse records it.")
+    ] = None,
     redact: Annotated[
         bool,
-        typer.Option("--redact", help="Remove paths, and the names of hosts, users and runs."),
+        typer.Option("--redact", help="Of Parquet: remove paths, and the names of hosts, users and runs."),
     ] = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Write runs as Parquet: one file for each table of `tracing sql`, of all runs.
+    """Write runs as Parquet, as a Perfetto trace, as SARIF, or as tritonparse's NDJSON.
 
-    No table contains source code or tensors. --redact also removes paths and names.
+    The tables of Parquet and SARIF contain no source code and no tensors. SARIF of two runs has their
+    divergences, too.
 
     Example: tracing export silu-20261121-021546 latest --parquet tables
 
     Exit status: 0, or 2 if a run cannot be read.
     """
-    files = write_parquet([open_derived(name, runs) for name in names], parquet, anonymous=redact)
+    _require(parquet, perfetto, sarif, tritonparse, redact, len(names))
+    opened = [open_derived(name, runs) for name in names]
+    files = write_parquet(opened, parquet, anonymous=redact) if parquet else []
+    if perfetto:
+        write_perfetto(perfetto, opened)
+    if sarif:
+        sarif.write_text(json.dumps(sarif_of(opened, _divergences(opened)), indent=2))
+    if tritonparse:
+        write_tritonparse(tritonparse, opened[0])
+    files = [*files, *(one for one in (perfetto, sarif, tritonparse) if one)]
     if as_json:
         print(json.dumps({"files": [str(file) for file in files]}, indent=2))
         return
     for file in files:
         out.print(Text(str(file)))
+
+
+def _require(
+    parquet: Path | None,
+    perfetto: Path | None,
+    sarif: Path | None,
+    tritonparse: Path | None,
+    redact: bool,
+    count: int,
+) -> None:
+    others = {"--perfetto": perfetto, "--sarif": sarif, "--tritonparse": tritonparse}
+    given = [option for option, path in others.items() if path]
+    if not (parquet or given):
+        raise Problem(
+            "export needs a format", "give --parquet DIR, --perfetto, --sarif or --tritonparse FILE"
+        )
+    if redact and given:
+        raise Problem(f"--redact is about Parquet, and {given[0]} holds names and paths", "leave one out")
+    if tritonparse and count > 1:
+        raise Problem("--tritonparse writes one run", f"{count} runs were given: name one")
+
+
+def _divergences(opened: Sequence[store.Run]) -> Iterator[dict[str, Any]]:
+    if len(opened) == 2:
+        pair = opened[0], opened[1]
+        for divergence in Comparison(*pair, WINDOW):
+            yield divergence_as_json(divergence, pair)

@@ -1,0 +1,126 @@
+"""Runs in the formats of other tools: Perfetto, SARIF, tritonparse."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from handmade.records import arg, compiled, launch, new_run
+from handmade.runs import saved
+from handmade.small_runs import small_run
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from tracing import store
+from tracing.cli.app import app
+from tracing.model import FrameCompile, GraphBreak, LaunchTime, Outcome, Violation
+from tracing.report.exports.perfetto import perfetto_events
+from tracing.report.exports.sarif import sarif
+from tracing.report.exports.tritonparse import write_tritonparse
+
+VIOLATION = Violation(
+    "ShapeConstraint()", "mm", "aten.mm.default", "size 30", "a multiple of 8", python="case.py:7"
+)
+IR = "module {\n  tt.func public @k() {\n    tt.return\n  }\n}\n"
+
+
+def exported(option: str, path: Path, *runs: store.Run) -> Any:
+    done = CliRunner().invoke(app, ["export", *(str(one.path) for one in runs), option, str(path)])
+    assert done.exit_code == 0, done.output
+    return json.loads(path.read_text())
+
+
+def test_launches_follow_one_another_on_their_streams_and_steps_enclose_them(tmp_path: Path) -> None:
+    launches = [launch(n, arg("x", "in", "x")) for n in range(3)]
+    launches[1] = replace(launches[1], stream=7)
+    times = [LaunchTime(n, 90.0, 10.0 + n) for n in range(3)]
+
+    events = list(perfetto_events(saved(tmp_path, launches, times)))
+    slices = [(one["ts"], one["dur"], one["tid"]) for one in events if one["ph"] == "X"]
+
+    assert slices == [(0.0, 10.0, 1), (10.0, 11.0, 2), (21.0, 12.0, 1)]
+    names = {one["tid"]: one["args"]["name"] for one in events if one["name"] == "thread_name"}
+    assert names == {1: "stream 0", 2: "stream 7"}
+
+
+def test_passes_lie_within_the_slice_of_their_compilation(tmp_path: Path) -> None:
+    writer = new_run(tmp_path)
+    compiled(writer, "k", IR, ("ttir", "cse", IR), ("ttgir", "coalesce", IR))
+    writer.close()
+
+    whole = exported("--perfetto", tmp_path / "trace.json", store.Run(writer.path))["traceEvents"]
+    slices = {one["name"]: one for one in whole if one["ph"] == "X"}
+
+    assert [*slices] == ["k", "cse", "ttir", "coalesce", "ttgir"]
+    assert (slices["coalesce"]["ts"], slices["coalesce"]["dur"]) == (1500.0, 1500.0)
+    assert slices["k"]["dur"] == 3000.0
+
+
+def test_a_violation_a_graph_break_and_a_failure_stand_at_their_lines(tmp_path: Path) -> None:
+    frame = FrameCompile("0/0", "forward", "case.py:3", breaks=(GraphBreak("print", "case.py:9"),))
+    run = saved(tmp_path, [], [VIOLATION, frame, Outcome("differs", "output differs")], ended=False)
+
+    results = sarif([run])["runs"][0]["results"]
+
+    assert [one["ruleId"] for one in results] == ["constraint", "graph-break", "difference"]
+    place = results[0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "file:///case.py"
+    assert [one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in results[:2]] == [7, 9]
+    assert "locations" not in results[2]
+
+
+def test_the_divergence_of_two_runs_is_a_result_of_the_second(tmp_path: Path) -> None:
+    a, b = (saved(tmp_path / left, [launch(0, arg("y", "out", "-", left), name="make")]) for left in "ab")
+
+    logs = exported("--sarif", tmp_path / "log.sarif", a, b)["runs"]
+
+    (result,) = logs[1]["results"]
+    assert result["ruleId"] == "divergence" and logs[0]["results"] == []
+    assert "launch #0 make: output y" in result["message"]["text"]
+
+
+def test_the_log_is_valid_sarif(tmp_path: Path) -> None:
+    schema = os.environ.get("SARIF_SCHEMA")
+    if not schema:
+        pytest.skip("SARIF_SCHEMA names no file: the schema of OASIS, sarif-schema-2.1.0.json")
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    frame = FrameCompile("0/0", "forward", "case.py:3", breaks=(GraphBreak("print", "case.py:9"),))
+    a, b = (
+        saved(tmp_path / left, [launch(0, arg("y", "out", "-", left))], [VIOLATION, frame]) for left in "ab"
+    )
+    log = exported("--sarif", tmp_path / "log.sarif", a, b)
+
+    jsonschema.Draft7Validator(json.loads(Path(schema).read_text())).validate(log)
+
+
+def test_tritonparse_accepts_the_events_of_a_run(tmp_path: Path) -> None:
+    pytest.importorskip("tritonparse", reason="tritonparse is not installed: make test")
+    from tritonparse.parse.utils import unified_parse
+    from tritonparse.validation.json_validator import validate_trace_file
+
+    run, trace = store.Run(small_run(tmp_path / "run")), tmp_path / "dedicated_log_triton_trace_run.ndjson"
+    write_tritonparse(trace, run)
+    checked = validate_trace_file(str(trace))
+    unified_parse(str(trace), out=str(tmp_path / "parsed"), overwrite=True, skip_logger=True)
+    parsed = [
+        json.loads(line)
+        for path in (tmp_path / "parsed").rglob("*.ndjson*")
+        for line in (
+            gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        ).splitlines()
+    ]
+
+    assert checked["errors"] == []
+    assert checked["event_type_counts"] == {"compilation": 1, "launch": 4}
+    launches = [one for one in parsed if one["event_type"] == "launch"]
+    assert [one["extracted_args"]["y"]["digest_after"] for one in launches] == ["b" * 32] * 4
+
+
+def test_an_export_needs_a_format(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["export", str(small_run(tmp_path))])
+
+    assert done.exit_code != 0

@@ -1,0 +1,215 @@
+"""What a report holds of runs: findings, launches, kernels with linked lines, passes, producers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from commands import ROOT
+from handmade.records import arg, compiled, kernel, launch, new_run
+from handmade.runs import saved
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from tracing import store
+from tracing.cli.app import app
+from tracing.model import Argument, Kernel, LaunchLine, Outcome, Signature, StageArtefact
+from tracing.report.html.chunks import decoded, encoded
+from tracing.report.html.launch_data import DIVERGES, NAN
+
+PAGE = ROOT / "tracing/report/html/page"
+IR = """#loc1 = loc("{file}":2:5)
+module {{
+  tt.func public @k() {{
+    %0 = tt.get_program_id x : i32 loc(#loc1)
+    tt.return loc(#loc1)
+  }}
+}}
+"""
+PTX = '.file 1 "{file}"\n.loc 1 2 0\n  mov.u32 %r1, %ctaid.x;\n.loc 1 7 0\n  ret;\n'
+
+
+class Report:
+    """A report that a command wrote, decoded as the page decodes it."""
+
+    def __init__(self, *runs: store.Run, status: int = 0) -> None:
+        path = runs[0].path.parent / "report.html"
+        words = ["report", *(str(one.path) for one in runs), "-o", str(path), "--no-sass", "--json"]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == status, done.output
+        self.printed = json.loads(done.stdout)
+        self.text = path.read_text()
+        self.index = decoded(self._part("index"))
+
+    def chunk(self, number: int) -> Any:
+        return decoded(self._part(f"chunk-{number}"))
+
+    def columns(self, run: int = 0) -> Any:
+        return self.chunk(self.index["runs"][run]["launches"]["columns"])
+
+    def _part(self, name: str) -> str:
+        match = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', self.text)
+        assert match is not None, name
+        return match[1]
+
+
+def written(folder: Path, name: str = "k", source: str = "def k():\n    x = tl.load()\n") -> store.Run:
+    """A run of one kernel, launched once, with source, TTIR, PTX and two passes."""
+    writer = new_run(folder)
+    ir = IR.format(file="/k.py")
+    other = ir.replace("    tt.return", "    gpu.barrier\n    tt.return")
+    compiled(writer, name, ir, ("ttir", "cse", ir), ("ttir", "fence", other))
+    for stage, text in {"ttir": ir, "ptx": PTX.format(file="/k.py")}.items():
+        writer.append(StageArtefact(0, stage, writer.blob(text), 1.5))
+    facts = Kernel(
+        0, name, f"00hash of {name}", "cuda:90", 4, 3, 1, {"N": "4"}, {}, writer.blob(source), "/k.py:1"
+    )
+    writer.append(facts)
+    writer.append(Signature(0, 0, (1, 1, 1), "forward", "cpu", (Argument("n", value=float("nan")),)))
+    writer.append(LaunchLine(0, 0, 0, ()))
+    writer.append(Outcome("passed", ""))
+    writer.close()
+    return store.Run(writer.path)
+
+
+def test_the_first_finding_of_two_runs_is_the_launch_whose_output_differs(tmp_path: Path) -> None:
+    def run(left: str) -> store.Run:
+        made = launch(0, arg("x", "in", "x"), arg("y", "out", "-", "y"), name="make")
+        used = launch(1, arg("y", "in", "y"), arg("z", "out", "-", left), name="use")
+        return saved(tmp_path / left, [made, used])
+
+    report = Report(run("a"), run("b"), status=1)
+
+    first = report.index["findings"][0]
+    assert first["title"].startswith("first divergence: launch #1 use")
+    assert (first["launch"], first["tone"]) == ([1, 0, 1], "bad")
+    assert first["lines"][0] == "accused: kernel use z"
+    assert any("not deterministic" in line for line in first["lines"])
+    assert report.columns(0)["flags"] == report.columns(1)["flags"] == [0, DIVERGES]
+    assert report.printed["findings"][0]["title"] == first["title"]
+
+
+def test_a_divergence_has_the_launches_that_its_inputs_come_from(tmp_path: Path) -> None:
+    def run(left: str) -> store.Run:
+        made = launch(0, arg("x", "in", "x"), arg("y", "out", "-", "y"), name="make")
+        used = launch(1, arg("y", "in", "y"), arg("z", "out", "-", left), name="use")
+        return saved(tmp_path / left, [made, used])
+
+    graph = Report(run("a"), run("b"), status=1).index["comparison"]["divergences"][0]["producers"]
+
+    assert [one["name"] for one in graph["nodes"]] == ["use", "make"]
+    assert graph["edges"] == [{"writer": 1, "reader": 0, "argument": "y"}]
+
+
+def test_a_nan_is_marked_at_its_launch_and_is_a_finding(tmp_path: Path) -> None:
+    bad = arg("y", "out", "-", "y")
+    assert bad.after is not None
+    bad = replace(bad, after=replace(bad.after, nan=3))
+
+    report = Report(saved(tmp_path, [launch(0, arg("x", "in", "x"), bad)]))
+
+    assert report.columns()["flags"] == [NAN]
+    (finding,) = [one for one in report.index["findings"] if "NaN" in one["title"]]
+    assert finding["launch"] == [0, 0, 0]
+    assert finding["lines"][0] == "y: 3 NaN, 0 inf"
+
+
+def test_a_python_line_is_linked_with_the_lines_that_come_from_it(tmp_path: Path) -> None:
+    report = Report(written(tmp_path))
+    content = report.chunk(report.index["runs"][0]["kernels"][0]["chunk"])
+    stages = {one["stage"]: one for one in content["stages"]}
+
+    def sets(stage: str) -> dict[int, int]:
+        links = stages[stage]["links"]
+        return dict(zip(links[::2], links[1::2], strict=True))
+
+    assert content["frames"][content["stacks"][content["sets"][sets("python")[2]][0]][0]] == ["/k.py", 2]
+    assert sets("ttir")[4] == sets("ptx")[3] == sets("python")[2]
+    assert sets("ptx")[5] not in sets("python").values()
+    assert stages["ptx"]["text"] == PTX.format(file="/k.py")
+
+
+def test_a_pass_has_its_operation_counts_and_its_diff(tmp_path: Path) -> None:
+    report = Report(written(tmp_path))
+    row = report.index["runs"][0]["kernels"][0]
+    cse, fence = report.chunk(row["chunk"])["passes"]
+
+    assert (row["passes"], row["changed"]) == (2, 1)
+    assert (cse["changed"], cse["diff"]) == (False, "")
+    assert fence["changes"] == [["gpu.barrier", 0, 1]]
+    assert "\n+    gpu.barrier\n" in fence["diff"]
+    assert any("--pass fence" in command for command in row["next"])
+
+
+def test_kernels_of_two_runs_have_the_pass_after_which_they_differ(tmp_path: Path) -> None:
+    runs = []
+    for number, last in enumerate(("tt.return", "gpu.barrier\n    tt.return")):
+        writer = new_run(tmp_path / str(number))
+        ir = IR.format(file="/k.py")
+        compiled(writer, "k", ir, ("ttir", "cse", ir.replace("tt.return", last)))
+        writer.append(Outcome("passed", ""))
+        writer.close()
+        runs.append(store.Run(writer.path))
+
+    report = Report(*runs, status=1)
+    (pair,) = report.index["comparison"]["kernels"]
+    (row,) = report.chunk(pair["chunk"])["pairs"]
+
+    (finding,) = report.index["findings"]
+
+    assert finding["title"] == "the compiler's IR of k differs" and finding["kernel"] == [1, 0]
+    assert not pair["equal"]
+    assert (row["state"], row["name"]) == ("diverges", "cse")
+    assert "+    gpu.barrier" in row["diff"]
+
+
+def test_nothing_of_a_run_is_markup_or_acts(tmp_path: Path) -> None:
+    name, source = (
+        "<img src=x onerror=alert(1)>",
+        "def k():\n    '''</script><script>alert(2)</script>\u202e\x1b[31m'''\n",
+    )
+
+    report = Report(written(tmp_path, name, source))
+
+    assert "<img" not in report.text
+    assert "alert(" not in report.text
+    numbers = {int(one) for one in re.findall(r'id="chunk-(\d+)"', report.text)}
+    assert report.text.count("</script>") == len(numbers) + 2  # the index and the program
+    content = report.chunk(report.index["runs"][0]["kernels"][0]["chunk"])
+    assert content["stages"][0]["text"].endswith("</script>\\u202e\\u001b[31m'''\n")
+    assert report.index["runs"][0]["kernels"][0]["name"] == name
+
+
+def test_the_policy_of_the_page_allows_its_own_program_only(tmp_path: Path) -> None:
+    text = Report(written(tmp_path)).text
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy and "http" not in policy
+
+
+def test_a_chunk_keeps_numbers_that_json_lacks() -> None:
+    assert decoded(encoded([float("inf"), float("nan"), -0.0, 2**53])) == ["inf", "nan", -0.0, 2**53]
+
+
+def test_a_launch_of_a_kernel_that_was_never_compiled_is_reported(tmp_path: Path) -> None:
+    row = Report(saved(tmp_path, [launch(0, arg("x", "in", "x"))])).index["runs"][0]["kernels"][0]
+
+    assert (row["name"], row["passes"], row["launches"]) == (kernel().name, 0, 1)
+
+
+def test_the_committed_program_was_built_from_its_source() -> None:
+    digest = hashlib.sha256()
+    for path in [*sorted((PAGE / "src").iterdir()), PAGE / "package-lock.json"]:
+        digest.update(path.read_bytes())
+
+    for name in ("report.js", "report.css"):
+        built = (PAGE.parent / "bundle" / name).read_text()
+        assert f"source sha256 {digest.hexdigest()};" in built, "run `make page`"
+
+
+def test_the_locked_packages_name_no_registry() -> None:
+    assert "resolved" not in (PAGE / "package-lock.json").read_text()

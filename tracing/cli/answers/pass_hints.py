@@ -1,0 +1,23 @@
+"""The next commands to type for the passes of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from shlex import quote
+
+from tracing import store
+from tracing.analyze.passes.pass_table import telling_pass
+from tracing.model import PassRecord
+
+
+def of_passes(run: store.Run, kernel: str, passes: Sequence[PassRecord]) -> list[str]:
+    """The commands for the pass of a kernel that shows most.
+
+    kernel -- a name that identifies one compilation of the run
+    passes -- those of that compilation
+    """
+    named = telling_pass(passes)
+    if named is None:
+        return []
+    of_pass = f"{quote(str(run.path))} --kernel {quote(kernel)} --pass {quote(named)}"
+    return [f"tracing lit {of_pass}", f"tracing debug {of_pass}"]

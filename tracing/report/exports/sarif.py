@@ -1,0 +1,101 @@
+"""Findings of runs as SARIF 2.1.0, which editors and code hosts show at the lines of the program.
+
+Violated constraints, graph breaks, failures of compilers, and, of two runs, divergences. A finding whose line
+is not known is in the file without a location.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+from tracing.model import Failure, FrameCompile, Outcome, RunInfo, Violation
+from tracing.store import Run
+
+RULES = {
+    "constraint": "A graph violates a constraint of an accelerator",
+    "graph-break": "Dynamo ended a graph at this line, or left the function in eager",
+    "failure": "A kernel or generated code failed to compile or to run",
+    "difference": "The results of the compiled program differ from eager",
+    "divergence": "Two runs of a program differ at this launch",
+}
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_POSITION = re.compile(r"(?P<file>.+):(?P<line>\d+)")
+
+
+def sarif(runs: Sequence[Run], divergences: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """A SARIF log with one entry in `runs` for each run.
+
+    divergences -- of the two runs, as `tracing compare --json` prints them; they belong to the second
+    """
+    logs = [_log(run, list(_results(run))) for run in runs]
+    logs[-1]["results"] += [_divergence(one, runs[-1].info) for one in divergences]
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": logs}
+
+
+def _log(run: Run, results: list[dict[str, Any]]) -> dict[str, Any]:
+    rules = [{"id": name, "shortDescription": {"text": text}} for name, text in RULES.items()]
+    failed = any(one.status in ("failed", "interrupted") for one in run.records(Outcome))
+    return {
+        "tool": {"driver": {"name": "debug-triton", "rules": rules}},
+        "automationDetails": {"id": f"{run.name}/"},
+        "invocations": [{"executionSuccessful": not failed, "startTimeUtc": run.info.started}],
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
+
+
+def _results(run: Run) -> Iterator[dict[str, Any]]:
+    info = run.info
+    for violation in run.records(Violation):
+        level = "error" if violation.decided else "note"
+        yield _result("constraint", level, violation.text, violation.python, info)
+    for frame in run.records(FrameCompile):
+        for one in frame.breaks:
+            said = f"graph break in {frame.function}: {one.reason or 'no reason is given'}"
+            yield _result("graph-break", "warning", said, one.python or frame.python, info)
+    for failure in run.records(Failure):
+        yield _result("failure", "error", _failure(failure), failure.python, info)
+    for outcome in run.records(Outcome):
+        if outcome.status == "differs":
+            yield _result("difference", "error", outcome.detail, "", info)
+
+
+def _failure(one: Failure) -> str:
+    where = f" in {one.step}" if one.step else ""
+    return f"{one.kind} of {one.name} failed{where}: {one.reason}"
+
+
+def _divergence(one: Mapping[str, Any], info: RunInfo) -> dict[str, Any]:
+    accused = one["accused"]
+    who = " ".join(filter(None, (accused["kind"], accused["name"], accused["argument"])))
+    launch = one["launch"]["b"] if one["launch"]["b"] is not None else one["launch"]["a"]
+    what = " ".join(filter(None, (one["kind"], one["argument"])))
+    said = f"launch #{launch} {one['kernel']}: {what} differs; accused: {who}"
+    text = "\n".join([said, *one["evidence"]])
+    return _result("divergence", "error" if accused["certain"] else "warning", text, one["site"] or "", info)
+
+
+def _result(rule: str, level: str, text: str, position: str, info: RunInfo) -> dict[str, Any]:
+    location = _location(position, info)
+    return {
+        "ruleId": rule,
+        "ruleIndex": list(RULES).index(rule),
+        "level": level,
+        "message": {"text": text or RULES[rule]},
+        **({"locations": [location]} if location else {}),
+    }
+
+
+def _location(position: str, info: RunInfo) -> dict[str, Any] | None:
+    match = _POSITION.fullmatch(position)
+    if match is None:
+        return None
+    path = PurePath(match["file"])
+    if not path.is_absolute() and path.name == PurePath(info.path).name:
+        path = PurePath(info.path)  # records name files of the case without their folder
+    uri = Path(path).as_uri() if path.is_absolute() else path.as_posix()
+    region = {"startLine": max(1, int(match["line"]))}
+    return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}

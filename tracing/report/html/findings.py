@@ -1,0 +1,141 @@
+"""What a report shows first: the culprits that analyses of its runs name, the most certain one first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+Data = Mapping[str, Any]  # a part of the report's index
+
+BAD, DOUBT, FINE = "bad", "doubt", "fine"
+
+
+def findings(runs: Sequence[Data], comparison: Data | None) -> list[dict[str, Any]]:
+    """Every finding, with the launch or the kernel to look at, and the commands to type next."""
+    known = list(_of_comparison(comparison)) if comparison else []
+    known += _of_kernels(comparison, runs[1]) if comparison else []
+    for number, run in enumerate(runs):
+        side = f"{'ab'[number]}: " if len(runs) > 1 else ""
+        known += [{**one, "title": side + one["title"]} for one in _of_run(number, run)]
+    return known or [_finding(FINE, "nothing was found", _equal(comparison))]
+
+
+def _finding(
+    tone: str,
+    title: str,
+    lines: Sequence[str] = (),
+    commands: Sequence[str] = (),
+    launch: tuple[int, int, int] | None = None,  # run, rank, index
+    kernel: tuple[int, int] | None = None,  # run, position among its kernels
+    divergence: int | None = None,
+) -> dict[str, Any]:
+    return {
+        "tone": tone, "title": title, "lines": [line for line in lines if line], "next": list(commands),
+        "launch": launch, "kernel": kernel, "divergence": divergence,
+    }  # fmt: skip
+
+
+def _equal(comparison: Data | None) -> list[str]:
+    return (
+        list(comparison["summary"]) if comparison else ["every recorded value is finite, and nothing failed"]
+    )
+
+
+# ---- of two runs
+
+
+def _of_comparison(comparison: Data) -> Iterator[dict[str, Any]]:
+    for one in comparison["start"]:
+        yield _finding(BAD, f"{one['name']} differs before the first launch", [f"{one['a']} | {one['b']}"])
+    for number, one in enumerate(comparison["divergences"][:3]):
+        title = ("first divergence: " if number == 0 else "another divergence: ") + one["title"]
+        yield _finding(
+            BAD,
+            title,
+            [_accused(one["accused"]), _argument(one), *one["evidence"]],
+            one["next"],
+            _launch(one),
+            None,
+            number,
+        )
+    for one in comparison["outcomes"]:
+        yield _finding(BAD, f"{one['name']} ends differently", [f"{one['a']} | {one['b']}"])
+    if comparison["results"] and not comparison["divergences"]:
+        names = ", ".join(one["name"] for one in comparison["results"][:5])
+        yield _finding(BAD, f"results differ: {names}", comparison["summary"])
+    if comparison["status"] == 2:
+        yield _finding(DOUBT, "the runs could be compared in part only", comparison["not_compared"])
+
+
+def _of_kernels(comparison: Data, run: Data) -> Iterator[dict[str, Any]]:
+    # of run b: the compiler left another IR
+    positions = {one["hash"]: position for position, one in enumerate(run["kernels"])}
+    differing = [one for one in comparison["kernels"] if one["known"] and not one["equal"]]
+    for one in differing[:3]:
+        at = positions[one["b"]]
+        title = f"the compiler's IR of {run['kernels'][at]['label']} differs"
+        yield _finding(DOUBT, title, [one["verdict"]], kernel=(1, at))
+
+
+def _accused(one: Data) -> str:
+    who = " ".join(filter(None, (one["kind"], one["name"], one["argument"])))
+    return f"accused: {who}" + ("" if one["certain"] else " (not certain)")
+
+
+def _argument(one: Data) -> str:
+    if one["argument"] is None:
+        return ""
+    return f"{one['kind']} {one['argument']} {one['elements']}".strip()
+
+
+def _launch(one: Data) -> tuple[int, int, int] | None:
+    index = one["launch"]
+    if index["b"] is not None:
+        return 1, one["rank"], index["b"]
+    return None if index["a"] is None else (0, one["rank"], index["a"])
+
+
+# ---- of one run
+
+
+def _of_run(number: int, run: Data) -> Iterator[dict[str, Any]]:
+    for position, kernel in enumerate(run["kernels"]):
+        if kernel["died"]:
+            yield _finding(
+                BAD, f"pass {kernel['died']} of {kernel['label']} did not end", [], kernel["next"],
+                kernel=(number, position),
+            )  # fmt: skip
+    for one in run["failures"]:
+        excerpt = [one["reason"], one["python"], one["code"], *one["source"]]
+        yield _finding(BAD, f"{one['kind']} failed: {one['name']}", excerpt)
+    for one in run["outcomes"]:
+        if one["status"] in ("failed", "interrupted"):
+            yield _finding(BAD, f"the program {one['status']}", [one["detail"]])
+        elif one["status"] == "differs":
+            yield _finding(BAD, "the results differ from eager", [one["detail"]], run["next"])
+    if not run["outcomes"]:
+        yield _finding(DOUBT, "the run did not end: it was killed, or is still being recorded")
+    yield from _of_values(number, run)
+    if run["violations"]:
+        first = run["violations"][0]
+        count = len(run["violations"])
+        what = f"{first['node']} ({first['operator']}): {first['found']}; needed: {first['required']}"
+        yield _finding(DOUBT, f"constraints are violated: {count}", [what, first["python"]])
+    for text in run["cut"]:
+        yield _finding(DOUBT, text)
+
+
+def _of_values(number: int, run: Data) -> Iterator[dict[str, Any]]:
+    origin = run["nan"]["origin"]
+    if origin is not None:
+        first = "produces" if run["nan"]["made"] else "reads"
+        index = f"#{origin['index']} " if origin["kind"] == "launch" else ""
+        launch = (number, origin["rank"], origin["index"]) if index else None
+        tensors = [f"{one['name']}: {one['nan']} NaN, {one['inf']} inf" for one in run["nan"]["tensors"][:4]]
+        title = f"{origin['kind']} {index}{origin['name']} {first} the first NaN or inf"
+        yield _finding(DOUBT, title, [*tensors, origin["site"] or ""], run["nan"]["next"], launch)
+    for one in run["evidence"][:3]:
+        launch = (number, one["rank"], one["launch"])
+        yield _finding(DOUBT, f"memory evidence at launch #{one['launch']}", [one["text"]], (), launch)
+    if any(not one["agreed"] for one in run["winners"]):
+        yield _finding(DOUBT, "autotuners of different ranks chose different configurations")

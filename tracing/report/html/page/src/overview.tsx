@@ -1,0 +1,80 @@
+// The first screen: what was found, and what the runs are.
+import type { Finding, Index } from "./data"
+import { Commands, Facts, plural } from "./parts"
+import { hrefOf } from "./route"
+
+export function Overview({ index }: { index: Index }) {
+  const sides = index.runs.map((_, n) => "ab"[n]!)
+  const facts = (value: (run: Index["runs"][number]) => string | number | null) => index.runs.map(value)
+  return (
+    <div class="overview">
+      <h2>Findings</h2>
+      {index.findings.map((one, n) => <FindingView key={n} one={one} index={index} />)}
+      {index.comparison && index.comparison.summary.length > 0 && (
+        <ul class="notes">{index.comparison.summary.map((one) => <li key={one}>{one}</li>)}</ul>
+      )}
+      <h2>{index.runs.length > 1 ? "Runs" : "Run"}</h2>
+      <Facts sides={index.runs.map((run, n) => (sides.length > 1 ? `${sides[n]}: ` : "") + run.name)} rows={[
+        [index.runs[0]!.kind, ...facts((run) => (run.kind === "case" ? run.case : run.program.join(" ")))],
+        ["ended", ...facts((run) => run.outcomes[0]?.detail || run.status)],
+        ["device", ...facts((run) => `${run.device}, kernels compiled for ${run.target}`)],
+        ["torch", ...facts((run) => run.torch)],
+        ["Triton", ...facts((run) => run.triton)],
+        ["seed", ...facts((run) => run.seed)],
+        ["kernels", ...facts((run) => run.kernels.length)],
+        ["launches", ...facts((run) => run.launches.count)],
+        ["ranks", ...facts((run) => run.world_size)],
+      ]} />
+      <NotCovered index={index} />
+    </div>
+  )
+}
+
+/** What the recorder could not observe, of each run. */
+export function NotCovered({ index }: { index: Index }) {
+  return (
+    <section>
+      <h2>Not covered</h2>
+      {index.runs.map((run, n) => {
+        const unknown = run.nan.unknown.map((what) => ({ what, setting: "" }))
+        const all = [...run.not_covered, ...unknown]
+        return (
+          <div key={n}>
+            {index.runs.length > 1 && <h3>{"ab"[n]}: {run.name}</h3>}
+            {all.length ? (
+              <ul>{all.map((one, k) => <li key={k}>{one.what}{one.setting && <>: <code>{one.setting}</code> records it</>}</li>)}</ul>
+            ) : <p>The recorder met nothing that it could not observe.</p>}
+          </div>
+        )
+      })}
+    </section>
+  )
+}
+
+function FindingView({ one, index }: { one: Finding; index: Index }) {
+  return (
+    <article class={`finding ${one.tone}`}>
+      <h3>{one.title}</h3>
+      {one.lines.length > 0 && <ul>{one.lines.map((line, n) => <li key={n}>{line}</li>)}</ul>}
+      <p class="links">
+        {one.divergence !== null && <a href={hrefOf(one.launch?.[0] ?? 0, "divergences", one.divergence)}>evidence</a>}
+        {one.launch && <a href={hrefOf(one.launch[0], "launches", one.launch[1], one.launch[2])}>launch #{one.launch[2]}</a>}
+        {one.kernel && <a href={hrefOf(one.kernel[0], "kernel", one.kernel[1], "passes")}>passes of {index.runs[one.kernel[0]]!.kernels[one.kernel[1]]!.label}</a>}
+        {one.launch && <KernelOf index={index} launch={one} />}
+      </p>
+      <Commands list={one.next} />
+    </article>
+  )
+}
+
+function KernelOf({ index, launch }: { index: Index; launch: Finding }) {
+  const divergence = launch.divergence === null ? null : index.comparison?.divergences[launch.divergence]
+  if (!divergence || !launch.launch) return null
+  const run = launch.launch[0]
+  const at = index.runs[run]!.kernels.findIndex((one) => one.name === divergence.kernel && one.launches > 0)
+  return at < 0 ? null : <a href={hrefOf(run, "kernel", at, "code")}>kernel {index.runs[run]!.kernels[at]!.label}</a>
+}
+
+export function countOf(index: Index): string {
+  return index.comparison ? plural(index.comparison.found, "divergence") : ""
+}

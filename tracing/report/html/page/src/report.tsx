@@ -1,0 +1,105 @@
+// A report: reads the index, then shows the view that the address names.
+import { render } from "preact"
+import { useEffect, useRef, useState } from "preact/hooks"
+import { type Index, readIndex } from "./data"
+import { DivergencesView } from "./divergences"
+import { KernelView } from "./kernel"
+import { KernelsView } from "./kernels"
+import { LaunchesView } from "./launches"
+import { Overview } from "./overview"
+import { type Route, hrefOf, useRoute } from "./route"
+import { RunView } from "./run"
+
+const VIEWS = ["overview", "divergences", "launches", "kernels", "environment"]
+
+function Report({ index }: { index: Index }) {
+  const route = useRoute(index.runs.length)
+  const main = useRef<HTMLElement>(null)
+  const views = VIEWS.filter((one) => one !== "divergences" || index.comparison)
+  const current = route.view === "kernel" ? "kernels" : route.view
+  useEffect(() => {
+    // 1, 2, ... open the views, unless a person is typing
+    const typed = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement
+      if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, textarea, .cm-editor")) return
+      const view = views[Number(event.key) - 1]
+      if (view) location.hash = hrefOf(route.run, view)
+      if (event.key === "x" && index.runs.length > 1) location.hash = hrefOf(1 - route.run, route.view, ...switched(route))
+    }
+    addEventListener("keydown", typed)
+    return () => removeEventListener("keydown", typed)
+  }, [route])
+  useEffect(() => { document.querySelector(".rows")?.scrollIntoView({ block: "nearest" }) }, [route.view])
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); main.current!.focus() }}>Skip to the content</a>
+      <header>
+        <h1>{index.runs.map((run) => run.name).join(" | ")}</h1>
+        <nav aria-label="Views">
+          {views.map((one, n) => (
+            <a key={one} href={hrefOf(route.run, one)} aria-current={one === current ? "page" : undefined} title={`Key ${n + 1}`}>
+              {one}{one === "divergences" ? ` (${index.comparison!.found})` : ""}
+            </a>
+          ))}
+        </nav>
+        {index.runs.length > 1 && <Sides index={index} route={route} />}
+        <Theme />
+      </header>
+      <main id="main" tabIndex={-1} ref={main}>{viewOf(index, route)}</main>
+    </>
+  )
+}
+
+function viewOf(index: Index, route: Route) {
+  switch (route.view) {
+    case "launches": return <LaunchesView index={index} route={route} />
+    case "kernels": return <KernelsView index={index} route={route} />
+    case "kernel": return <KernelView key={`${route.run} ${route.words[0]}`} index={index} route={route} />
+    case "environment": return <RunView index={index} run={route.run} />
+    case "divergences": return index.comparison ? <DivergencesView index={index} route={route} /> : <Overview index={index} />
+    default: return <Overview index={index} />
+  }
+}
+
+/** What of the address holds in the other run, too: numbers of launches and kernels do not. */
+function switched(route: Route): string[] {
+  return route.view === "divergences" || route.view === "launches" ? route.words : []
+}
+
+function Sides({ index, route }: { index: Index; route: Route }) {
+  const view = route.view === "kernel" ? "kernels" : route.view
+  return (
+    <div class="sides" role="group" aria-label="Run that is shown">
+      {index.runs.map((run, n) => (
+        <a key={n} href={hrefOf(n, view, ...switched(route))} aria-current={n === route.run ? "true" : undefined} title="Key x">
+          {"ab"[n]}: {run.name}
+        </a>
+      ))}
+    </div>
+  )
+}
+
+const THEMES = ["auto", "light", "dark"]
+
+function Theme() {
+  const [theme, change] = useState("auto")
+  useEffect(() => {
+    document.documentElement.dataset["theme"] = theme
+    document.dispatchEvent(new Event("theme"))
+  }, [theme])
+  return (
+    <label class="theme">Theme <select value={theme} onChange={(event) => change(event.currentTarget.value)}>
+      {THEMES.map((one) => <option key={one}>{one}</option>)}
+    </select></label>
+  )
+}
+
+const app = document.getElementById("app")!
+readIndex().then(
+  (index) => {
+    app.textContent = ""
+    render(<Report index={index} />, app)
+    performance.mark("report")
+  },
+  (error) => { app.textContent = `This browser cannot read the report: ${error.message ?? error}` },
+)

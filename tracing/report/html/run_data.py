@@ -1,0 +1,100 @@
+"""What a report says of a run as a whole: program, environment, ending, coverage, choices, checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracing.analyze.memory.evidence import evidence_sentence
+from tracing.analyze.runs.results import results, value_text
+from tracing.analyze.runs.winners import choices
+from tracing.model import (
+    Failure,
+    FrameCompile,
+    MemoryEvidence,
+    NotCovered,
+    Outcome,
+    Perturbed,
+    ReadVariable,
+    Violation,
+)
+from tracing.report.failure import failure_text
+from tracing.report.run_json import summary_json, winners_json
+from tracing.report.text import cut_text
+from tracing.store import Run
+
+SHOWN = 1000  # guards, violations or items of evidence that a report holds of one run
+
+
+def run_data(run: Run, evidence: list[tuple[int, MemoryEvidence]]) -> dict[str, Any]:
+    """A run without its launches and kernels.
+
+    evidence -- its memory evidence, each with the rank
+    """
+    info, environment = run.info, run.info.environment
+    return {
+        **summary_json(run),
+        "kind": info.kind,
+        "case_path": info.path,
+        "program": list(info.program) or list(info.argv),
+        "seed": info.seed,
+        "world_size": info.world_size,
+        "recorded": {"digests": info.digests, "operators": info.operators},
+        "python": environment.python,
+        "host": environment.host,
+        "platform": environment.platform,
+        "knobs": dict(environment.knobs),
+        "variables": [[one.name, _variable(one)] for one in run.records(ReadVariable)],
+        "not_covered": [{"what": one.what, "setting": one.setting} for one in run.records(NotCovered)],
+        "cut": [line.plain for line in cut_text([run])],
+        "outcomes": [
+            {"status": one.status, "detail": one.detail, "traceback": one.traceback}
+            for one in run.records(Outcome)
+        ],
+        "failures": [_failure(run, one) for one in run.records(Failure)],
+        "evidence": [
+            {"rank": rank, "launch": one.launch, "text": evidence_sentence(one)}
+            for rank, one in evidence[:SHOWN]
+        ],
+        "perturbed": [
+            {"what": one.what, "how": one.how, "why_not": one.why_not} for one in run.records(Perturbed)
+        ],
+        "results": [
+            {"rank": rank, "name": name, "value": value_text(value)}
+            for (rank, name), value in list(results(run).items())[:SHOWN]
+        ],
+        "winners": winners_json(run, choices(run))["choices"],
+        "violations": [_violation(one) for one in list(run.records(Violation))[:SHOWN]],
+        "frames": [_frame(one) for one in list(run.records(FrameCompile))[:SHOWN]],
+    }
+
+
+def _variable(one: ReadVariable) -> str:
+    return "not recorded" if one.redacted else "not set" if one.value is None else one.value
+
+
+def _failure(run: Run, one: Failure) -> dict[str, Any]:
+    return {
+        "kind": one.kind, "name": one.name, "reason": one.reason, "python": one.python, "code": one.code,
+        "step": one.step, "stage": one.stage, "nodes": one.nodes,
+        "source": [line.plain for line in failure_text(one, run.text)],
+    }  # fmt: skip
+
+
+def _violation(one: Violation) -> dict[str, Any]:
+    return {
+        "constraint": one.constraint, "node": one.node, "operator": one.operator, "found": one.found,
+        "required": one.required, "decided": one.decided, "python": one.python, "code": one.code,
+    }  # fmt: skip
+
+
+def _frame(one: FrameCompile) -> dict[str, Any]:
+    return {
+        "compile_id": one.compile_id,
+        "function": one.function,
+        "python": one.python,
+        "operators": one.operators,
+        "guards": [{"code": guard.code, "python": guard.python} for guard in one.guards[:SHOWN]],
+        "breaks": [{"reason": each.reason, "python": each.python, "line": each.line} for each in one.breaks],
+        "failed": [{"compile_id": each.compile_id, "code": each.guard.code} for each in one.failed],
+        "eager": one.eager or one.limit,
+    }
