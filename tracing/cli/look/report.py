@@ -23,6 +23,8 @@ from tracing.cli.answers.pass_hints import of_passes
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out, progress, spinner
 from tracing.cli.compare.nan import commands_of_nan
 from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.options.completion import run_names
+from tracing.cli.options.named import OutputOption, RunArgument
 from tracing.cli.options.run_pair import RunPair
 from tracing.errors import Problem
 from tracing.model import Compilation, Kernel, PassRecord
@@ -36,13 +38,16 @@ from tracing.report.nonfinite import nonfinite_json
 
 @app.command(rich_help_panel=LOOK)
 def report(
-    name: Annotated[str, typer.Argument(metavar="RUN", help='A run by path or name, or "latest".')],
+    name: RunArgument,
     other: Annotated[
-        str | None, typer.Argument(metavar="[RUN]", help="A second run, shown side by side with the first.")
+        str | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help="A second run, shown side by side with the first.",
+            autocompletion=run_names,
+        ),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file; default: RUN.html.")
-    ] = None,
+    output: OutputOption = None,
     sass: Annotated[
         bool, typer.Option("--sass/--no-sass", help="Disassemble cubins: about 0.3 s for each kernel.")
     ] = True,
@@ -52,7 +57,7 @@ def report(
     """Write a run, or the comparison of two, as one HTML file that needs no network and no other file.
 
     The page joins launches, values, kernels, IR, passes and Python lines. It holds the source code of
-    kernels; it holds no tensors.
+    kernels; it holds no tensors. Without --output it is RUN.html in the current directory.
 
     Example: tracing report silu-20261121-021546 latest -o report.html
 
