@@ -11,6 +11,7 @@ from typing import Any
 from commands import ROOT
 from handmade.records import arg, compiled, kernel, launch, new_run
 from handmade.runs import saved
+from handmade.small_runs import small_run
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
@@ -142,6 +143,13 @@ def test_a_pass_has_its_operation_counts_and_its_diff(tmp_path: Path) -> None:
     assert fence["changes"] == [["gpu.barrier", 0, 1]]
     assert "\n+    gpu.barrier\n" in fence["diff"]
     assert any("--pass fence" in command for command in row["next"])
+
+
+def test_a_pass_that_did_not_end_is_the_first_finding_with_the_commands_that_follow(tmp_path: Path) -> None:
+    first = Report(store.Run(small_run(tmp_path))).index["findings"][0]
+
+    assert (first["title"], first["tone"]) == ("pass second of k did not end", "bad")
+    assert "--crash" in first["next"][0]
 
 
 def test_kernels_of_two_runs_have_the_pass_after_which_they_differ(tmp_path: Path) -> None:
