@@ -25,7 +25,7 @@ try:
 except Problem:
     pytest.skip("this Triton exports no function with which IR is edited in place", allow_module_level=True)
 LLVM = (
-    "not to blame, for LLVM without its optional passes is bad as well"
+    "not to blame, because LLVM without its optional passes is bad as well"
     if EXPORTED
     else "cannot be decided, because this Triton does not export LLVM's options"
 )
