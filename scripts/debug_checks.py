@@ -100,7 +100,7 @@ def check_index(venv: Path) -> Check:
     # Nothing is lacking: the first task of F5 makes it. Measured on two cores.
     saved = "F5 stops in C++ after 4.5 s with an index, 8.9 s without"
     command = f"python3 -m vscode.index_symbols {present.path}"
-    return Check("index", f"none yet; {saved}; F5 or {command} makes it once", needed)
+    return Check("index", f"none yet; {saved}; F5 makes it once, or {command}", needed)
 
 
 def check_exports(venv: Path) -> Check:

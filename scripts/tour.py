@@ -37,8 +37,8 @@ class Step:
 STEPS = (
     Step(
         "Constraints",
-        "Which operators could an accelerator for half precision, with rows of 8 elements, not run?",
-        "tracing check gated_mlp --alignment 8 --dimension -1 --dtype float16",
+        "Which operators could an accelerator without a sigmoid, with rows of 8 elements, not run?",
+        "tracing check gated_mlp --alignment 8 --dimension -1 --unsupported sigmoid",
         status=1,
     ),
     Step(

@@ -84,7 +84,7 @@ def test_a_case_that_raises_leaves_a_readable_run_with_the_error(tmp_path: Path)
     shown = tracing("show", "latest", runs=tmp_path)
 
     assert done.returncode == 2
-    assert "the case failed: ValueError: this model is wrong (raises.py:7)" in done.stderr
+    assert "the case failed: ValueError: this model is wrong (raises.py:13)" in done.stderr
     assert "Traceback" not in done.stderr
     assert shown.returncode == 0
     assert "failed: ValueError: this model is wrong" in shown.stdout

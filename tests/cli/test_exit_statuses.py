@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import typer
+from commands import DATA
+from handmade.records import new_run
 
+from tracing.backend.checked_case import check_case
 from tracing.cli.answers.failures import reported
 from tracing.cli.answers.terminal import SafeConsole
 from tracing.errors import Problem, message
+from tracing.guards.guarded_case import record_guards
+from tracing.model import Outcome
+from tracing.program.case import load_case
+from tracing.program.device import Device
+from tracing.program.experiment import Experiment
 
 
 class Unspeakable(Exception):
@@ -73,6 +84,20 @@ def test_the_traceback_of_an_unforeseen_exception_is_printed_on_request(
 def test_an_exception_whose_message_raises_has_one_all_the_same() -> None:
     assert message(Unspeakable()) == "its message cannot be had: RuntimeError"
     assert message(ValueError("\ud800")) == r"\ud800"
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda *case: check_case(*case, ()), lambda *case: record_guards(*case, "eager")]
+)
+def test_a_case_whose_exception_has_no_message_has_failed_all_the_same(
+    answer: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    case = f"{DATA / 'raises.py'}:mute=true"
+    with contextlib.closing(new_run(tmp_path)) as writer:
+        outcome = answer(Experiment(load_case(case), Device("sm_90"), 0), writer)
+
+    said = "Mute: its message cannot be had: RuntimeError (raises.py:13)"
+    assert (outcome.status, outcome.detail) == ("failed", said)
 
 
 @pytest.mark.parametrize("words", [("mlir-translate", "--help"), ("list", "--json")])

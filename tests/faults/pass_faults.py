@@ -187,7 +187,7 @@ def outcome(fault: Fault, done: subprocess.CompletedProcess[str]) -> tuple[Outco
     if done.returncode == 1 and named:
         is_it = named[1] == fault.culprit or (fault.stage == "ptxas" and "ptxas" in done.stdout)
         return ("right" if is_it else "wrong"), named[1]
-    suspects = done.stdout.partition("cannot tell apart:")[2]
+    suspects = done.stdout.partition("reading IR distinguishes:")[2]
     lines = [line.strip() for line in suspects.splitlines() if line.startswith("    ")]
     named = any(fault.culprit in line.partition(":")[0] for line in lines)
     short = ", ".join(line.partition(" (#")[0].partition(":")[0] for line in lines)

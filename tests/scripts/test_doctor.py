@@ -113,7 +113,9 @@ def test_a_missing_gdb_index_is_reported_with_its_saving_and_its_command(bare: P
     before = debug_checks.check_index(HERE).found
     (bare / f"{debug_checks.index_symbols.build_id(libtriton)}.gdb-index").touch()
 
-    assert "4.5 s with one, 8.9 s without" in before and before.endswith(f"vscode.index_symbols {libtriton}")
+    assert "after 4.5 s with an index, 8.9 s without" in before and before.endswith(
+        f"vscode.index_symbols {libtriton}"
+    )
     assert debug_checks.check_index(HERE).found == "in gdb's cache"
 
 

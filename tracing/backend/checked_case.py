@@ -13,6 +13,7 @@ from tracing.backend.check_record import checks_recorded
 from tracing.backend.constraints.constraint import Constraint
 from tracing.backend.graph_check import GraphCheck
 from tracing.backend.timed_graph import TimedGraph
+from tracing.errors import message
 from tracing.model import GraphKind, GraphTime, NotCovered, Outcome
 from tracing.program.case import describe
 from tracing.program.experiment import Experiment
@@ -43,7 +44,7 @@ def check_case(experiment: Experiment, writer: store.RunWriter, constraints: Seq
             experiment.results(experiment.workload(), lambda fn: torch.compile(fn, backend=backend))
         except Exception as error:
             detail = describe(error, experiment.case.path)
-            outcome = Outcome("failed", detail, traceback.format_exc(), str(error))
+            outcome = Outcome("failed", detail, traceback.format_exc(), message(error))
         else:
             outcome = Outcome("compiled", f"graphs were checked; {record.violations} violations")
     writer.extend([_time(*one) for one in timed if one[-1].calls])

@@ -7,6 +7,7 @@ import traceback
 import torch
 
 from tracing import store
+from tracing.errors import message
 from tracing.model import Outcome
 from tracing.program.case import describe
 from tracing.program.experiment import Experiment
@@ -27,7 +28,7 @@ def record_guards(experiment: Experiment, writer: store.RunWriter, backend: str)
                 experiment.results(workload, lambda fn: torch.compile(fn, backend=backend))
         except Exception as error:
             detail = describe(error, experiment.case.path)
-            outcome = Outcome("failed", detail, traceback.format_exc(), str(error))
+            outcome = Outcome("failed", detail, traceback.format_exc(), message(error))
         else:
             outcome = Outcome("compiled", "compiles were recorded; launches and results were not")
     writer.append(outcome)

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from tracing.launch import hooks
-from tracing.launch.accesses import Accesses
 from tracing.launch.hooks import Listener
 from tracing.launch.launch_site import FlatSite, Grid, KernelArtefacts, KernelKind
+from tracing.launch.memory.accesses import Accesses
 from tracing.launch.roles import Declared
 from tracing.model import Role
 from tracing.upstream.inductor.code import around_loading, generated_modules

@@ -27,10 +27,10 @@ from typing import Any, Protocol
 
 from tracing import interpreter
 from tracing.interpreter import trials
-from tracing.launch import watching
 from tracing.launch.hidden_computation import HiddenComputation, own_frames_skipped
 from tracing.launch.launch_site import Grid, LaunchSite
-from tracing.launch.out_of_bounds import OutOfBoundsError
+from tracing.launch.memory import watching
+from tracing.launch.memory.out_of_bounds import OutOfBoundsError
 from tracing.launch.python_launch_sites import CompiledSite, InductorSite, InterpretedSite, bound
 from tracing.launch.tuple_arguments import nesting
 from tracing.upstream.inductor import autotuner as inductor_autotuner

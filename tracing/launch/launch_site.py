@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import torch
 
-from tracing.launch.accesses import Accesses
+from tracing.launch.memory.accesses import Accesses
 from tracing.launch.roles import Declared
 
 Grid: TypeAlias = tuple[int, int, int]

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tracing.launch.accesses import Accesses
 from tracing.launch.launch_site import FlatSite, Grid, KernelArtefacts, KernelKind, on_host, tensor_of
+from tracing.launch.memory.accesses import Accesses
 from tracing.launch.roles import Declared, declared
 from tracing.launch.tuple_arguments import empty_members, flattened
 from tracing.model import Role

@@ -18,6 +18,7 @@ from tracing.backend.constraints.constraint import Constraint
 from tracing.backend.graph_check import check_graph
 from tracing.backend.node_values import nodes_of
 from tracing.digest.host import digest
+from tracing.errors import message
 from tracing.minify.graph_results import graph_results
 from tracing.minify.small_graph import SmallGraph
 from tracing.model import Violation
@@ -168,7 +169,7 @@ def compiled_results(small: SmallGraph, settings: Mapping[str, object] = {}) -> 
 
 def said(error: BaseException) -> str:
     """An exception in one line: its type and the first words of its message."""
-    words = one_line(str(error))
+    words = one_line(message(error))
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import torch
 
+from tracing.errors import message
 from tracing.numerics.reference import SAMPLES, UNREPEATABLE, Expected, Results, reference, repeats
 from tracing.numerics.verdict import Judged, judge
 
@@ -63,7 +64,7 @@ class Referee:
             try:
                 self._expected = reference(self._eager, progress=self._ended)
             except Exception as error:  # raised by the program in another precision, or out of memory
-                self.failure = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+                self.failure = f"{type(error).__name__}: {next(iter(message(error).splitlines()), '')}"
                 self._expected = {}
         return self._expected
 

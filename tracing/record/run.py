@@ -14,7 +14,7 @@ from collections.abc import Callable
 import torch
 
 from tracing.errors import Problem, message
-from tracing.launch.out_of_bounds import OutOfBoundsError
+from tracing.launch.memory.out_of_bounds import OutOfBoundsError
 from tracing.model import NotCovered, Outcome, Result, Start
 from tracing.numerics.agreement import judged
 from tracing.numerics.referee import Referee

@@ -6,8 +6,8 @@ import contextlib
 from pathlib import Path
 
 from tracing.interpreter.gates import watched
-from tracing.launch.accesses import Accesses
-from tracing.launch.out_of_bounds import OutOfBoundsError, OutsideAccesses
+from tracing.launch.memory.accesses import Accesses
+from tracing.launch.memory.out_of_bounds import OutOfBoundsError, OutsideAccesses
 from tracing.model import MemoryEvidence
 from tracing.model.record import with_fields
 from tracing.record.memory.exact_accesses import race_of

@@ -62,7 +62,7 @@ def _summary_text(total: CheckSummary) -> str:
     supported = f"{total.supported} of {plural(total.operators, 'operator')} supported"
     parts.append(f"{supported} in {plural(total.partitions, 'partition')}")
     if total.time_share is not None:
-        parts.append(f"supported operators take {_percent(total.time_share)} of the time of all in eager")
+        parts.append(f"supported operators take {_percent(total.time_share)} of the measured time")
     return "; ".join(parts)
 
 

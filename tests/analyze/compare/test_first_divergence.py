@@ -330,7 +330,7 @@ def test_a_damaged_run_is_compared_up_to_the_damage(tmp_path: Path) -> None:
     comparison = Comparison(a, b)
 
     assert (list(comparison), comparison.notes.complete) == ([], False)
-    assert "compared up to there" in comparison.notes.notes[0]
+    assert "later launches are not compared" in comparison.notes.notes[0]
 
 
 def test_the_launch_that_wrote_an_input_is_known_after_many_equal_launches(tmp_path: Path) -> None:

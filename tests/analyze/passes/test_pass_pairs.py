@@ -172,7 +172,10 @@ def test_the_ir_of_both_after_one_pass_is_shown_on_request(recorded: Path) -> No
     [
         (("--op", "tt.dot"), "--op is about one run"),
         (("--kernel", "nothing"), "has no kernel nothing"),
-        (("--kernel", "softmax", "--kernel", "matmul#1", "--kernel", "matmul#2"), "one kernel each, not 3"),
+        (
+            ("--kernel", "softmax", "--kernel", "matmul#1", "--kernel", "matmul#2"),
+            "take one kernel each, and 3 are given",
+        ),
     ],
 )
 def test_options_for_a_single_run_are_refused_for_two_runs(

@@ -190,7 +190,7 @@ def test_fpsan_without_its_requirements_is_refused_with_them(plain: store.Run, t
 
     with pytest.raises(Problem, match="FpSan wants"):
         answered({"a": one}, "a", Replaying(1, True, tmp_path))
-    with pytest.raises(Problem, match="FpSan leaves the 1 atomic additions of floats as they are"):
+    with pytest.raises(Problem, match="FpSan leaves the 1 atomic additions of floats uninstrumented"):
         answered({"a": recorded_launch(racing, index)}, "a", Replaying(1, True, tmp_path))
 
 

@@ -96,15 +96,15 @@ def test_equal_violations_of_one_line_are_one_line(tmp_path: Path) -> None:
     ]
     assert text.splitlines()[4] == (
         "2 violations; 3 of 4 operators supported in 2 partitions; "
-        "supported operators take 75% of the time of all in eager"
+        "supported operators take 75% of the measured time"
     )
 
 
 def test_a_share_is_100_percent_only_if_all_operators_are_supported(tmp_path: Path) -> None:
     almost, whole = (recorded(tmp_path / name, time=time) for name, time in (("a", 0.003999), ("b", 0.004)))
 
-    assert "take more than 99% of the time" in printed("check", almost)[1]
-    assert "take 100% of the time" in printed("check", whole)[1]
+    assert "take more than 99% of the measured time" in printed("check", almost)[1]
+    assert "take 100% of the measured time" in printed("check", whole)[1]
 
 
 def test_without_a_violation_the_status_is_0_and_with_an_undecided_one_2(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
-from tracing.launch import hooks, watching
-from tracing.launch.accesses import Accesses
+from tracing.launch import hooks
+from tracing.launch.memory import watching
+from tracing.launch.memory.accesses import Accesses
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import has_memory
 from tracing.operators.effects import Effect

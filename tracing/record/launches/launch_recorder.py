@@ -17,7 +17,7 @@ import torch
 from tracing.launch import coverage, cuda_graphs, hooks
 from tracing.launch import cpp_kernels as cpp
 from tracing.launch.launch_site import Grid, LaunchSite
-from tracing.launch.out_of_bounds import OutOfBoundsError
+from tracing.launch.memory.out_of_bounds import OutOfBoundsError
 from tracing.launch.storages import TouchedMemory, memory_of
 from tracing.launch.threads import CurrentThread
 from tracing.model import Selection

@@ -10,9 +10,9 @@ import torch
 
 from tracing.digest.host import bits_of
 from tracing.interpreter.gates import AccessKind, Mask
-from tracing.launch.accesses import Accesses
-from tracing.launch.memory_block import AccessedArgument, Bytes, MemoryBlock, logical
-from tracing.launch.out_of_bounds import OutsideAccesses
+from tracing.launch.memory.accesses import Accesses
+from tracing.launch.memory.memory_block import AccessedArgument, Bytes, MemoryBlock, logical
+from tracing.launch.memory.out_of_bounds import OutsideAccesses
 from tracing.launch.storages import Reach
 from tracing.model import Access, Digest, MemoryEvidence, may_read, may_write
 from tracing.record.memory.fresh_memory import FreshMemory, UnwrittenBytes

@@ -14,7 +14,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from tracing.digest.host import memory
 from tracing.interpreter.gates import Mask
-from tracing.launch.memory_block import Bytes, MemoryBlock, logical, strided
+from tracing.launch.memory.memory_block import Bytes, MemoryBlock, logical, strided
 from tracing.launch.tensors import has_memory, tensor_meta
 from tracing.upstream.patch import Method, replaced
 from tracing.upstream.torch.tensor_subclasses import storage_key

@@ -248,6 +248,7 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
     calls = [f"{name}({arguments})" for name, arguments in zip(cause.names, cause.arguments, strict=True)]
     if cause.not_deterministic:
         yield f"{calls[0]}: inputs are equal, results differ: this operator is not deterministic"
+        yield from deterministic_form(cause.names[0])
     elif cause.runs != "ab":
         one = calls[0] if cause.runs == "a" else calls[1]
         if cause.elsewhere:
@@ -268,6 +269,17 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
         yield f"{calls[0]} in {names[0]}, {calls[1]} in {names[1]}"
     else:
         yield f"{calls[0]} wrote this tensor last in both runs: it caused the difference, or copied it"
+
+
+def deterministic_form(operator: str) -> Iterator[str]:
+    """The switches of torch that replace an operator by a deterministic one, a sentence each.
+
+    operator -- its name, "aten::index_add_"; one outside of ATen has none
+    """
+    if operator.startswith("aten::"):
+        yield "torch.use_deterministic_algorithms(True) uses a deterministic form, or raises if there is none"
+    if "_attention" in operator:
+        yield "torch.nn.attention.sdpa_kernel(SDPBackend.MATH) uses another backend"
 
 
 def _host(cause: Host, names: Names) -> Iterator[str]:

@@ -31,5 +31,7 @@ def kernel_names(graph: torch.cuda.CUDAGraph) -> list[str]:
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require(callable(is_capturing), "a function that says whether a graph is captured")
+    methods = ("capture_begin", "capture_end", "replay")
+    require(all(name in vars(torch.cuda.CUDAGraph) for name in methods), "captures and replays in Python")
     if torch.cuda.is_available():
         require(is_capturing() is False, "False while no graph is captured")

@@ -74,5 +74,5 @@ def test_a_mandatory_pass_is_blamed_for_breaking_the_output_of_an_optional_one(t
 
     assert done.returncode == 2, done.stdout + done.stderr
     assert "MLIR passes: leaving out points to tritongpu-pipeline (#" in done.stdout
-    suspects = done.stdout.partition("cannot tell apart:\n")[2].splitlines()
+    suspects = done.stdout.partition("reading IR distinguishes:\n")[2].splitlines()
     assert suspects[0].startswith("    convert-triton-gpu-to-llvm (#")

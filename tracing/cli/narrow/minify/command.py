@@ -19,7 +19,7 @@ from tracing.cli.narrow.minify.trials import Trials
 from tracing.cli.options.check_options import CheckOptions
 from tracing.cli.options.named import CaseArgument, OutputOption
 from tracing.cli.options.option_record import with_option_records
-from tracing.errors import Problem
+from tracing.errors import Problem, message
 from tracing.report import minify as report
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _graphs(question: Question) -> GraphTrials:
     except Problem:
         raise
     except Exception as error:  # raised by the case itself
-        said = next(iter(str(error).splitlines()), "")
+        said = next(iter(message(error).splitlines()), "")
         raise Problem(
             f"the case fails in eager: {type(error).__name__}: {said}",
             f"`tracing run {question.case}` records what fails",

@@ -12,9 +12,9 @@ import torch
 
 from tracing.interpreter.gates import AccessKind, Addresses
 from tracing.launch.kernel_line import kernel_line
-from tracing.launch.memory_block import AccessedArgument, MemoryBlock
-from tracing.launch.out_of_bounds import OutOfBoundsError, OutsideAccesses
-from tracing.launch.program_order import Conflict, ProgramOrder
+from tracing.launch.memory.memory_block import AccessedArgument, MemoryBlock
+from tracing.launch.memory.out_of_bounds import OutOfBoundsError, OutsideAccesses
+from tracing.launch.memory.program_order import Conflict, ProgramOrder
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Role

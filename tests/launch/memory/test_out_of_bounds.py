@@ -15,7 +15,7 @@ from handmade.records import INFO
 from triton.runtime.interpreter import InterpretedFunction
 
 from tracing import store
-from tracing.launch.out_of_bounds import OutOfBoundsError
+from tracing.launch.memory.out_of_bounds import OutOfBoundsError
 from tracing.model import Access, LaunchLine, OutOfBounds
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.report.text import out_of_bounds_text, run_text

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tracing.interpreter.gates import watched
-from tracing.launch.accesses import Accesses
 from tracing.launch.hidden_computation import HiddenComputation
+from tracing.launch.memory.accesses import Accesses
 
 
 class _Thread(threading.local):

@@ -13,7 +13,7 @@ import triton.language as tl
 from handmade.records import INFO
 
 from tracing import store
-from tracing.launch.program_order import Conflict, ProgramOrder
+from tracing.launch.memory.program_order import Conflict, ProgramOrder
 from tracing.model import MemoryEvidence
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu

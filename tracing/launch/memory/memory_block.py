@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tracing.digest.host import memory
 from tracing.interpreter.gates import AccessKind, Addresses, Mask
-from tracing.launch.program_order import ProgramOrder
+from tracing.launch.memory.program_order import ProgramOrder
 from tracing.model import TensorMeta
 from tracing.views import dense, element_bytes, extent, occupied, row_major
 

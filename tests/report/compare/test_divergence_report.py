@@ -1,0 +1,28 @@
+"""The sentences about the cause of a divergence."""
+
+from __future__ import annotations
+
+from tracing.analyze.compare.divergence_kinds import OperatorCause
+from tracing.report.compare.divergence import cause_text
+
+
+def sentences(operator: str) -> list[str]:
+    cause = OperatorCause((operator,) * 2, ("", ""), "ab", proven=True, not_deterministic=True)
+    return [*cause_text(cause, ("a", "b"))]
+
+
+def test_an_operator_that_is_not_deterministic_is_named_with_its_deterministic_form() -> None:
+    first, switch = sentences("aten::index_add_")
+
+    assert first == "aten::index_add_(): inputs are equal, results differ: this operator is not deterministic"
+    assert "torch.use_deterministic_algorithms(True)" in switch
+
+
+def test_attention_has_other_backends() -> None:
+    *_, last = sentences("aten::_scaled_dot_product_cudnn_attention_backward")
+
+    assert "sdpa_kernel" in last
+
+
+def test_a_custom_operator_has_no_deterministic_form_in_torch() -> None:
+    assert len(sentences("mine::scatter")) == 1
