@@ -14,7 +14,9 @@ from pathlib import Path
 import msgspec
 
 from tracing.errors import Problem
+from tracing.store import run_files
 
+_FILE = 64 << 20  # bytes: a longer file is not one of these
 _STAGE = "make_"  # Triton's name of the function that runs stage "ttgir" is make_ttgir
 
 
@@ -88,14 +90,15 @@ def read(folder: Path) -> Iterator[Compiling]:
     """The current compilation of each process of a folder of this user's."""
     for path in sorted(folder.glob("*.json")):
         try:
-            yield msgspec.json.decode(path.read_bytes(), type=Compiling)
-        except (OSError, msgspec.MsgspecError):
+            yield msgspec.json.decode(run_files.read(path, _FILE), type=Compiling)
+        except (Problem, msgspec.MsgspecError):  # no regular file, or one that is being replaced
             continue
 
 
 def seen(folder: Path) -> list[SeenCompilation]:
     """Every stage that the processes of a folder compiled."""
-    lines = [line for path in sorted(folder.glob("*.seen")) for line in path.read_bytes().splitlines()]
+    files = (run_files.read(path, _FILE) for path in sorted(folder.glob("*.seen")))
+    lines = [line for file in files for line in file.splitlines()]
     return [msgspec.json.decode(line, type=SeenCompilation) for line in lines]
 
 
