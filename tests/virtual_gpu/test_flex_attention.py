@@ -41,7 +41,7 @@ def test_options_reach_the_build_with_the_types_of_their_defaults() -> None:
 
 @pytest.mark.parametrize(
     ("option", "message"),
-    [("maks=full", "has no option maks"), ("tokens=many", "cannot be many"), ("backward=1", "cannot be 1")],
+    [("maks=full", "has no option maks"), ("tokens=many", "cannot be many"), ("backward=2", "cannot be 2")],
 )
 def test_an_option_that_is_wrong_is_refused(option: str, message: str) -> None:
     with pytest.raises(Problem, match=message):

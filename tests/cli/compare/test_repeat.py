@@ -146,7 +146,7 @@ def test_an_interrupted_series_concludes_with_the_runs_that_ended(tmp_path: Path
 
     assert done.returncode == 2
     assert "0 of 1 runs" in done.stdout
-    assert "interrupted; 2 runs of 9 had ended; run 2 up to this point:  " in done.stderr
+    assert "interrupted; 2 runs of 9 had ended; run 2 up to this point: " in done.stderr
 
 
 @pytest.mark.parametrize("args", [("compare", "a"), ("repeat", "a", "b"), ("ranks", "a", "b"), ("swap", "a")])

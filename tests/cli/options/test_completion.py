@@ -52,7 +52,7 @@ def completed(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("rep", ["repeat", "replay", "repro"]),
+        ("repe", ["repeat"]),
         ("run gat", ["gated_mlp"]),
         ("minify gat", ["gated_mlp"]),
         ("passes --runs {runs} late", ["latest"]),

@@ -1,4 +1,4 @@
-"""Exit statuses of commands that replace a tool of LLVM: 1 for every error, like the tool."""
+"""Commands that replace a tool of LLVM: their words, and exit status 1 for every error, like the tool."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import typer
 
 from tracing.cli.app import err
 from tracing.errors import Problem
+
+# Settings of such a command. -h is no option of it: click would find one in every word that has an h.
+TOOL_WORDS = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 
 
 @contextmanager
