@@ -48,6 +48,7 @@ def test_an_option_that_is_wrong_is_refused(option: str, message: str) -> None:
         load_case(f"flex_attention:{option}")
 
 
+@pytest.mark.soak
 def test_forward_and_backward_repeat_bit_by_bit_without_a_gpu(tmp_path: Path) -> None:
     done = tracing("repeat", "flex_attention:tokens=16", "--times", "2", runs=tmp_path)
 

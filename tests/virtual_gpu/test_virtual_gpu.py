@@ -457,6 +457,7 @@ print(counters["inductor"]["fxgraph_cache_hit"])
 """
 
 
+@pytest.mark.soak
 def test_a_second_process_executes_kernels_that_the_first_cached(tmp_path: Path) -> None:
     caches = {
         "TRITON_CACHE_DIR": str(tmp_path / "triton"),

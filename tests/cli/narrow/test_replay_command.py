@@ -129,6 +129,7 @@ def test_a_launch_of_another_kernel_is_refused_with_the_launches_of_this_kernel(
     assert "its launches: 1" in done.stderr
 
 
+@pytest.mark.soak
 def test_a_launch_of_two_runs_is_replayed_on_the_inputs_of_the_first_run(tmp_path: Path) -> None:
     a, b = (recorded(DATA / "racing.py", tmp_path, keep=Keep(inputs=True)) for _ in range(2))
     index = next(one.index for one in a.launches() if one.kernel_name == "racing_sum")

@@ -95,6 +95,7 @@ def test_a_repeated_search_runs_only_its_first_and_last_step_anew(
     assert "more are known from earlier searches" in printed
 
 
+@pytest.mark.soak
 def test_an_interrupted_search_goes_on_where_it_stopped(
     right: store.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -141,6 +141,7 @@ def test_bad_input_is_answered_with_valid_alternatives(
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.soak
 def test_a_run_of_another_triton_is_refused_unless_its_passes_are_stored(
     recorded: Path, tmp_path: Path
 ) -> None:

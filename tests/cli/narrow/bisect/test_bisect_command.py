@@ -93,6 +93,7 @@ def test_fresh_builds_and_judges_everything_anew(run: Run) -> None:
     assert built[0] == built[1] > 10
 
 
+@pytest.mark.soak
 def test_an_interrupted_search_goes_on_where_it_stopped(run: Run, tmp_path: Path) -> None:
     log = tmp_path / "log"
     script = f"echo >> {log}; test $(wc -l < {log}) -ne 3 || exit 130; ! grep -q async.commit {{ptx}}"
@@ -138,6 +139,7 @@ def test_a_judge_that_hangs_is_stopped(run: Run) -> None:
     assert "the full pipeline cannot be judged: the command did not end within 8 s" in done.stderr
 
 
+@pytest.mark.soak
 def test_a_judge_that_is_wrong_now_and_then_is_asked_more_often(run: Run, tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     calls.touch()
