@@ -11,19 +11,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 import torch
 
-from tracing.digest.host import digest
-from tracing.launch import hooks
-from tracing.launch.coverage import NO_GRAPHS
 from tracing.launch.storages import TouchedMemory, memory_of
 from tracing.launch.tensors import has_memory
-from tracing.model import Digest, OperatorCall, OperatorDigests, OperatorSignature, TensorMeta
+from tracing.model import OperatorCall, OperatorSignature, TensorMeta
 from tracing.operators.effects import Effect
 from tracing.operators.text import arguments_text, structure
 from tracing.record.launches.host_launches import HostLaunches
 from tracing.record.memory.last_writers import LastWriters
+from tracing.record.operator_digests import Arriving, OperatorDigestQueue
 from tracing.record.recording import Recording
-from tracing.upstream.torch.cuda_graphs import is_capturing
-from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 OperatorFacts: TypeAlias = Literal["digests", "writers", "none"]
 _Tensors: TypeAlias = list[torch.Tensor]
@@ -31,11 +27,10 @@ _Tensors: TypeAlias = list[torch.Tensor]
 _LINES = 256  # calls whose lines are held back at most
 _KNOWN = 1 << 14  # signatures that are remembered: one whose argument is new at each step comes once
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
-_NOT_TAKEN = Digest("")
 
 
 class _Before(NamedTuple):
-    digests: tuple[Digest, ...] = ()
+    digests: Arriving
     meta: TensorMeta | None = None  # of what may be resized
     memory: TouchedMemory = ()
 
@@ -49,8 +44,7 @@ class _Known(NamedTuple):
 class OperatorCalls:
     """Records each operator with the memory that it read and wrote; a listener of `operators.Operators`.
 
-    Cost: 5 µs an operator of two inputs and one output. Digests add their own cost, and synchronise the
-    device twice.
+    Cost: 5 µs an operator of two inputs and one output. Digests add their own cost.
     """
 
     def __init__(
@@ -71,7 +65,8 @@ class OperatorCalls:
         self._recording = recording
         self._writers = writers
         self._host = host
-        self._digests = digests
+        catalogue = recording.catalogue
+        self._digests = OperatorDigestQueue(recording.writer, catalogue.not_covered) if digests else None
         self._known: dict[tuple[Any, ...], _Known] = {}
         self._numbers: dict[OperatorSignature, int] = {}
         self._held: list[OperatorCall] = []
@@ -79,16 +74,17 @@ class OperatorCalls:
 
     def looks_before(self, effect: Effect) -> bool:
         """True if an operator is looked at before it runs."""
-        return effect.resizes or (self._digests and not effect.allocates)
+        return effect.resizes or (self._digests is not None and not effect.allocates)
 
     def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Before | None:
         """Collect the facts that are available only before an operator runs."""
         if effect.resizes:
             known = self._usable([args[0]])
-            return _Before((), self._recording.catalogue.meta(args[0]), memory_of(known)) if known else None
-        if not self._digests or effect.allocates:
+            return _Before([], self._recording.catalogue.meta(args[0]), memory_of(known)) if known else None
+        if self._digests is None or effect.allocates:
             return None
-        return _Before(self._digested(effect, self._usable(effect.read(args, kwargs))))
+        with self._recording.lock:
+            return _Before(self._digests.take(effect, self._usable(effect.read(args, kwargs))))
 
     def after(
         self,
@@ -116,19 +112,26 @@ class OperatorCalls:
         if noted is None or not writes:
             return
         key, memory = noted
-        after = self._digested(effect, writes) if before is not None else ()
+        digests = self._digests if before is not None else None
         with self._recording.lock:
+            after = digests.take(effect, writes) if digests is not None else []
             known = self._known.get(key)
             if known is None:
                 known = self._new(key, effect, arguments_text(effect, args, kwargs), reads, writes)
-            if before is not None and self._captures(writes) is None:
-                self._recording.writer.append(OperatorDigests(self._count, before.digests, after))
+            if digests is not None and before is not None and self._captures(writes) is None:
+                digests.expect(self._count, before.digests, after)
             self._append(effect, known, memory, writes, frame)
 
     def flush(self) -> None:
         """Write buffered lines."""
         self._recording.writer.extend(self._held)
         self._held = []
+
+    def close(self) -> None:
+        """Wait for all digests, and write everything."""
+        self.flush()
+        if self._digests is not None:
+            self._digests.close()
 
     def _append(
         self,
@@ -211,23 +214,6 @@ class OperatorCalls:
     def _left_out(self) -> None:
         what = "tensors that are not strided, as sparse ones, where operators read and write them"
         self._recording.catalogue.not_covered(what, "dense tensors")
-
-    def _digested(self, effect: Effect, tensors: _Tensors) -> tuple[Digest, ...]:
-        with dispatch_disabled(), hooks.hidden():
-            return tuple(self._digest(effect, tensor) for tensor in tensors)
-
-    def _digest(self, effect: Effect, tensor: torch.Tensor) -> Digest:
-        if effect.collective and effect.name.startswith("_c10d_functional::"):
-            return _NOT_TAKEN  # the collective may not have ended: its landmark has the bits
-        not_covered = self._recording.catalogue.not_covered
-        if tensor.is_cuda and is_capturing():
-            not_covered("digests of operators captured into a CUDA graph", NO_GRAPHS)
-            return _NOT_TAKEN
-        try:
-            return digest(tensor)
-        except (RuntimeError, NotImplementedError, TypeError) as error:  # a quantized tensor
-            not_covered(f"the bits of a tensor of {effect.name} ({str(error).splitlines()[0]})", "")
-            return _NOT_TAKEN
 
 
 def _noted(
