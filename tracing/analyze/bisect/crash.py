@@ -34,7 +34,7 @@ class CrashBuilds:
     """Compiles without some passes; each is judged by whether it crashes as the full compile does."""
 
     def __init__(self, die: Callable[[Dropped, bool], CrashPoint | None], times: int) -> None:
-        """Judge against one death.
+        """Compare builds with the crash of the full compile.
 
         die   -- compiles without some passes, from the source if requested, and returns how it died; None: it
                  passes the point at which the full compile died
@@ -50,7 +50,7 @@ class CrashBuilds:
         self._from_source = True
 
     def judged(self, dropped: Dropped, *, anew: bool = False) -> Judgement:
-        """Bad: it crashes alike; good: it gets past the crash; skip: it crashes differently."""
+        """Bad: it crashes in the same manner; good: it gets past the crash; skip: it crashes differently."""
         if anew or dropped not in self._known:
             self._known[dropped] = self._judged(dropped, anew)
         return self._known[dropped]
@@ -86,7 +86,7 @@ class CompileCrash:
     step: Step  # the pass; index -1: it has no number
     stage: str
     said: str
-    facts: Mapping[str, str] = field(default_factory=dict)  # further facts, and commands that show more
+    facts: Mapping[str, str] = field(default_factory=dict)  # details by title, and commands that show more
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Judge a build by a user's command.
 
 The command's exit status is read as by `git bisect run`: 0 is good, 125 cannot be judged, 1 to 127 are bad,
-and a higher status ends the search. Status 124, the timeout of timeout(1), cannot be judged either, nor can a
-command that takes too long. `{ptx}`, `{cubin}`, ... in its arguments become the paths of the build's
-artefacts.
+and a higher status ends the search. A build cannot be judged either if the status is 124, the timeout of
+timeout(1), or if the command exceeds its time limit. `{ptx}`, `{cubin}`, ... in its arguments become the
+paths of the build's artefacts.
 
 `{ir}` becomes the path of the IR to judge: the artefact of a build that left out passes of LLVM, or the IR
 between two passes of a compilation, in its language at that point. `{stage}` names that language.

@@ -195,8 +195,7 @@ class LeaveOut:
         )
 
     def _that_do_it(self, run: Instance, left_out: Dropped) -> list[Instance]:
-        # the first runs of passes each of which has the fault: those found so far are left out, and the next
-        # is found
+        # several passes may have the fault: leave out those that were named, and name the next one
         faulty = [run]
         while len(faulty) < ALIKE:
             gone = frozenset().union(*(self._all(one.name) for one in faulty))

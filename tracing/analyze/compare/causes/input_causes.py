@@ -187,8 +187,8 @@ def _uninitialised(step: TimelineStep, position: int) -> Elements:
 
 
 def _written_otherwise(answer: CauseAnswer, uninitialised: tuple[Elements, Elements]) -> bool:
-    # Elements that were uninitialised in one run only were written in the other run: if that write was seen,
-    # it is the cause. Two runs that had written alike would both have read uninitialised elements.
+    # If elements were uninitialised in one run only, the other run wrote them: that write, if it was
+    # recorded, is the cause.
     proven = isinstance(answer, (OtherTensor, WrittenElsewhere, StreamCause, Overrun)) or (
         isinstance(answer, (OperatorCause, Host)) and answer.proven
     )

@@ -171,7 +171,7 @@ class Timeline:
         return step
 
     def _pass(self, row: Row) -> None:
-        # as `_step`, without what only a caller reads
+        # like `_step`, without the fields that only a caller reads
         for call in self._operators.before(row.line.index):
             self._apply(call)
         kernel, signature = signature_of(row, self._known, self._run)
