@@ -48,7 +48,7 @@ class EarlyEnd:
     reached: float = 0.0  # seconds after which that part began
 
     def same(self, other: EarlyEnd) -> bool:
-        """True if two deaths have the same kind, part of the compiler and message."""
+        """True if two compiles ended alike, in the same part of the compiler and with the same message."""
         return (self.kind, self.part, _plain(self.said)) == (other.kind, other.part, _plain(other.said))
 
     def __str__(self) -> str:
@@ -142,7 +142,7 @@ class _At:
 
 
 class _Mark:
-    # the position of a compile, in memory that the child shares with its parent and that outlives the child
+    # the position of a compile, in shared memory, which the parent reads after the child has ended
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, mmap.PAGESIZE)

@@ -37,9 +37,9 @@ class ResumePoint:
 
     ir: str  # the text at that position
     stage: str  # "ttir", "ttgir", "llir"
-    index: int  # of the pass to come, as `PassStart.index`; one more than the stage's last: after all of them
-    # The IR before the stage's first pass, where that is not `index`. A backend that looks at it in addition
-    # to its passes needs it: Triton 3.8 for sm_90 chooses by it how LLVM vectorises
+    index: int  # `PassStart.index` of the next pass; after the last pass of the stage, its index plus one
+    # The IR before the stage's first pass, unless `index` is that pass. Some backends inspect it: Triton 3.8
+    # for sm_90 derives LLVM's vectorisation options from it
     entered: str | None = None
     file: str | None = None  # where `ir` is from, for messages
     locations: Sequence[str] = ()  # of its block arguments, which the text lacks: `block_locations`
@@ -228,8 +228,7 @@ def _passes_before(backend: Any, stages: Mapping[str, Any], names: list[str], me
 
 
 def _entered(point: ResumePoint, whole: Callable[[], str]) -> Callable[[], str]:
-    # the stage's own Python code receives the IR before its first pass; later readers receive the
-    # present IR
+    # the stage's Python code reads the IR before its first pass once; later reads give the present IR
     def str_nodebug() -> str:
         if not sys._getframe(1).f_globals["__name__"].startswith(PACKAGE):
             return whole()

@@ -83,8 +83,8 @@ class Variants:
 
 
 class _Watch:
-    # that the passes are the known ones, by whose numbers some are left out; and how much shared memory the
-    # kernel wants: an attribute that a pass sets, and no artefact shows
+    # checks that the passes are the recorded ones, because passes are left out by number; and reads the
+    # shared memory that the kernel requests: a pass sets that attribute, and no artefact has it
 
     def __init__(self, text: str, history: History) -> None:
         self.shared = _shared(text)

@@ -68,8 +68,9 @@ def limited(
 
     Raises Problem where LLVM's options cannot be set.
     """
-    # Triton connects LLVM's instrumentation, which asks the limit, only where IR is dumped. The filter leaves
-    # nothing to dump; LLVM reads it once, so a process that has compiled before dumps all the same, and waits
+    # Triton connects LLVM's instrumentation, which applies the limit, only if IR is dumped. The filter
+    # excludes every function; LLVM reads it once, so a process that has compiled before dumps in any case,
+    # and waits
     without = (f"-opt-disable={name}" for name in disabled)
     which = f"-opt-bisect-limit={limit}" if also is None else f"-opt-bisect={_up_to(limit)}{also}"
     options = (which, "-opt-bisect-verbose", "-filter-print-funcs=none", *without)
@@ -97,7 +98,7 @@ def printed(
     """
 
     def buffered() -> Any:
-        # LLVM hands what it prints to the system word by word, which takes nine tenths of the time
+        # LLVM writes its output word by word, a system call each, which takes nine tenths of the time
         stream = function("_ZN4llvm4errsEv", ctypes.c_void_p)()
         buffer = function("_ZN4llvm11raw_ostream11SetBufferedEv", None, ctypes.c_void_p)
         # a new buffer: the old one is written; after each stage, as another LLVM may print in the next one

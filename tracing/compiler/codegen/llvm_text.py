@@ -82,8 +82,8 @@ def _pieces(said: str) -> Iterator[tuple[re.Match[str], str]]:
 
 
 def _between(said: str, start: int, end: int) -> str:
-    # LLVM's two halves put different numbers of empty lines around one text; the numbers of lines of machine
-    # code are an analysis', and come and go
+    # LLVM's middle end and code generator print different numbers of empty lines; slot indexes before lines
+    # of machine code come from an analysis, which only some passes need
     text = _SLOT.sub("", said[start:end].strip("\n"))
     return f"{text}\n" if text else ""
 
@@ -144,7 +144,7 @@ class _Reader:
             self._open[-1] = replace(self._open[-1], alias=begun.name)
 
     def skip(self) -> Iterator[LlvmPassText]:
-        # a pass that Triton has LLVM leave out
+        # a pass that Triton disables
         if self._open and not self._open[-1].alias:
             *self._open, one = self._open
             yield from self.rest()
@@ -153,7 +153,7 @@ class _Reader:
     def end(self, ended: _Pass, text: str) -> Iterator[LlvmPassText]:
         same = [number for number, one in enumerate(self._open) if one.same(ended)]
         at = same[-1] if same else len(self._open)
-        inside = self._open[at + 1 :]  # a pass of the middle end may ask as one of the code generator does
+        inside = self._open[at + 1 :]  # middle-end passes may be announced as passes of the code generator
         one = self._open[at] if same else ended
         self._open = self._open[:at]
         yield from self.rest()

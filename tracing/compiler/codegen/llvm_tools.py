@@ -108,7 +108,7 @@ def _optimised(text: str, level: str | None) -> str:
 
 
 def _read_into(module: Any, context: Any, text: str) -> None:
-    # the module is empty; what is linked into it brings its target along
+    # the empty module takes its target from the module that is linked into it
     data = text.encode()
     buffer, read, said = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_char_p()
     by_reference, string = ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_size_t)

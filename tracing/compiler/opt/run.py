@@ -181,7 +181,7 @@ def _one(path: Path, settings: OptSettings) -> str | None:
             _run_each(module, settings)
         _discard_reproducer(settings)
         return _printed(module, settings)
-    except RuntimeError:  # the compiler has said why
+    except RuntimeError:  # the compiler has printed the reason
         return None
     finally:
         del handler  # freed before the context that it serves
