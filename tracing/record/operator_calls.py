@@ -78,7 +78,7 @@ class OperatorCalls:
         self._count = 0
 
     def looks_before(self, effect: Effect) -> bool:
-        """True if an operator is looked at before it runs."""
+        """True if `before` must be called for an operator."""
         return effect.resizes or (self._digests and not effect.allocates)
 
     def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Before | None:
@@ -99,7 +99,7 @@ class OperatorCalls:
         before: _Before | None,
     ) -> None:
         """Record an operator that has run."""
-        frame = sys._getframe(3)  # what called the operator: between lies the dispatch mode
+        frame = sys._getframe(3)  # the caller of the operator, outside of the dispatch mode
         if effect.resizes:
             if before is not None:
                 self._resized(effect, args, kwargs, before, frame)
@@ -238,8 +238,8 @@ def _noted(
     writes: _Tensors,
     usable: bool = False,
 ) -> tuple[tuple[Any, ...], TouchedMemory] | None:
-    # The signature as a key for fast lookup, and the addresses of the tensors. None: one of them
-    # has no memory or no strides, or is of a class whose tensors may have none
+    # The signature as a key for fast lookup, and the addresses of the tensors. None: one of them has no
+    # memory or no strides, or its class permits such tensors
     key: list[Any] = [id(effect), len(reads)]
     structure(args, key)
     if kwargs:

@@ -155,7 +155,7 @@ def _record(series: Series, index: int, streams: int) -> dict[str, Any]:
 
 
 def _recorded(series: Series, index: int, streams: int) -> int:
-    np.random.seed()  # a fork has its parent's; Python's own generator is seeded at a fork
+    np.random.seed()  # a fork inherits its parent's state; Python seeds its own generator at a fork
     device = Device(series.target, select=not series.program)
     if series.program:
         return _recorded_program(series, index, streams, device)

@@ -135,7 +135,7 @@ def _batch(how: _How, batch: Sequence[_Waiting]) -> list[Derivation]:
 
 
 def _died(how: _How, one: _Waiting, ended: Ended) -> Derivation:
-    # the compilation that crashed the child; an accident such as a signal by a user is not kept
+    # the compilation that crashed the child; not recorded if the next attempt may succeed, as after a kill
     of_it = (
         ir.index
         for ir in how.run().records(PassIR)
