@@ -117,7 +117,7 @@ def defines_build(path: Path) -> bool:
     """True if a file defines `build(device)` at top level, so it is a case; the file is not executed."""
     try:
         top = ast.parse(path.read_bytes()).body
-    except (SyntaxError, ValueError):  # Python says what is wrong when it runs the program
+    except (SyntaxError, ValueError):  # Python reports the error when it runs the program
         return False
     functions = [one.args for one in top if isinstance(one, ast.FunctionDef) and one.name == "build"]
     return any([one.arg for one in (*own.posonlyargs, *own.args)][:1] == ["device"] for own in functions)
