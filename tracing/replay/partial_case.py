@@ -116,7 +116,7 @@ class PartialCase:
 
     @contextmanager
     def _kept_inside(self) -> Iterator[RunWriter]:
-        # as under `tracing run`, a launch fails that leaves its tensors; a GPU does not notice
+        # as under `tracing run`, a launch that leaves its tensors fails; a GPU does not notice it
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tracing-")))
             (folder / "blobs").mkdir()
