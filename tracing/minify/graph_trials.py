@@ -28,7 +28,7 @@ class GraphTrials:
             self.graphs: Sequence[CapturedGraph] = captured_graphs(experiment)
 
     def whole(self, graph: int) -> GraphEdit:
-        """The edit that leaves a graph as it is."""
+        """The edit that changes nothing in a graph."""
         return GraphEdit(graph, tuple(node.name for node in self.graphs[graph].calls))
 
     def nodes(self, graph: int) -> list[GraphNode]:
@@ -65,7 +65,7 @@ class GraphTrials:
         return made.hexdigest()
 
     def described(self, edit: GraphEdit) -> dict[str, Any]:
-        """The fields of a Trial that say which graph is executed."""
+        """The fields of a Trial that describe the executed graph."""
         return _described(self.small(edit))
 
     def execute(self, edit: GraphEdit) -> dict[str, Any]:
