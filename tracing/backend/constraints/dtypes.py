@@ -16,7 +16,7 @@ class DtypeConstraint(TensorConstraint):
     """Every tensor has one of the allowed dtypes.
 
     allowed_dtypes -- torch dtypes, or their names: "float16", "torch.float16", "half". Integers and bool are
-                      looked at only if a dtype of theirs is among them
+                      checked only if one of their dtypes is listed
     """
 
     allowed_dtypes: Collection[torch.dtype | str]

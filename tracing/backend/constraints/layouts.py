@@ -26,8 +26,8 @@ class LayoutConstraint(TensorConstraint):
                other ranks. Ignored where `strides` is given
     strides -- in elements, of the last dimensions; None in it accepts any: (None, 1) wants rows without gaps.
                Tensors of fewer dimensions are accepted
-    views   -- False: results of operators that compute nothing (transpose, expand, slices) are not looked at,
-               only inputs, constants, and what operators write
+    views   -- False: results of operators that compute nothing (transpose, expand, slices) are not checked,
+               only inputs, constants, and tensors that operators write
 
     A dimension of size 1 may have any stride, and so may tensors without elements.
     """

@@ -16,7 +16,7 @@ from tracing.upstream.torch.symbolic_sizes import example, known
 
 @dataclass(frozen=True)
 class MemoryConstraint(TensorConstraint):
-    """Every tensor has at most `max_bytes` of elements; `PeakMemoryConstraint` is about all at once."""
+    """Every tensor has at most `max_bytes` of elements; `PeakMemoryConstraint` limits all tensors."""
 
     max_bytes: int
 

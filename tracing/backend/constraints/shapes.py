@@ -58,7 +58,7 @@ class ShapeConstraint(TensorConstraint):
 
 
 def is_multiple(size: int | torch.SymInt, of: int) -> bool | None:
-    """Whether a size is 1 or a multiple; None: that of this call is, and others need not be."""
+    """True if a size is 1 or a multiple of `of`; None: it is in this call, and need not be in others."""
     if isinstance(size, int):
         return size == 1 or size % of == 0
     if any(known(size % (of * k) == 0) for k in _MULTIPLES):
