@@ -162,7 +162,7 @@ def _private_code() -> int:
 
 
 def _allow(process: int) -> None:
-    # of use where Yama restricts ptrace to ancestors; elsewhere the call fails, and nothing is restricted
+    # needed where Yama restricts ptrace to ancestors; elsewhere the call fails, and nothing is restricted
     ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(process % 2**64), 0, 0, 0)
 
 
