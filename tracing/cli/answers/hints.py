@@ -48,7 +48,7 @@ from tracing.store.recorded_launch import find_launch
 
 
 def of_divergence(divergence: Divergence, runs: RunPair) -> list[str]:
-    """The commands that lead from a divergence to its cause; none that the run, or the device, cannot answer.
+    """The commands that lead from a divergence to its cause, if the run and the device can answer them.
 
     A different input leads to the launch or operator that wrote it, never to the passes of the kernel that
     reads it.

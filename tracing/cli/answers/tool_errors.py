@@ -10,7 +10,7 @@ import typer
 from tracing.cli.app import err
 from tracing.errors import Problem
 
-# Settings of such a command. -h is no option of it: click would find one in every word that has an h.
+# Settings of such a command. It has no option -h: click would find one in every word that contains an h.
 TOOL_WORDS = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 
 

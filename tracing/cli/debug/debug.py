@@ -111,7 +111,7 @@ def _recorded(
 
 
 def _require_pass(name: str) -> None:
-    # a name that is nearly one of a pass would be waited for until the case has ended
+    # a misspelt name would be waited for until the case has ended
     from tracing.compiler.adders import adders
 
     known = list(adders())

@@ -88,7 +88,7 @@ def reduce(
 
 
 class _Reduction:
-    # can be interrupted: the run keeps the smallest IR so far
+    # may be interrupted: the run keeps the smallest IR so far
 
     def __init__(
         self, run: store.Run, chosen: Compilation, record: PassRecord, holds: Predicate, command: list[str]

@@ -1,4 +1,4 @@
-"""The options of `tracing run`, and the recorder settings that they stand for."""
+"""The options of `tracing run`, and the recorder settings that they select."""
 
 from __future__ import annotations
 

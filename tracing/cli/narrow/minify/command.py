@@ -153,7 +153,7 @@ def _searched(search: GraphSearch, trials: Trials, wanted: Trial) -> Minimal:
 def _script(
     trials: Trials, minimal: Minimal, folder: Path, seconds: float
 ) -> tuple[Path, FreshRun, list[str]]:
-    # the simplest form that fails so; without a GPU, Inductor's C++ before Triton kernels in the interpreter
+    # the simplest form with the same failure; without a GPU, Inductor's C++ code is tried before Triton
     folder.mkdir(parents=True, exist_ok=True)
     script = folder / "repro.py"
     forms = script_forms(minimal.trial, virtual=trials.graphs.virtual)

@@ -67,7 +67,7 @@ def _fails(done: subprocess.CompletedProcess[str], trial: Trial) -> bool:
 def _raises(stderr: str, trial: Trial) -> bool:
     if _core(trial.text) in _core(stderr):
         return True
-    # quotes and slashes before the message may make one of it and them
+    # quotes or slashes before the message may join it to them
     messages = stderr.split(f"{trial.error}: ")[1:]
     return any(_core(f"{trial.error}: {one_line(one)}") == _core(trial.text) for one in messages)
 
