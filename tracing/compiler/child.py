@@ -58,7 +58,7 @@ _parent: list[int] = []  # of a child, the pipe to the process that waits for it
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ChildResult:
     """The result of a call in a child process, or how the child ended."""
 
     result: Any  # None if it did not return
@@ -95,7 +95,7 @@ def in_child(
     waits: Callable[[str], None] | None = None,
     patience: float = 0.0,
     program: Sequence[str] = (),
-) -> Ended:
+) -> ChildResult:
     """Call a function in a forked child.
 
     call     -- its result must consist of JSON values and bytes; it must not use a GPU that this process
@@ -135,11 +135,11 @@ def in_child(
                 os.killpg(child, signal.SIGKILL)  # kills a ptxas that outlived the child, too
             status = os.waitpid(child, 0)[1]
         stderr.seek(0)
-        said = stderr.read().decode(errors="replace")
+        printed = stderr.read().decode(errors="replace")
     died = signal.Signals(os.WTERMSIG(status)).name if not answer and os.WIFSIGNALED(status) else ""
     result, failure, accident = _answer(answer, died, seconds or 0)
     timed_out, took = answer is None, time.perf_counter() - started
-    return Ended(result, failure, timed_out, said, took, "" if timed_out else died, accident)
+    return ChildResult(result, failure, timed_out, printed, took, "" if timed_out else died, accident)
 
 
 def _fork() -> int:

@@ -83,14 +83,14 @@ def resume(
     with ExitStack() as stack:
         if observer is not None:
             stack.callback(observer.ended)
-        said = _Said(stack.enter_context(collected()), point.file or "IR")
+        errors = _Errors(stack.enter_context(collected()), point.file or "IR")
         stack.enter_context(stepwise())
         steps.count = _passes_before(backend, stages, earlier, metadata)
-        source = _source(point, backend, steps.count, said)
+        source = _source(point, backend, steps.count, errors)
         artefacts: dict[str, bytes | str] = {}
         for name in wanted:
             begin = steps.count
-            source = _stage(steps, name, stages[name], source, metadata, said)
+            source = _stage(steps, name, stages[name], source, metadata, errors)
             artefacts[name] = source if isinstance(source, (str, bytes)) else str(source)
             if name == point.stage:
                 _require_within(point, begin, steps.count)
@@ -204,13 +204,13 @@ def _module(text: str, backend: Any) -> Any:
     return module
 
 
-def _source(point: ResumePoint, backend: Any, begin: int, said: _Said) -> Any:
+def _source(point: ResumePoint, backend: Any, begin: int, errors: _Errors) -> Any:
     # the input of the stage whose passes begin with `begin`
     try:
         module = _module(point.ir, backend)
     except RuntimeError as error:
         raise Problem(
-            f"the IR does not parse: {said() or error}", "correct it there, and repeat the command"
+            f"the IR does not parse: {errors() or error}", "correct it there, and repeat the command"
         ) from None
     set_block_locations(module, point.locations)
     if point.index != begin:
@@ -244,7 +244,7 @@ def _entered(point: ResumePoint, whole: Callable[[], str]) -> Callable[[], str]:
 
 
 def _stage(
-    steps: Steps, name: str, run: Callable[[Any, Any], Any], source: Any, metadata: Any, said: _Said
+    steps: Steps, name: str, run: Callable[[Any, Any], Any], source: Any, metadata: Any, errors: _Errors
 ) -> Any:
     try:
         return steps.stage(name, run, source, metadata)
@@ -254,11 +254,11 @@ def _stage(
         at = steps.running
         where = f"pass {at.index}, {at.name}," if at else f"stage {name}"
         remedy = "the IR is not one that it takes: look at what was edited or left out before it"
-        raise Problem(f"{where} failed: {said() or errors_in(str(error)) or error}", remedy) from None
+        raise Problem(f"{where} failed: {errors() or errors_in(str(error)) or error}", remedy) from None
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Errors:
     # the compiler's errors so far, with the lines of the IR as lines of the user's file
 
     collected: Callable[[], str]

@@ -19,7 +19,7 @@ from tracing.analyze.compare.accused import AccusedKind
 from tracing.analyze.compare.divergence_kinds import InputDiffers, LaunchDiffers, LaunchPair, UnknownCause
 from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import SettingChange
-from tracing.analyze.runs.call_sites import Visit
+from tracing.analyze.runs.call_sites import LaunchOrigin
 from tracing.cli import app
 from tracing.model import (
     CallSite,
@@ -187,7 +187,7 @@ PAIR = LaunchPair(0, *(launch(index, arg("in_ptr", "in", "x")) for index in (0, 
 
 
 def test_a_call_site_has_file_line_and_iteration() -> None:
-    site = Visit(CallSite(0, "case.py", 31, "fn"), 2, 9)
+    site = LaunchOrigin(CallSite(0, "case.py", 31, "fn"), 2, 9)
 
     said = json_of(InputDiffers(PAIR, 0, UnknownCause("it was not recorded")), site=site)
 

@@ -27,7 +27,7 @@ class CrashPoint:
     """How a compile died."""
 
     same: bool  # the result of the full pipeline
-    said: str
+    message: str
 
 
 class CrashBuilds:
@@ -62,11 +62,11 @@ class CrashBuilds:
 
     def _judged(self, dropped: Dropped, anew: bool) -> Judgement:
         for _ in range(self._times):
-            death = self._die(dropped, anew or self._from_source)
-            if death is not None and death.same:
-                return Judgement("bad", death.said)
-            if death is not None:
-                return Judgement("skip", f"it dies with another error: {death.said}")
+            ending = self._die(dropped, anew or self._from_source)
+            if ending is not None and ending.same:
+                return Judgement("bad", ending.message)
+            if ending is not None:
+                return Judgement("skip", f"it dies with another error: {ending.message}")
         return Judgement("good", "it does not die there")
 
 
@@ -85,7 +85,7 @@ class CompileCrash:
     layer: str  # the compiler of the pass: MLIR, LLVM; "": no pass, but another part of a stage
     step: Step  # the pass; index -1: it has no number
     stage: str
-    said: str
+    message: str
     facts: Mapping[str, str] = field(default_factory=dict)  # details by title, and commands that show more
 
 

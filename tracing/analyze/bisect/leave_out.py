@@ -28,8 +28,8 @@ from tracing.analyze.bisect.search import (
     Suspect,
     Undecided,
     border,
+    detail_text,
     require_pair,
-    said,
 )
 
 Dropped: TypeAlias = frozenset[int]
@@ -231,7 +231,7 @@ class LeaveOut:
         if judgement.verdict == "good":
             return "without it the result is good"
         same = judgement.detail.partition(":")[0] == self.full.detail.partition(":")[0]
-        return "" if same else f"without it the result is bad otherwise{said(judgement)}"
+        return "" if same else f"without it the result is bad otherwise{detail_text(judgement)}"
 
     def _no_good(self) -> str:
         return f"of {len(self.names)} builds, each without one pass, none is good"

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, OutputDiffers
 from tracing.analyze.compare.evidence import evidence
-from tracing.analyze.runs.call_sites import Visit, visit
+from tracing.analyze.runs.call_sites import LaunchOrigin, launch_origin
 from tracing.analyze.runs.element_values import differing_values
 from tracing.cli.answers import hints
 from tracing.cli.app import out
@@ -50,10 +50,10 @@ def as_json(divergence: Divergence, runs: RunPair) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _context(divergence: Divergence, runs: RunPair) -> tuple[Visit | None, list[tuple[int, Any, Any]]]:
+def _context(divergence: Divergence, runs: RunPair) -> tuple[LaunchOrigin | None, list[tuple[int, Any, Any]]]:
     # the call site, and the elements that differ
     pair = divergence.pair
-    site = visit(runs[1 if pair.a is None else 0], pair.rank, pair.launch)
+    site = launch_origin(runs[1 if pair.a is None else 0], pair.rank, pair.launch)
     if not isinstance(divergence, (InputDiffers, OutputDiffers)) or pair.a is None or pair.b is None:
         return site, []
     launches = pair.a.index, pair.b.index

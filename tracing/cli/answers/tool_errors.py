@@ -20,12 +20,12 @@ def as_a_tool() -> Iterator[None]:
     try:
         yield
     except Problem as problem:
-        said, remedy = problem.problem, problem.remedy
+        text, remedy = problem.problem, problem.remedy
     except OSError as error:
-        said, remedy = f"{error.filename or 'standard output'}: {error.strerror}", ""
+        text, remedy = f"{error.filename or 'standard output'}: {error.strerror}", ""
     else:
         return
-    err.print(f"tracing: {said}")
+    err.print(f"tracing: {text}")
     if remedy:
         err.print(f"  {remedy}")
     raise typer.Exit(1)

@@ -59,18 +59,18 @@ def repro(
     err.print(f"wrote {len(written.files)} files into {written.script.parent}")
     if recorded.missing:
         err.print(f"zeros replace contents that were not kept: {', '.join(recorded.missing)}")
-    status, said = _tried(written.script, times, seconds)
+    status, printed = _tried(written.script, times, seconds)
     whose = "" if rank is None else f" --rank {rank}"
     commands = [f"tracing replay {quote(str(run.path))} --launch {launch}{whose}"] if status == 1 else []
     if as_json:
         answer = {
             "run": str(run.path), "status": status, "kernel": recorded.launch.kernel_name, "launch": launch,
             "script": str(written.script), "files": [str(one) for one in written.files],
-            "zeros": list(recorded.missing), "said": said, "next": commands,
+            "zeros": list(recorded.missing), "said": printed, "next": commands,
         }  # fmt: skip
         print(json.dumps(answer, indent=2))
         raise typer.Exit(status)
-    out.print(Text(said))
+    out.print(Text(printed))
     for command in commands:
         out.print(Text(f"    next      {command}"))
     raise typer.Exit(status)

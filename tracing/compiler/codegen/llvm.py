@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tracing.compiler.child import Ended, in_child
+from tracing.compiler.child import ChildResult, in_child
 from tracing.compiler.codegen.llvm_text import LlvmPassText, printed_passes
 from tracing.compiler.symbols import function
 
@@ -44,7 +44,7 @@ class PrintedPass:
 class Limited:
     """A compile with some of LLVM's passes left out."""
 
-    ended: Ended
+    ended: ChildResult
     passes: tuple[PrintedPass, ...]
 
 
@@ -85,7 +85,7 @@ def _up_to(limit: int) -> str:
 
 def printed(
     compile: Callable[[Callable[[], None]], Any], *, seconds: float, dies: bool = False
-) -> tuple[Ended, Iterator[LlvmPassText]]:
+) -> tuple[ChildResult, Iterator[LlvmPassText]]:
     """Compile; return every pass of LLVM that ran, in order, with the IR before and after it.
 
     compile -- returns the artefacts of LLVM's half by stage, and calls its argument at the end of each stage
@@ -116,7 +116,7 @@ def printed(
     return ended, printed_passes(ended.stderr, (ended.result or {}).get("llir", ""), died=bool(ended.failure))
 
 
-def _compiled(compile: Callable[[], Any], options: tuple[str, ...], seconds: float) -> Ended:
+def _compiled(compile: Callable[[], Any], options: tuple[str, ...], seconds: float) -> ChildResult:
     words = [word.encode() for word in ("tracing", *options)]
     argv = (ctypes.c_char_p * len(words))(*words)
     types = (ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p)

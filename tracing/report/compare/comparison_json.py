@@ -16,7 +16,7 @@ from tracing.analyze.compare.divergence_kinds import (
     kind_of,
     settings_of,
 )
-from tracing.analyze.runs.call_sites import Visit
+from tracing.analyze.runs.call_sites import LaunchOrigin
 from tracing.analyze.runs.results import ResultDiffers
 from tracing.report.compare.divergence import divergence_text, elements_text
 
@@ -24,7 +24,7 @@ from tracing.report.compare.divergence import divergence_text, elements_text
 def divergence_json(
     divergence: Divergence,
     *,
-    site: Visit | None,
+    site: LaunchOrigin | None,
     values: list[tuple[int, object, object]],
     evidence: list[str],
     commands: list[str],

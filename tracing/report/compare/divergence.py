@@ -31,7 +31,7 @@ from tracing.analyze.compare.divergence_kinds import (
     digests_of,
 )
 from tracing.analyze.compare.signature_pair import configuration_of
-from tracing.analyze.runs.call_sites import Visit
+from tracing.analyze.runs.call_sites import LaunchOrigin
 from tracing.analyze.runs.digest_ranges import differing_elements
 from tracing.model import Digest
 from tracing.report.text import line_text, plural, step_text
@@ -47,7 +47,7 @@ def divergence_text(
     names: Names = ("a", "b"),
     *,
     first: bool = True,
-    site: Visit | None = None,
+    site: LaunchOrigin | None = None,
     values: list[tuple[int, object, object]] | None = None,
 ) -> Iterator[Text]:
     """A divergence, line by line.
