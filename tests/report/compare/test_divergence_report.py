@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracing.analyze.compare.divergence_kinds import OperatorCause
-from tracing.report.compare.divergence import cause_text
+from tracing.report.compare.cause import cause_text
 
 
 def sentences(operator: str) -> list[str]:

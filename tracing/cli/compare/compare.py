@@ -20,8 +20,8 @@ from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.cli.options.run_pair import Anyway, First, RunPair, Second, open_pair
 from tracing.report import text
 from tracing.report.compare import comparison as report
+from tracing.report.compare.cause import cause_text
 from tracing.report.compare.comparison_json import result_json, without_launch_json
-from tracing.report.compare.divergence import cause_text
 
 LimitOption = Annotated[int, typer.Option(min=1, help="Show at most this many divergences.")]
 WindowOption = Annotated[int, typer.Option(min=8, help="Launches to search ahead for the end of a gap.")]
