@@ -55,6 +55,9 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
     if cause.not_deterministic:
         yield f"{calls[0]}: inputs are equal, results differ: this operator is not deterministic"
         yield from deterministic_form(cause.names[0])
+    elif cause.random:
+        yield f"{calls[0]}: inputs are equal, and it drew other random numbers:"
+        yield "seed the generator that it draws from, or draw from it equally often in both runs"
     elif cause.runs != "ab":
         one = calls[0] if cause.runs == "a" else calls[1]
         if cause.elsewhere:

@@ -147,6 +147,10 @@ class Timeline:
         tensors = storages_of(self._known[line.signature][1], line.storages)
         return next((PlacedTensor(storage, meta) for n, meta, storage in tensors if n == position), None)
 
+    def draws(self, operator: Write) -> bool:
+        """True if an operator draws random numbers."""
+        return self._operators.draws(operator.name)
+
     def digests_of(self, operator: Write) -> OperatorDigests | None:
         """The digests of an operator's call, if they were taken."""
         return self._operators.digests(operator.number)
