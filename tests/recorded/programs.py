@@ -1,4 +1,4 @@
-"""Runs a program as Python does and as `tracing run` does, and takes our lines out of standard error."""
+"""Runs a program as Python does and as `tracing run` does, and removes our lines from standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make run` says to type next can be typed."""
+"""The commands that `make run` prints can be typed."""
 
 from __future__ import annotations
 

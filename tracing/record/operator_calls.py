@@ -16,11 +16,19 @@ from tracing.launch import hooks
 from tracing.launch.coverage import NO_GRAPHS
 from tracing.launch.storages import TouchedMemory, memory_of
 from tracing.launch.tensors import has_memory
-from tracing.model import Digest, OperatorCall, OperatorDigests, OperatorSignature, TensorMeta
+from tracing.model import (
+    Digest,
+    KeptOperatorTensor,
+    OperatorCall,
+    OperatorDigests,
+    OperatorSignature,
+    TensorMeta,
+)
 from tracing.operators.effects import Effect
 from tracing.operators.text import arguments_text, structure
 from tracing.record.launches.host_launches import HostLaunches
 from tracing.record.memory.last_writers import LastWriters
+from tracing.record.outputs import OutputKeeper
 from tracing.record.recording import Recording
 from tracing.upstream.torch.cuda_graphs import is_capturing
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
@@ -38,6 +46,7 @@ class _Before(NamedTuple):
     digests: tuple[Digest, ...] = ()
     meta: TensorMeta | None = None  # of what may be resized
     memory: TouchedMemory = ()
+    inputs: _Tensors = []  # noqa: RUF012 -- clones of what it reads, if they are kept; never changed
 
 
 class _Known(NamedTuple):
@@ -61,17 +70,23 @@ class OperatorCalls:
         captures: Callable[[_Tensors], list[Any] | None],
         *,
         digests: bool,
+        keeper: OutputKeeper | None = None,
+        launches: tuple[int, int] | None = None,
     ) -> None:
         """writers, host -- receive the tensors that operators wrote
         captures      -- gives the events of the CUDA graph that captures what writes these tensors; None: it
                          is executed now
         digests       -- take digests of an operator's inputs before it, and of its outputs after it
+        keeper        -- keeps the inputs of operators with digests; None: they are not kept
+        launches      -- START, STOP: only operators before one of these launches; None: all
         """
         self._captures = captures
         self._recording = recording
         self._writers = writers
         self._host = host
         self._digests = digests
+        self._keeper = keeper
+        self._kept_launches = launches
         self._known: dict[tuple[Any, ...], _Known] = {}
         self._numbers: dict[OperatorSignature, int] = {}
         self._held: list[OperatorCall] = []
@@ -88,7 +103,8 @@ class OperatorCalls:
             return _Before((), self._recording.catalogue.meta(args[0]), memory_of(known)) if known else None
         if not self._digests or effect.allocates:
             return None
-        return _Before(self._digested(effect, self._usable(effect.read(args, kwargs))))
+        reads = self._usable(effect.read(args, kwargs))
+        return _Before(self._digested(effect, reads), inputs=self._cloned(effect, reads))
 
     def after(
         self,
@@ -123,6 +139,7 @@ class OperatorCalls:
                 known = self._new(key, effect, arguments_text(effect, args, kwargs), reads, writes)
             if before is not None and self._captures(writes) is None:
                 self._recording.writer.append(OperatorDigests(self._count, before.digests, after))
+                self._keep(before.inputs)
             self._append(effect, known, memory, writes, frame)
 
     def flush(self) -> None:
@@ -211,6 +228,27 @@ class OperatorCalls:
     def _left_out(self) -> None:
         what = "tensors that are not strided, as sparse ones, where operators read and write them"
         self._recording.catalogue.not_covered(what, "dense tensors")
+
+    def _cloned(self, effect: Effect, reads: _Tensors) -> _Tensors:
+        # the operator's number is known only after it: other threads call operators meanwhile
+        first, last = self._kept_launches or (0, sys.maxsize)
+        if self._keeper is None or not first <= self._recording.launches < last:
+            return []
+        if any(tensor.is_cuda for tensor in reads) and is_capturing():
+            return []
+        try:
+            with dispatch_disabled(), hooks.hidden():
+                return [tensor.detach().clone() for tensor in reads]
+        except (RuntimeError, NotImplementedError) as error:
+            what = f"the content of an input of {effect.name} ({str(error).splitlines()[0]})"
+            self._recording.catalogue.not_covered(what, "--keep-memory")
+            return []
+
+    def _keep(self, inputs: _Tensors) -> None:
+        if self._keeper is not None:
+            for position, tensor in enumerate(inputs):
+                record = partial(KeptOperatorTensor, self._count, position)
+                self._keeper.keep_as(f"operator {self._count}, input {position}", record, tensor)
 
     def _digested(self, effect: Effect, tensors: _Tensors) -> tuple[Digest, ...]:
         with dispatch_disabled(), hooks.hidden():

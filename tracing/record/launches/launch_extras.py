@@ -28,6 +28,7 @@ class LaunchExtras:
         """keep, time, hash_fn -- as for `LaunchRecorder`"""
         self._inputs = keep is not None and keep.inputs
         self.keeper = keeper_of(keep, writer, not_covered)
+        self.input_keeper = self.keeper if self._inputs else None
         self._times = LaunchTimes(writer) if time else None
         self._hashes = UserHashes(writer, hash_fn, not_covered) if hash_fn else None
 

@@ -113,6 +113,8 @@ class LaunchRecorder:
             self._host,
             self._captured.operators,
             digests=operators == "digests",
+            keeper=extras.input_keeper,
+            launches=selection.launches,
         )
         self._overwritten = OverwrittenBuffers(writer)
         self._graphs = GraphRecorder(self._recording, extras.keeper) if graphs else None
