@@ -19,6 +19,7 @@ from tracing.operators.text import arguments_text, structure
 from tracing.record.launches.host_launches import HostLaunches
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.operator_digests import Arriving, OperatorDigestQueue
+from tracing.record.operator_inputs import OperatorInputs
 from tracing.record.recording import Recording
 
 OperatorFacts: TypeAlias = Literal["digests", "writers", "none"]
@@ -33,6 +34,7 @@ class _Before(NamedTuple):
     digests: Arriving
     meta: TensorMeta | None = None  # of what may be resized
     memory: TouchedMemory = ()
+    inputs: _Tensors = []  # noqa: RUF012 -- clones of what it reads, if they are kept; never changed
 
 
 class _Known(NamedTuple):
@@ -55,11 +57,13 @@ class OperatorCalls:
         captures: Callable[[_Tensors], list[Any] | None],
         *,
         digests: bool,
+        inputs: OperatorInputs | None = None,
     ) -> None:
         """writers, host -- receive the tensors that operators wrote
         captures      -- gives the events of the CUDA graph that captures what writes these tensors; None: it
                          is executed now
         digests       -- take digests of an operator's inputs before it, and of its outputs after it
+        inputs        -- keeps the inputs of operators with digests; None: they are not kept
         """
         self._captures = captures
         self._recording = recording
@@ -67,13 +71,14 @@ class OperatorCalls:
         self._host = host
         catalogue = recording.catalogue
         self._digests = OperatorDigestQueue(recording.writer, catalogue.not_covered) if digests else None
+        self._inputs = inputs
         self._known: dict[tuple[Any, ...], _Known] = {}
         self._numbers: dict[OperatorSignature, int] = {}
         self._held: list[OperatorCall] = []
         self._count = 0
 
     def looks_before(self, effect: Effect) -> bool:
-        """True if an operator is looked at before it runs."""
+        """True if `before` must be called for an operator."""
         return effect.resizes or (self._digests is not None and not effect.allocates)
 
     def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Before | None:
@@ -83,8 +88,10 @@ class OperatorCalls:
             return _Before([], self._recording.catalogue.meta(args[0]), memory_of(known)) if known else None
         if self._digests is None or effect.allocates:
             return None
+        reads = self._usable(effect.read(args, kwargs))
+        inputs = self._inputs.cloned(effect, reads, self._recording.launches) if self._inputs else []
         with self._recording.lock:
-            return _Before(self._digests.take(effect, self._usable(effect.read(args, kwargs))))
+            return _Before(self._digests.take(effect, reads), inputs=inputs)
 
     def after(
         self,
@@ -95,7 +102,7 @@ class OperatorCalls:
         before: _Before | None,
     ) -> None:
         """Record an operator that has run."""
-        frame = sys._getframe(3)  # what called the operator: between lies the dispatch mode
+        frame = sys._getframe(3)  # the caller of the operator, outside of the dispatch mode
         if effect.resizes:
             if before is not None:
                 self._resized(effect, args, kwargs, before, frame)
@@ -120,6 +127,8 @@ class OperatorCalls:
                 known = self._new(key, effect, arguments_text(effect, args, kwargs), reads, writes)
             if digests is not None and before is not None and self._captures(writes) is None:
                 digests.expect(self._count, before.digests, after)
+                if self._inputs is not None:
+                    self._inputs.keep(self._count, before.inputs)
             self._append(effect, known, memory, writes, frame)
 
     def flush(self) -> None:
@@ -224,8 +233,8 @@ def _noted(
     writes: _Tensors,
     usable: bool = False,
 ) -> tuple[tuple[Any, ...], TouchedMemory] | None:
-    # The signature as a key for fast lookup, and the addresses of the tensors. None: one of them
-    # has no memory or no strides, or is of a class whose tensors may have none
+    # The signature as a key for fast lookup, and the addresses of the tensors. None: one of them has no
+    # memory or no strides, or its class permits such tensors
     key: list[Any] = [id(effect), len(reads)]
     structure(args, key)
     if kwargs:

@@ -112,6 +112,7 @@ class LaunchRecorder:
             self._host,
             self._captured.operators,
             digests=operators == "digests",
+            inputs=extras.operator_inputs(selection.launches),
         )
         self._overwritten = OverwrittenBuffers(writer)
         self._graphs = GraphRecorder(self._recording, extras.keeper) if graphs else None
