@@ -44,6 +44,7 @@ FEATURES: Mapping[str, str] = {
     "torch.torch_debug_mode": "DebugMode with whole kernel calls",
     "triton.autotune": "winners of @triton.autotune",
     "triton.backends": "compiling for a chosen target",
+    "triton.batched_handles": "executing several programs of a launch together",
     "triton.compiled_kernel": "recording launches by Triton",
     "triton.driver": "the virtual GPU in Triton",
     "triton.interpreter": "executing kernels without a GPU",
