@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -19,9 +20,11 @@ from tracing.launch.tensors import has_memory
 from tracing.model import Digest, OperatorCall, OperatorDigests, OperatorSignature, TensorMeta
 from tracing.operators.effects import Effect
 from tracing.operators.text import arguments_text, structure
+from tracing.record.flight_recorder import FlightRecorder
 from tracing.record.launches.host_launches import HostLaunches
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.recording import Recording
+from tracing.store.numbers import Numbers
 from tracing.upstream.torch.cuda_graphs import is_capturing
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
@@ -40,10 +43,11 @@ class _Before(NamedTuple):
     memory: TouchedMemory = ()
 
 
-class _Known(NamedTuple):
-    number: int  # of a signature
-    reads: int  # how many tensors
-    writes: Sequence[TensorMeta]
+@dataclass(slots=True)
+class _Known:
+    signature: OperatorSignature
+    number: int  # of the signature
+    segment: int  # that has its record
 
 
 class OperatorCalls:
@@ -59,34 +63,40 @@ class OperatorCalls:
         writers: LastWriters,
         host: HostLaunches,
         captures: Callable[[_Tensors], list[Any] | None],
+        flight: FlightRecorder,
         *,
         digests: bool,
     ) -> None:
         """writers, host -- receive the tensors that operators wrote
         captures      -- gives the events of the CUDA graph that captures what writes these tensors; None: it
                          is executed now
+        flight        -- the steps that are written
         digests       -- take digests of an operator's inputs before it, and of its outputs after it
         """
-        self._captures = captures
+        self._captures, self._flight = captures, flight
         self._recording = recording
         self._writers = writers
         self._host = host
         self._digests = digests
         self._known: dict[tuple[Any, ...], _Known] = {}
-        self._numbers: dict[OperatorSignature, int] = {}
+        self._segments = recording.writer.segments
+        self._numbers: Numbers[OperatorSignature] = Numbers(
+            recording.writer, lambda number, one: msgspec.structs.replace(one, id=number)
+        )
         self._held: list[OperatorCall] = []
-        self._count = 0
+        self.count = 0  # calls so far
+        self.passes_over: Callable[[], bool] = lambda: False
 
     def looks_before(self, effect: Effect) -> bool:
         """True if an operator is looked at before it runs."""
-        return effect.resizes or (self._digests and not effect.allocates)
+        return effect.resizes or (self._digests and not effect.allocates and not self._flight.paused)
 
     def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Before | None:
         """Collect the facts that are available only before an operator runs."""
         if effect.resizes:
             known = self._usable([args[0]])
             return _Before((), self._recording.catalogue.meta(args[0]), memory_of(known)) if known else None
-        if not self._digests or effect.allocates:
+        if not self._digests or effect.allocates or self._flight.paused:
             return None
         return _Before(self._digested(effect, self._usable(effect.read(args, kwargs))))
 
@@ -122,7 +132,9 @@ class OperatorCalls:
             if known is None:
                 known = self._new(key, effect, arguments_text(effect, args, kwargs), reads, writes)
             if before is not None and self._captures(writes) is None:
-                self._recording.writer.append(OperatorDigests(self._count, before.digests, after))
+                self._recording.writer.append(OperatorDigests(self.count, before.digests, after))
+                if self._flight.watch is not None:
+                    self._flight.watch.operator(effect.name, self._recording.launches, after)
             self._append(effect, known, memory, writes, frame)
 
     def flush(self) -> None:
@@ -140,27 +152,29 @@ class OperatorCalls:
         held: int = 0,
     ) -> None:
         recording = self._recording
-        storages = recording.storages.numbers(memory)
         site, thread = recording.sites.of(frame), recording.thread.number
         if (captured := self._captures(writes)) is not None:
-            captured.append(partial(self._called, effect, known, storages, site, thread))
+            captured.append(partial(self._called, effect, known, memory, site, thread))
             return
-        self._called(effect, known, storages, site, thread)
+        self._called(effect, known, memory, site, thread)
         self._host.operator(effect, writes, held)
 
-    def _called(
-        self, effect: Effect, known: _Known, storages: tuple[int, ...], site: int, thread: int
-    ) -> None:
-        launches = self._recording.launches
-        self._held.append(OperatorCall(self._count, launches, known.number, storages, site, thread))
-        self._count += 1
+    def _called(self, effect: Effect, known: _Known, memory: TouchedMemory, site: int, thread: int) -> None:
+        recording = self._recording
+        if self._segments is not None and known.segment != self._segments.number:
+            known.number, known.segment = self._numbers.of(known.signature), self._segments.number
+        storages = recording.storages.numbers(memory)
+        if not self._flight.paused:
+            call = OperatorCall(self.count, recording.launches, known.number, storages, site, thread)
+            self._held.append(call)
+        self.count += 1
         if len(self._held) >= _LINES:
             self.flush()
-        written = storages[known.reads :]
+        written = storages[len(known.signature.reads) :]
         if effect.allocates:
             self._writers.allocated(written)
         elif not effect.resizes:
-            self._writers.wrote(effect.name, known.writes, written)
+            self._writers.wrote(effect.name, known.signature.writes, written)
 
     def _resized(
         self,
@@ -195,11 +209,8 @@ class OperatorCalls:
         signature = OperatorSignature(
             0, effect.name, text, tuple(reads), tuple(writes), allocates, effect.random
         )
-        number = self._numbers.get(signature)
-        if number is None:
-            number = self._numbers[signature] = len(self._numbers)
-            self._recording.writer.append(msgspec.structs.replace(signature, id=number))
-        return _Known(number, len(reads), writes)
+        segment = self._segments.number if self._segments is not None else 0
+        return _Known(signature, self._numbers.of(signature), segment)
 
     def _usable(self, tensors: _Tensors) -> _Tensors:
         with_memory = [tensor for tensor in tensors if has_memory(tensor)]

@@ -16,13 +16,13 @@ from rich.text import Text
 
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.runs.launch_counts import launch_counts, launches_between
+from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel, unlaunched
 from tracing.model import (
     Cut,
     KernelArg,
     KernelLaunch,
     LaunchLine,
-    NotCovered,
     Outcome,
     OutOfBounds,
     ReadVariable,
@@ -275,7 +275,7 @@ def no_kernel_text(run: Run) -> Iterator[Text]:
 
 def uncovered_text(runs: Iterable[Run]) -> Iterator[Text]:
     """The launches and operators that these runs did not cover, and the settings that cover them."""
-    for record in dict.fromkeys(record for run in runs for record in run.records(NotCovered)):
+    for record in dict.fromkeys(record for run in runs for record in not_covered(run)):
         setting = f"to cover it: {record.setting}" if record.setting else "no setting covers it"
         yield Text.assemble(("not covered", "yellow"), f": {record.what}; {setting}")
 

@@ -65,12 +65,12 @@ def _names(run: Path, prefix: str = "") -> list[str]:
         for header in filter(None, map(_NAME.fullmatch, headers)):
             number = int(header["segment"] or 0)
             first[header["process"]] = min(number, first.get(header["process"], number))
-        found = [
+        matching = [
             one
             for one in matches
             if one and (one["segment"] is None or first.get(one["process"], _NONE) <= int(one["segment"]))
         ]
-        return [one[0] for one in sorted(found, key=_order)]
+        return [one[0] for one in sorted(matching, key=_order)]
     return []
 
 

@@ -29,21 +29,28 @@ class Segments:
         self.number = 0  # of the current segment
         self.closed: deque[int] = deque()  # earlier ones that are on disk, oldest first
         self.written = 0  # bytes since `size` was asked
+        self.in_segment = 0  # bytes since the current segment began
         self._files: dict[int, list[Path]] = {0: []}
         self._blobs: dict[Blob, tuple[int, int]] = {}  # the last segment that refers to it, and its bytes
         self.deleted: list[Callable[[int], None]] = []  # receive the oldest segment that is left
-        self.when_due: Callable[[], None] | None = None  # called before a record, if `due`
-        self.quantum = 0  # bytes after which `when_due` is called; 0: never
+        self.make_room: Callable[[int], bool] | None = None  # False: so many bytes have no room on the disk
+        self.quantum = 0  # bytes after which `make_room` is called; 0: never
+        self.blob_bytes = 0  # of the blobs that segments refer to, before compression
 
     @property
     def oldest(self) -> int:
         """The first segment on disk."""
         return self.closed[0] if self.closed else self.number
 
-    @property
-    def due(self) -> bool:
-        """True if the size of the run must be looked at."""
-        return 0 < self.quantum <= self.written
+    def has_room(self, incoming: int = 0) -> bool:
+        """True if so many bytes may be written; deletes the oldest segments if that makes room."""
+        due = 0 < self.quantum <= self.written + incoming
+        return not due or self.make_room is None or self.make_room(incoming)
+
+    def grew(self, count: int) -> None:
+        """Count bytes that were written."""
+        self.written += count
+        self.in_segment += count
 
     def opened(self, path: Path) -> None:
         """Note a file of the current segment."""
@@ -54,21 +61,20 @@ class Segments:
         names = [path.name for path in self._files[self.number]]
         self.closed.append(self.number)
         self.number += 1
+        self.in_segment = 0
         self._files[self.number] = []
         return names
 
     def refer(self, blob: Blob, nbytes: int) -> None:
         """The current segment refers to a blob, which is deleted with the last segment that does."""
+        if blob not in self._blobs:
+            self.blob_bytes += nbytes
         self._blobs[blob] = self.number, nbytes
 
     def keep(self, blob: Blob) -> None:
         """A blob belongs to no segment."""
-        self._blobs.pop(blob, None)
-
-    @property
-    def blob_bytes(self) -> int:
-        """Bytes of the blobs that segments refer to, before compression."""
-        return sum(nbytes for _, nbytes in self._blobs.values())
+        if blob in self._blobs:
+            self.blob_bytes -= self._blobs.pop(blob)[1]
 
     def refers(self, blob: Blob) -> bool:
         """True if a segment on disk refers to this blob."""
@@ -84,7 +90,7 @@ class Segments:
             with suppress(FileNotFoundError):
                 path.unlink()
         for blob in gone:
-            del self._blobs[blob]
+            self.keep(blob)
         for listener in self.deleted:
             listener(self.oldest)
 
@@ -101,5 +107,6 @@ def occupied_bytes(folder: Path) -> int:
         for entry in entries:
             with suppress(FileNotFoundError):
                 if entry.is_file(follow_symlinks=False):
-                    total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
+                    status = entry.stat(follow_symlinks=False)
+                    total += max(status.st_blocks * _BLOCK, status.st_size)
     return total

@@ -58,8 +58,9 @@ class RunWriter:
         if records and self.writes:
             kind = file_of(type(records[0]))
             segments = self.segments
-            if kind.segmented and segments is not None and segments.due and segments.when_due is not None:
-                segments.when_due()
+            if kind.segmented and segments is not None and not segments.has_room():
+                with self.survived():
+                    raise OSError("kernels, IR and the current step occupy more than --disk allows")
             lines = b"".join(self._encoded(record) + b"\n" for record in records)
             with self._lock, self.survived():
                 self._write(kind, lines)
@@ -113,7 +114,7 @@ class RunWriter:
     def grew(self, count: int) -> None:
         """Count bytes that were written to the run."""
         if self.segments is not None:
-            self.segments.written += count
+            self.segments.grew(count)
 
     def blob(self, content: str | bytes) -> Blob:
         """Store content once and return its name."""
@@ -126,19 +127,24 @@ class RunWriter:
                 self._write_blob(name, data)
         return name
 
-    def blob_of_segment(self, data: bytes) -> Blob:
-        """Store content once, until the last segment that refers to it is deleted; returns its name."""
+    def append_with_blob(self, data: bytes, record: Callable[[Blob], Record]) -> Blob:
+        """Store content once, and the record that refers to it; returns its name.
+
+        In a run of segments, the content is deleted with the last segment that has such a record.
+        """
         name = blob_name(data)
-        if self.segments is None:
-            return self.blob(data)
-        if self.writes:
+        segments = self.segments
+        if segments is None:
+            self.append(record(self.blob(data)))
+        elif self.writes:
             with self._lock, self.survived():
-                own = self.segments.refers(name)
-                if not own and not self._blob_file(name).exists():
+                own = segments.refers(name) or not self._blob_file(name).exists()
+                if not segments.refers(name) and own:
                     self._write_blob(name, data)
-                    own = True
                 if own:
-                    self.segments.refer(name, len(data))
+                    segments.refer(name, len(data))
+                one = record(name)
+                self._write(file_of(type(one)), self._encoded(one) + b"\n")
         return name
 
     def _blob_file(self, name: Blob) -> Path:
@@ -157,6 +163,8 @@ class RunWriter:
     def begin_segment(self, header: Segment) -> None:
         """Begin the segment of this number, and end the current one; the first has number 0."""
         assert self.segments is not None
+        if not self.writes:
+            return
         with self._lock, self.survived():
             if header.index > self.segments.number:
                 number = self.segments.number
@@ -167,8 +175,9 @@ class RunWriter:
     def delete_oldest_segment(self) -> None:
         """Delete the oldest closed segment."""
         assert self.segments is not None
-        with self._lock, self.survived():
-            self.segments.delete_oldest()
+        if self.writes_here:
+            with self._lock, self.survived():
+                self.segments.delete_oldest()
 
     def _close(self, name: str, segment: int) -> None:
         for key in [one for one in self._files if one[0].file(self.process, segment) == name]:

@@ -1,0 +1,76 @@
+"""A long recording with `--last 50`: memory and disk stay flat, and every reader reads the run meanwhile.
+
+LAUNCHES=1000000 sets the number of launches, here on the virtual GPU. On a machine with a GPU the kernels run
+on it: LAUNCHES=3000000 takes about an hour. `STEP` launches are one step.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+
+import torch
+from handmade.records import INFO
+from msgspec.structs import replace
+from recorded.launches import add_kernel
+
+import tracing
+from tracing import store
+from tracing.analyze.runs.nonfinite import first_nonfinite
+from tracing.model import Outcome, StepSelection
+from tracing.program.device import Device
+from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.store.segments import occupied_bytes
+
+LAUNCHES = int(os.environ.get("LAUNCHES", "100000"))
+STEP = 20
+CHECKS = 20
+LAST = 50
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def one_step(number: int, x: torch.Tensor) -> torch.Tensor:
+    """Launches with a scalar and addresses of their own, and an operator with a number of its own."""
+    for launch in range(STEP):
+        y = torch.empty(64 + launch, device=x.device)
+        add_kernel[(1,)](x, 64, y, 64 - (number + launch) % 64)
+        x = y
+    return torch.zeros(64, device=x.device).add_(x[:64], alpha=1 / (1 + number))
+
+
+def test_memory_and_disk_are_flat(tmp_path: Path) -> None:
+    selection = StepSelection(last=LAST)
+    device = Device("sm_90", select=False)
+    writer = store.create(tmp_path, replace(INFO, steps=selection))
+    memory, disk, objects = list[int](), list[int](), list[int]()
+    steps = LAUNCHES // STEP
+    with device.active(), LaunchRecorder(writer, steps=selection):
+        x = torch.zeros(64, device="cuda" if not device.virtual else "cpu")
+        for step in range(steps):
+            x = one_step(step, x)
+            tracing.step()
+            if (step + 1) % max(1, steps // CHECKS) == 0:
+                run = store.Run(writer.path)
+                launches = [one.index for one in run.launches()]
+                assert LAST * STEP <= len(launches) <= (LAST + LAST // 8 + 2) * STEP
+                assert launches[-1] == (step + 1) * STEP - 1
+                assert first_nonfinite(run).origin is None
+                gc.collect()
+                memory.append(resident())
+                disk.append(occupied_bytes(writer.path) + occupied_bytes(writer.path / "blobs"))
+                objects.append(len(gc.get_objects()))
+                print(f"{(step + 1) * STEP:>9} launches: {memory[-1] >> 20} MiB, {objects[-1]} objects, "
+                      f"{disk[-1] >> 10} KiB on disk", flush=True)  # fmt: skip
+    writer.append(Outcome("ended", "exit status 0"))
+    writer.close()
+
+    settled = len(memory) // 4  # before, caches fill
+    assert max(disk[settled:]) < 1.2 * disk[settled]
+    assert memory[-1] - memory[settled] < 16 << 20
+    assert objects[-1] - objects[settled] < 2_000
