@@ -6,14 +6,10 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tracing.model import LaunchLine, NotCovered, ProgramStep, Record, RecordingStop, Segment, StepSelection
+from tracing.model import NotCovered, ProgramStep, RecordingStop, Segment, StepSelection
 from tracing.store import Run, rank_of
 
 _OPEN = 1 << 62  # beyond every step and launch
-
-
-class _Index(Record, frozen=True):
-    index: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +92,6 @@ def not_covered_steps(run: Run) -> list[NotCovered]:
                 of = f"of rank {rank_of(process)}: " if run.info.world_size > 1 else ""
                 missing[NotCovered(of + one.what, one.setting)] = None
     return list(missing)
-
-
-def first_and_last(run: Run, process: str) -> tuple[int, int] | None:
-    """The numbers of the first and the last launch that a run has of a process; None: it has none."""
-    numbers = [one.index for one in run.view(process, LaunchLine, _Index)]
-    kept = [one for one in numbers if one >= run.first_launch(process)]
-    return (min(kept), max(kept)) if kept else None
 
 
 def _typed(selection: StepSelection, names: tuple[str, ...]) -> Iterator[str]:
