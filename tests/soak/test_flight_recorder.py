@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from handmade.records import INFO
 from msgspec.structs import replace
@@ -64,14 +65,15 @@ class Announced:
 
 
 def one_step(number: int, x: torch.Tensor, add: Announced) -> torch.Tensor:
-    """Launches with a scalar and addresses of their own, and an operator with a number of its own."""
-    for launch in range(STEP):
-        y = torch.zeros(64 + launch, device=x.device)
-        add(x, y, 2 + (number * STEP + launch) % 100_000)
+    """Launches with a scalar that changes in each tenth step, and an operator with a number of its own."""
+    for _ in range(STEP):
+        y = torch.zeros(64, device=x.device)
+        add(x, y, 2 + number // 10)
         x = y
     return torch.zeros(64, device=x.device).add_(x[:64], alpha=1 / (1 + number))
 
 
+@pytest.mark.timeout(4 * 3600)
 def test_memory_and_disk_are_flat(tmp_path: Path) -> None:
     selection = StepSelection(last=LAST)
     device = Device("sm_90", select=False)

@@ -20,7 +20,7 @@ class DeletedLaunches:
 
 
 @dataclass(slots=True)
-class _Place:
+class _Position:
     # how far one process was read
     launch: int = 0  # the next one
     lines: int = 0  # of launches that need not be read once more
@@ -32,7 +32,7 @@ class NewLaunches:
     """Remembers which launches of a run were read."""
 
     newest: int | None = None  # begin with so many launches of each process; None: with all
-    _places: dict[str, _Place] = field(default_factory=dict)
+    _positions: dict[str, _Position] = field(default_factory=dict)
 
     def read(self, run: Run, *, ended: bool) -> Iterator[tuple[str, KernelLaunch | DeletedLaunches]]:
         """The launches since the last call, with their processes.
@@ -42,31 +42,31 @@ class NewLaunches:
         Cost: a decompression of the run's launches and digests; decoding only of those that are new.
         """
         for process in run.processes():
-            if process not in self._places:
-                self._places[process] = self._first(run, process)
-            yield from self._of_process(run, process, self._places[process], ended)
+            if process not in self._positions:
+                self._positions[process] = self._first(run, process)
+            yield from self._of_process(run, process, self._positions[process], ended)
 
-    def _first(self, run: Run, process: str) -> _Place:
+    def _first(self, run: Run, process: str) -> _Position:
         if self.newest is None:
-            return _Place()
+            return _Position()
         last = max((row.line.index for row in run.rows(process)), default=-1)
-        return _Place(max(last + 1 - self.newest, run.first_launch(process)))
+        return _Position(max(last + 1 - self.newest, run.first_launch(process)))
 
     def _of_process(
-        self, run: Run, process: str, place: _Place, ended: bool
+        self, run: Run, process: str, position: _Position, ended: bool
     ) -> Iterator[tuple[str, KernelLaunch | DeletedLaunches]]:
         first = run.first_launch(process)
-        if place.launch < first and place.launch:
-            yield process, DeletedLaunches(process, place.launch, first)
+        if position.launch < first and position.launch:
+            yield process, DeletedLaunches(process, position.launch, first)
         joiner = run.joiner(process)
-        rows = self._complete(run, process, place, ended)
+        rows = self._complete(run, process, position, ended)
         for row in rows:
             yield process, joiner.launch(row)
 
-    def _complete(self, run: Run, process: str, place: _Place, ended: bool) -> list[Row]:
+    def _complete(self, run: Run, process: str, position: _Position, ended: bool) -> list[Row]:
         # the files of a run in segments change at both ends: it is read from its beginning, which is near
         skips = not run.info.steps.drops
-        rows = list(run.rows(process, place.lines if skips else 0, place.batches if skips else 0))
+        rows = list(run.rows(process, position.lines if skips else 0, position.batches if skips else 0))
         if not ended and run.info.digests != "none":
             digested = [n for n, row in enumerate(rows) if row.batch is not None]
             rows = rows[: digested[-1] + 1] if digested else []
@@ -74,9 +74,9 @@ class NewLaunches:
         if skips and len(batches) > 1:  # the last batch may have launches that were not written yet
             last = batches[-1]
             before = next(n for n, row in enumerate(rows) if id(row.batch) == last)
-            place.lines += before
-            place.batches += len(batches) - 1
-        fresh = [row for row in rows if row.line.index >= place.launch]
+            position.lines += before
+            position.batches += len(batches) - 1
+        fresh = [row for row in rows if row.line.index >= position.launch]
         if fresh:
-            place.launch = fresh[-1].line.index + 1
+            position.launch = fresh[-1].line.index + 1
         return fresh

@@ -18,11 +18,8 @@ from tracing.launch import coverage, cuda_graphs, hooks
 from tracing.launch import cpp_kernels as cpp
 from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.launch.memory.out_of_bounds import OutOfBoundsError
-from tracing.launch.storages import TouchedMemory, memory_of
-from tracing.launch.threads import CurrentThread
+from tracing.launch.storages import memory_of
 from tracing.model import Selection, StepSelection
-from tracing.operators import allocators
-from tracing.operators.dispatch import Operators
 from tracing.record.failsafe import Failsafe
 from tracing.record.flight_recorder import FlightRecorder
 from tracing.record.graphs.graph_recorder import GraphRecorder
@@ -33,12 +30,12 @@ from tracing.record.launches.launch_digests import LaunchDigests, LaunchInFlight
 from tracing.record.launches.launch_extras import LaunchExtras
 from tracing.record.launches.launch_template import (
     DigestedArguments,
-    DigestSlots,
     LaunchTemplate,
     LaunchTemplates,
     plain_tensor,
 )
 from tracing.record.launches.launch_writer import LaunchWriter
+from tracing.record.launches.recorded_operators import RecordedOperators
 from tracing.record.launches.selection import EVERY_STEP, EVERYTHING
 from tracing.record.launches.step_control import StepControl
 from tracing.record.launches.user_hash import HashFn
@@ -97,8 +94,7 @@ class LaunchRecorder:
         self._catalogue = self._recording.catalogue
         self._lines = LaunchWriter(writer)
         self._digests = LaunchDigests(self._catalogue, self._lines.digested) if digests != "none" else None
-        self._operators = operators
-        self._mode: Operators | None = None
+        self._records_operators = operators != "none"
         self._selection = selection
         extras = LaunchExtras(writer, self._catalogue.not_covered, keep=keep, time=time, hash_fn=hash_fn)
         self._extras = extras if extras else None
@@ -120,6 +116,10 @@ class LaunchRecorder:
             self._captured.operators,
             self._flight,
             digests=operators == "digests",
+        )
+        self._operators = RecordedOperators(self._recording, self._calls, self.failsafe)
+        self._landmarks = Landmarks(
+            writer, self._catalogue, lambda: self.count, values, self._flight.is_paused
         )
         self._overwritten = OverwrittenBuffers(writer)
         self._graphs = (
@@ -161,22 +161,11 @@ class LaunchRecorder:
             stack.enter_context(self._host.installed())
             stack.enter_context(coverage.watched(self._catalogue.not_covered))
             stack.enter_context(cuda_graphs.watched(self._captured))
-            if self._operators != "none":
-                self._enter_operators(stack)
+            if self._records_operators:
+                stack.enter_context(self._operators.installed(self._landmarks))
             stack.enter_context(self._steps.installed())
             self._exit = stack.pop_all()
         return self
-
-    def _enter_operators(self, stack: ExitStack) -> None:
-        digests = self._digests is not None
-        landmarks = Landmarks(
-            self.writer, self._catalogue, lambda: self.count, digests, self._flight.is_paused
-        )
-        stack.enter_context(landmarks.installed())
-        self._mode = Operators(self._calls, landmarks, failed=self.failsafe.end)
-        stack.enter_context(self._mode)
-        stack.enter_context(self._mode.carried())
-        stack.enter_context(allocators.watched(self._calls))
 
     def __exit__(self, *exception: object) -> None:
         self._exit.close()
@@ -226,11 +215,14 @@ class LaunchRecorder:
                 memory = memory_of([plain_tensor(values[i]) for i in template.positions])
             else:
                 memory = memory_of([values[i] for i in template.positions])
-            slots = template.slots_of.get(memory) or self._new_slots(template, memory, values)
+            slots = template.slots_of.get(memory)
+            if slots is None:
+                self._operators.look_at_launch()
+                slots = self._templates.slots(template, memory, values)
             self._templates.refresh(slots, template)
             template, thread = slots.template, recording.thread
             if thread.seen is None:
-                self._look_at(thread)
+                self._operators.look_at(thread)
             if template.device is not None and is_capturing():
                 launch = LaunchInFlight(-1, template, values, memory, slots, stream, template.before, {})
                 return self._capture(launch, recording.sites.of(sys._getframe(3)))
@@ -271,20 +263,6 @@ class LaunchRecorder:
         if self._digests is not None:
             self._digests.before(launch)
         return launch
-
-    def _new_slots(
-        self, template: LaunchTemplate, memory: TouchedMemory, values: Sequence[Any]
-    ) -> DigestSlots:
-        if self._mode is not None and self._recording.thread.seen and not self._mode.active():
-            what = "operators inside of a custom operator that launches kernels: they count as that one"
-            self._catalogue.not_covered(what, "a plain function instead of it")
-        return self._templates.slots(template, memory, values)
-
-    def _look_at(self, thread: CurrentThread) -> None:
-        thread.seen = self._mode is None or self._mode.active()
-        if not thread.seen:
-            what = "operators outside of Triton on a thread that was running already when recording began"
-            self._catalogue.not_covered(what, "a thread that the case starts, by Python's threading")
 
     def _look_before(self, launch: LaunchInFlight) -> None:
         template = launch.template
