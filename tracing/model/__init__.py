@@ -28,6 +28,7 @@ from tracing.model.launches import (
     may_write,
 )
 from tracing.model.operators import (
+    KeptOperatorTensor,
     Landmark,
     LandmarkDigests,
     Operator,
@@ -140,6 +141,7 @@ __all__ = [
     "GraphTensor",
     "GraphText",
     "GraphTime",
+    "KeptOperatorTensor",
     "KeptTensor",
     "Kernel",
     "KernelArg",

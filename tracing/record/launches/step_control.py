@@ -85,6 +85,7 @@ class StepControl:
         # what a killed process would lose otherwise
         self._flush_lines()
         wait = self._flight.watch is not None
+        self._calls.hand_over(wait=wait)
         if self._digests is not None:
             self._digests.hand_over(wait=wait)
             self._captured.hand_over(wait=wait)
