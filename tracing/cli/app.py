@@ -38,6 +38,7 @@ COMMANDS = {
     "show": "look.show",
     "passes": "look.passes",
     "report": "look.report",
+    "serve": "look.serve",
     "compare": "compare.compare",
     "repeat": "compare.repeat",
     "diff": "compare.diff",

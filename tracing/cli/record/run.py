@@ -99,6 +99,8 @@ def _run_case(case: str, options: RecordOptions, show: bool, as_json: bool, runs
         print_taken(frozen, info.environment, taken.chosen, taken.unmatched)
     ended = store.Run(writer.path)
     judgement = judgement_of(ended) if options.judge and outcome.status != "failed" else None
+    if judgement is not None:
+        judgement.keep(ended, ended)
     answer = RunAnswer(ended, outcome, judgement, recorder.hash_failure)
     raise typer.Exit(answer.print(show=show, as_json=as_json))
 
