@@ -27,7 +27,7 @@ function Report({ index }: { index: Index }) {
       if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, textarea, .cm-editor")) return
       const view = views[Number(event.key) - 1]
       if (view) location.hash = hrefOf(route.run, view)
-      if (event.key === "x" && index.runs.length > 1) location.hash = hrefOf(1 - route.run, route.view, ...switched(route))
+      if (event.key === "x" && index.runs.length === 2) location.hash = hrefOf(1 - route.run, route.view, ...switched(route))
     }
     addEventListener("keydown", typed)
     return () => removeEventListener("keydown", typed)
@@ -45,7 +45,7 @@ function Report({ index }: { index: Index }) {
             </a>
           ))}
         </nav>
-        {index.runs.length > 1 && <Sides index={index} route={route} />}
+        {index.runs.length === 2 && <Sides index={index} route={route} />}
         {served && <Recording />}
         <Theme />
       </header>

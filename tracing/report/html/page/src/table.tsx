@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks"
 import type { Index } from "./data"
 import { served } from "./live"
-import { Commands, plural } from "./parts"
+import { plural } from "./parts"
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 const letter = (number: number) => LETTERS[number] ?? `#${number}`
@@ -30,13 +30,6 @@ export function KernelTable({ index }: { index: Index }) {
           </tbody>
         </table>
       </div>
-      <h2>Compared with {index.runs[0]!.name}</h2>
-      {table.compared.map((one, n) => n > 0 && (
-        <article key={n} class={`finding ${["fine", "bad", "doubt"][one.status]}`}>
-          <h3>{index.runs[n]!.name}: {one.status === 0 ? "equal" : one.first ?? "compared in part only"}</h3>
-          <Commands list={one.next} />
-        </article>
-      ))}
     </section>
   )
 }
