@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -266,6 +267,22 @@ def test_ctrl_c_ends_the_server_and_the_case_that_it_started(tmp_path: Path) -> 
 # ---- the page
 
 
+def test_the_list_has_no_serious_barrier_and_the_constraints_are_offered(server: Server) -> None:
+    pytest.importorskip("axe_playwright_python", reason="axe-core is not installed: make test")
+    axe = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
+    with browser() as chromium:
+        tab = chromium.new_context(bypass_csp=True).new_page()  # to inject axe-core
+        tab.goto(server.url)
+        tab.wait_for_selector(".sorted")
+        tab.locator(".start select").nth(1).select_option(label="check constraints")
+        tab.wait_for_selector("fieldset label:has-text('Sizes are multiples of')")
+        tab.evaluate(axe)
+        results = tab.evaluate("axe.run({resultTypes: ['violations']})")
+
+    serious = [one for one in results["violations"] if one["impact"] in ("serious", "critical")]
+    assert [(one["id"], [node["html"][:120] for node in one["nodes"][:3]]) for one in serious] == []
+
+
 def test_a_person_starts_a_case_from_the_list_sees_it_recorded_and_opens_its_report(tmp_path: Path) -> None:
     one = served(tmp_path)
     try:
@@ -277,7 +294,7 @@ def test_a_person_starts_a_case_from_the_list_sees_it_recorded_and_opens_its_rep
             tab.on("console", lambda one: complaints.append(one.text) if one.type == "error" else None)
             tab.goto(one.url)
             tab.get_by_label("Seed").fill("7")
-            tab.get_by_role("button", name="Start").click()
+            tab.get_by_role("button", name="Start", exact=True).click()
             tab.wait_for_selector(".runs .mark:text-is('recording')")
             tab.click(".sorted td a")
             tab.wait_for_selector(".live:has-text('recording')")

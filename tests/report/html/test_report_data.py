@@ -260,15 +260,15 @@ def test_an_answer_that_a_command_kept_is_a_finding_with_its_tables_and_next_com
     heat = AnswerHeat("y", ((0.0, 1.5), (None, 2.0)))
     answers = [
         KeptAnswer(
-            "tracing judge r", "0.1.0", f"2026-11-23T08:00:0{second}Z", status, (line,), ("tracing repro r",),
-            0, 0, "make", (table,), (), (heat,),
+            "judge", "tracing judge r", "0.1.0", f"2026-11-23T08:00:0{second}Z", status, (line,),
+            ("tracing repro r",), 0, 0, "make", (table,), (), (heat,),
         )
         for second, status, line in ((1, 1, "✗ launch 0 make is off"), (0, 0, "every launch is right"))
     ]  # fmt: skip
     report = Report(saved(tmp_path, [made], answers))
     first = report.index["findings"][0]
 
-    assert (first["title"], first["tone"]) == ("tracing judge r: launch 0 make is off", "bad")
+    assert (first["title"], first["tone"]) == ("judge: launch 0 make is off", "bad")
     assert (first["launch"], first["next"]) == ([0, 0, 0], ["tracing repro r"])
     kept = report.index["runs"][0]["answers"]
     assert [one["status"] for one in kept] == [0, 1]

@@ -37,16 +37,23 @@ def run_for_answer(into: str | None, runs: Path = RUNS) -> store.Run | None:
     return None if into is None else open_run(into, runs)
 
 
-def keep_answer(run: store.Run, status: int, lines: Iterable[object], **facts: Any) -> None:
+def keep_answer(run: store.Run, name: str, status: int, lines: Iterable[object], **facts: Any) -> None:
     """Append an answer to a run. A run that cannot be written stays as it is; a note on stderr says so.
 
-    lines -- that the command printed, or would without --json
+    name  -- of the command
+    lines -- that it printed, or would without --json
     facts -- further fields of `KeptAnswer`
     """
     kept = [redacted_text(str(one)) for line in lines for one in str(line).splitlines()]
     more = [f"… {len(kept) - _LINES} more lines"] if kept[_LINES:] else []
     answer = KeptAnswer(
-        typed_command(), installed("debug-triton"), store.now(), status, (*kept[:_LINES], *more), **facts
+        name,
+        typed_command(),
+        installed("debug-triton"),
+        store.now(),
+        status,
+        (*kept[:_LINES], *more),
+        **facts,
     )
     try:
         with closing(store.reopened(run.path)) as writer:

@@ -89,7 +89,7 @@ def diff(
     compared = all(report.results for report in reports)
     status = 2 if not compared else 0 if all(one.passed for one in reports) else 1
     if kept_in is not None:
-        keep_answer(kept_in, status, _lines(reports), **_parts(reports), rank=rank)
+        keep_answer(kept_in, "diff", status, _lines(reports), **_parts(reports), rank=rank)
     raise typer.Exit(status)
 
 
@@ -104,11 +104,12 @@ def _parts(reports: Sequence[KernelDiffReport]) -> dict[str, Any]:
 
     tables, heat = [], []
     for report in reports:
-        pair = f"{report.test_backend} against {report.reference_backend}"
+        names = [name.rpartition("/")[2] for name in (report.test_backend, report.reference_backend)]
+        pair = " against ".join(names)  # of runs without their folders
         columns, rows = table_rows(report)
         tables.append(AnswerTable(f"{report.model_name}: {pair}", columns, rows))
         heat += [
-            AnswerHeat(f"{one.name}: {pair}", finite_cells(one.tensor.heat))
+            AnswerHeat(one.name, finite_cells(one.tensor.heat))
             for one in report.failed
             if one.tensor is not None and one.tensor.heat
         ]

@@ -105,6 +105,7 @@ class JudgedRun:
         known = accused is not None and _launches(asked, accused.launch, accused.kernel)
         keep_answer(
             asked,
+            "judge",
             self.status,
             [*judgement_text(self.judgement, ()), *anew],
             next=self.next,

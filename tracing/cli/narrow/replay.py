@@ -101,7 +101,7 @@ def _replayed(launches: LaunchOfSide, how: Replaying, *, as_json: bool) -> int:
     for one in launches.values():
         rank = store.rank_of(one.process)
         facts = {"rank": rank, "launch": one.launch.index, "kernel": one.launch.kernel_name}
-        keep_answer(one.run, status, lines, **facts)
+        keep_answer(one.run, "replay", status, lines, **facts)
     return status
 
 

@@ -121,7 +121,7 @@ def _compilations(run: Run, process: int) -> Iterator[PerfettoEvent]:
     now = 0.0
     for one in known:
         name, began = label(known, one), now
-        inner = []
+        inner: list[PerfettoEvent] = []
         within = {artefact.stage: artefact.wall_ms * 1e3 for artefact in stages.get(one.hash, ())}
         for stage in dict.fromkeys([*within, *(record.stage for record in passes.get(one.hash, ()))]):
             start, first = now, len(inner)

@@ -103,14 +103,14 @@ def _launch(one: Data) -> tuple[int, int, int] | None:
 
 
 def _of_answers(number: int, run: Data) -> Iterator[dict[str, Any]]:
-    # the latest answer of each command; an earlier one is in the list of all
-    latest = {one["command"]: position for position, one in enumerate(run["answers"])}
+    # the latest answer of each command about each kernel; an earlier one is in the list of all
+    latest = {(one["name"], one["kernel"]): position for position, one in enumerate(run["answers"])}
     for position in latest.values():
         one = run["answers"][position]
         if one["status"]:
             tone = BAD if one["status"] == 1 else DOUBT
             said = [line for line in one["lines"] if line.strip()]
-            title = f"{one['command']}: {said[0].lstrip('✗ ') if said else 'no answer'}"
+            title = f"{one['name']}: {said[0].lstrip('✗ ') if said else 'no answer'}"
             launch = None if one["launch"] is None else (number, one["rank"], one["launch"])
             yield finding(tone, title, said[1:_LINES], one["next"], launch, answer=(number, position))
 
@@ -131,8 +131,10 @@ def _of_run(number: int, run: Data) -> Iterator[dict[str, Any]]:
             yield finding(BAD, f"the program {one['status']}", [one["detail"]])
         elif one["status"] == "differs":
             yield finding(BAD, "the results differ from eager", [one["detail"]], run["next"])
-    if not run["outcomes"]:
-        yield finding(DOUBT, "the run did not end: it was killed, or is still being recorded")
+    if run["growing"]:
+        yield finding(FINE, "the run is still being recorded")
+    elif not run["outcomes"]:
+        yield finding(DOUBT, "the run did not end: it was killed")
     yield from _of_values(number, run)
     if run["violations"]:
         first = run["violations"][0]

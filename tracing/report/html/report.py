@@ -80,6 +80,7 @@ def _side(one: ReportedRun, chunks: Chunks, flags: dict[LaunchKey, int]) -> dict
     kernels = kernel_data(run, launches, one.sources, chunks)
     return {
         **run_data(run, evidence),
+        "growing": run.growing,
         "nan": dict(one.nan),
         "next": list(one.next),
         "show": f"tracing show {quote(str(run.path))} --launch ",

@@ -107,9 +107,10 @@ def _asked(one: KeptAnswer) -> str:
 def _answer(one: KeptAnswer) -> dict[str, Any]:
     parts = {name: getattr(one, name) for name in ("tables", "bars", "heat")}
     return {
-        "command": one.command, "version": one.version, "asked": one.asked, "status": one.status,
-        "lines": list(one.lines), "next": list(one.next), "rank": one.rank, "launch": one.launch,
-        "kernel": one.kernel, **{name: [asdict(part) for part in all] for name, all in parts.items()},
+        "name": one.name, "command": one.command, "version": one.version, "asked": one.asked,
+        "status": one.status, "lines": list(one.lines), "next": list(one.next), "rank": one.rank,
+        "launch": one.launch, "kernel": one.kernel,
+        **{name: [asdict(part) for part in all] for name, all in parts.items()},
     }  # fmt: skip
 
 

@@ -104,7 +104,7 @@ def bisect(
         raise Problem("interrupted", "the same command continues from there") from None
     if kept_in is not None:
         said, commands = without_next(lines)
-        keep_answer(kept_in, status, said, next=commands, kernel=about)
+        keep_answer(kept_in, "bisect", status, said, next=commands, kernel=about)
     raise typer.Exit(status)
 
 

@@ -48,6 +48,7 @@ export interface Frame {
 
 /** What a command answered about a run, kept in the run: a record of tracing/model/answers.py. */
 export interface KeptAnswer {
+  name: string
   command: string
   version: string
   asked: string

@@ -13,7 +13,7 @@ interface Settings {
   seed: string
   mode: string
   judge: boolean
-  checked: boolean // against constraints, instead of recorded
+  checked: string // "": it is recorded; else checked against constraints
   alignment: string
   dtypes: string
   max_memory: string
@@ -25,7 +25,7 @@ interface Settings {
 export function StartForm({ cases, onStarted }: { cases: { name: string; says: string }[]; onStarted: () => Promise<void> }) {
   const [one, set] = useState<Settings>({
     case: cases.some((each) => each.name === "silu") ? "silu" : cases[0]?.name ?? "", options: "", device: "auto", target: "", seed: "0", mode: "", judge: false,
-    checked: false, alignment: "", dtypes: "", max_memory: "", layout: "", unsupported: "", accelerator: "",
+    checked: "", alignment: "", dtypes: "", max_memory: "", layout: "", unsupported: "", accelerator: "",
   })
   const [refused, refuse] = useState("")
   const start = async (event: Event) => {
