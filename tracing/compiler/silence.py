@@ -1,7 +1,7 @@
-"""Where does a child process wait that neither says anything nor computes?
+"""Reports the position at which a child process waits that neither sends messages nor computes.
 
-A child without a time limit waits for ever for a lock that nobody releases. One that waits for a GPU or for
-the network looks the same, and ends: so no child is killed. The user reads where it waits, and decides.
+A child without a time limit waits for ever for a lock that nobody releases. A child that waits for a GPU or
+the network is not distinguishable from it, so no child is killed: the user reads where it waits, and decides.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Silence:
     """The silence of one child; each message of the child ends it."""
 
     def __init__(self, child: int, stderr: int, waits: Callable[[str], None]) -> None:
-        """stderr -- the file that the child has as stderr; waits -- receives where the child waits, once"""
+        """stderr -- descriptor of the child's stderr
+        waits  -- receives the position at which the child waits, once"""
         self._child, self._stderr, self._waits = child, stderr, waits
         self.ends()
 
@@ -48,7 +49,7 @@ class Silence:
         return max(0.0, self._look - time.perf_counter())
 
     def lasts(self) -> None:
-        """Look at the child, if it is time: the second look knows if it has computed since the first."""
+        """Check the child when it is time: the second check shows whether it has computed since the first."""
         if self.left():
             return
         self._look = time.perf_counter() + SECONDS

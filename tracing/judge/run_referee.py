@@ -114,6 +114,6 @@ class _RunReferee:
 
 
 def _device(run: Run) -> torch.device:
-    # where the run was recorded, if there is one here: libraries differ from device to device
+    # the type of device of the recording, if this machine has one: libraries differ between devices
     virtual = run.info.environment.device == "virtual GPU"
     return torch.device("cuda" if torch.cuda.is_available() and not virtual else "cpu")

@@ -30,6 +30,7 @@ from tracing.model.launches import (
     may_write,
 )
 from tracing.model.operators import (
+    KeptOperatorTensor,
     Landmark,
     LandmarkDigests,
     Operator,
@@ -145,6 +146,7 @@ __all__ = [
     "GraphText",
     "GraphTime",
     "KeptAnswer",
+    "KeptOperatorTensor",
     "KeptTensor",
     "Kernel",
     "KernelArg",

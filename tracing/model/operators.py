@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tracing.model.launches import CallSite
-from tracing.model.record import Record
+from tracing.model.record import Blob, Record
 from tracing.model.tensors import Digest, TensorMeta
 
 
@@ -41,6 +41,14 @@ class OperatorDigests(Record, frozen=True, file="operatordigests", compressed=Tr
     operator: int
     before: tuple[Digest, ...]
     after: tuple[Digest, ...]
+
+
+class KeptOperatorTensor(Record, frozen=True, file="operatortensors"):
+    """The content of one tensor that an operator read, before the operator."""
+
+    operator: int
+    position: int  # among the tensors that it read
+    blob: Blob  # as `KeptTensor.blob`
 
 
 class Landmark(Record, frozen=True, file="landmarks"):

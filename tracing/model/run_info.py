@@ -93,7 +93,7 @@ class Selection(Record, frozen=True):
     ranks: tuple[int, ...] = ()
 
     def wants(self, index: int, kernel: str, phase: str, rank: int | None = None) -> bool:
-        """True if a launch is among them; rank None: of any rank."""
+        """True if the selection includes a launch; rank None: of any rank."""
         return (
             (self.launches is None or self.launches[0] <= index < self.launches[1])
             and (not self.phases or phase in self.phases)

@@ -34,7 +34,7 @@ class RecordingOptions:
     name: str = ""  # of the run; empty: that of the file
     runs: str | Path = "runs"
     target: str = "sm_90"
-    seed: int | None = None  # of torch's generators; None: they are left as they are
+    seed: int | None = None  # of torch's generators; None: they are not seeded
     digests: Literal["all", "declared", "none"] = "all"
     operators: Literal["writers", "digests", "none"] = "writers"
     kernel: Sequence[str] = ()

@@ -48,8 +48,8 @@ _STORED = {
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    name: str  # text: the tensor whose content it is
-    record: Callable[[Blob], Record]  # that says whose
+    name: str  # text that names the tensor
+    record: Callable[[Blob], Record]  # makes the record that links the tensor to its blob
     tensor: torch.Tensor
     dtype: torch.dtype  # of the argument; `tensor` may be its bytes
 
@@ -120,7 +120,7 @@ class OutputKeeper:
     def keep_as(self, name: str, record: Callable[[Blob], Record], tensor: torch.Tensor) -> None:
         """Clone a tensor on its own device, after the work of the current stream there.
 
-        name   -- whose content it is, for people
+        name   -- text that names the tensor
         record -- makes the record from the blob
         tensor -- [*] any dtype, strides and device
 

@@ -20,7 +20,7 @@ import numpy as np
 import tracing.upstream.inductor.compiler  # noqa: F401  # imported once, for all runs
 from tracing import store
 from tracing.compiler import silence
-from tracing.compiler.child import Ended, in_child, opened_gpu, respond, tell
+from tracing.compiler.child import ChildResult, in_child, opened_gpu, respond, tell
 from tracing.environment import fresh_caches
 from tracing.errors import Problem
 from tracing.model import SCHEMA, Outcome, RunInfo
@@ -97,7 +97,7 @@ def recordings(
 
 def _in_child(
     series: Series, index: int, streams: int, progress: Callable[[str], None], waits: Callable[[str], None]
-) -> tuple[Path | None, Ended]:
+) -> tuple[Path | None, ChildResult]:
     # the run's path, once it has one, and how its process ended
     path: Path | None = None
 
@@ -123,7 +123,7 @@ def _in_child(
     return path, ended
 
 
-def _outcome(path: Path, ended: Ended) -> Outcome:
+def _outcome(path: Path, ended: ChildResult) -> Outcome:
     # for a crashed process the parent writes the outcome
     known = next(store.Run(path).records(Outcome), None)
     if known is not None:
@@ -155,7 +155,7 @@ def _record(series: Series, index: int, streams: int) -> dict[str, Any]:
 
 
 def _recorded(series: Series, index: int, streams: int) -> int:
-    np.random.seed()  # a fork has its parent's; Python's own generator is seeded at a fork
+    np.random.seed()  # a fork inherits its parent's state; Python seeds its own generator at a fork
     device = Device(series.target, select=not series.program)
     if series.program:
         return _recorded_program(series, index, streams, device)

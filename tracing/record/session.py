@@ -36,7 +36,7 @@ class Session:
         winners: Winners | None = None,
         around: Sequence[_Context] = (),
     ) -> None:
-        """passes  -- as for `tracing.record.run.record`; their IR is derived when somebody asks for it
+        """passes  -- as for `tracing.record.run.record`; their IR is derived on demand
         winners -- the configurations for autotuners; None: they choose
         around  -- entered around the recorder, in this order
         """

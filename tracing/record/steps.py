@@ -67,7 +67,7 @@ class StepRecorder:
 
 
 def step() -> None:
-    """End a step here: an iteration of a loop, whose launches are then numbered within it.
+    """End a step here: an iteration of a loop. Launches are numbered within their step.
 
     Does nothing where nothing is recorded.
     """

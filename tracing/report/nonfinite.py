@@ -92,7 +92,7 @@ def _elements(indices: list[int]) -> str:
 def nonfinite_json(
     run: str, answer: NonFiniteAnswer, elements: dict[str, list[int]], commands: Sequence[str]
 ) -> dict[str, Any]:
-    """The same as data."""
+    """The answer as data; keys as in docs/json.md."""
     origin = answer.origin
     return {
         "run": run,

@@ -253,7 +253,7 @@ def out_of_bounds_text(run: Run, *, padding: bool = True) -> Iterator[str]:
 def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
     """The memory evidence, a line each.
 
-    but -- kinds to leave out
+    but -- kinds that are left out
     """
     names: dict[tuple[int, int], str] = {}
     for rank in dict.fromkeys(map(rank_of, run.processes())):

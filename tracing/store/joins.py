@@ -160,7 +160,7 @@ def _tensors(
 
 
 def in_step(lines: Iterator[L], of: Callable[[L], int]) -> Callable[[int], L | None]:
-    """A function that returns the line of a launch or operator, if it has one; call it in order.
+    """A function that returns the line of a launch or operator, or None; call it with increasing numbers.
 
     of -- the number of a line's launch or operator
     """

@@ -292,6 +292,6 @@ def _run_info(path: Path, content: bytes) -> RunInfo:
 
 
 def rank_of(process: str) -> int:
-    """The rank of a process that `Run.processes` gives."""
+    """The rank of a process, by its name in `Run.processes`."""
     rank = process.rsplit("-", 2)[1]
     return int(rank) if rank.isdecimal() else 0

@@ -43,7 +43,7 @@ class Sealer:
 
 
 def sealer(run: Path) -> Sealer | None:
-    """What seals files of a run; None where the user's key cannot be kept, or the folder is no run's."""
+    """The sealer of a run's files; None if the user's key cannot be stored, or if the folder is not a run."""
     key = _key(make=True) if (run / "run.json").is_file() else None
     return Sealer(run, key) if key else None
 

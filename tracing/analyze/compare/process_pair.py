@@ -68,9 +68,9 @@ class ProcessPair:
         self._divergences = LaunchDivergences(notes, self._pairing, self._causes, self._differences)
         self._one_sided = OneSidedLaunches(self._pairing, self._launches)
         self._pauses = 0
-        self._equal_to_the_end: tuple[Position, Position] | None = None  # launches that are not passed over
+        self._equal_to_the_end: tuple[Position, Position] | None = None  # launches to compare
         self._order = LaunchOrder()
-        self.unshown: OrderDiffers | None = None  # of launches that are each equal
+        self.unshown: OrderDiffers | None = None  # of launches that are equal one by one
         self._cut: set[RunIndex] = set()  # runs that could not be read to their end
 
     def differences(self) -> Iterator[Divergence]:

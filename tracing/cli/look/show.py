@@ -12,7 +12,7 @@ from rich.console import Console
 from tracing import store
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.passes.pass_table import KernelPasses, kernel_passes, label
-from tracing.analyze.runs.call_sites import visit
+from tracing.analyze.runs.call_sites import launch_origin
 from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
 from tracing.cli.look.passes.derived import open_derived
@@ -74,8 +74,8 @@ def print_run(opened: store.Run, page: int | None = 1) -> None:
     except Problem as problem:  # another Triton is installed; the rest of the run is shown
         err.print(f"whether a pass did not end is not known: {problem.problem}")
         return
-    for record, said in unfinished(derived):
-        for part in unfinished_text(record, said):
+    for record, message in unfinished(derived):
+        for part in unfinished_text(record, message):
             out.print(part)
     for line in unassembled_text(derived):
         out.print(line)
@@ -107,7 +107,7 @@ def _print_launch(opened: store.Run, index: int) -> None:
     launches = _launches(opened, index)
     known = kernel_passes(opened)
     for rank, one in launches:
-        for line in launch_in_full(one, visit(opened, rank, one)):
+        for line in launch_in_full(one, launch_origin(opened, rank, one)):
             out.print(line)
         for evidence in memory_evidence(opened, rank, one.index):
             out.print(f"    memory      {evidence_sentence(evidence)}")

@@ -1,4 +1,4 @@
-"""The options of `tracing run`, and the recorder settings that they stand for."""
+"""The options of `tracing run`, and the recorder settings that they select."""
 
 from __future__ import annotations
 
@@ -118,9 +118,13 @@ class RecordOptions:
     keep_outputs: Annotated[
         bool, typer.Option("--keep-outputs", help="Keep what each launch wrote, as safetensors.")
     ] = False
-    keep_inputs: Annotated[bool, typer.Option("--keep-inputs", help="Keep what each launch read, too.")] = (
-        False
-    )
+    keep_inputs: Annotated[
+        bool,
+        typer.Option(
+            "--keep-inputs",
+            help="Keep what each launch read, too; with --operators digests what operators read, as well.",
+        ),
+    ] = False
     keep_memory: Annotated[
         int,
         typer.Option(

@@ -206,7 +206,7 @@ def _progress(now: Callable[[str], None], experiment: Experiment, started: float
         text = f"{time.perf_counter() - started:6.1f} s  {experiment.case.name}: {stage}"
         now(text)  # in place, on a terminal
         kind = re.sub(r"\d+", "", stage)
-        if not err.is_terminal and kind not in printed:  # of what is counted, the first line
+        if not err.is_terminal and kind not in printed:  # print only the first line of a count
             printed.append(kind)
             err.print(Text(text))
 

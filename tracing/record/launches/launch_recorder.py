@@ -72,8 +72,7 @@ class LaunchRecorder:
                      the kernel's inputs before and its outputs after, by its IR; "none": no work on the
                      device
         operators -- "writers": the memory that each operator outside of Triton read, wrote and allocated, 10
-                     to 13 µs an operator; "digests": also digests, which synchronise the device; "none":
-                     nothing
+                     to 13 µs an operator; "digests": also digests, in stream order; "none": nothing
         graphs    -- record the graphs that Inductor compiles, and the launches of each call
         allow_out_of_bounds -- without a GPU: False stops a kernel before it accesses memory outside of its
                      arguments' storages; True permits the access
@@ -113,6 +112,7 @@ class LaunchRecorder:
             self._host,
             self._captured.operators,
             digests=operators == "digests",
+            inputs=extras.operator_inputs(selection.launches),
         )
         self._overwritten = OverwrittenBuffers(writer)
         self._graphs = GraphRecorder(self._recording, extras.keeper) if graphs else None
@@ -161,11 +161,14 @@ class LaunchRecorder:
 
     def _finish(self) -> None:
         with self._lock, hooks.hidden():
-            if self._digests is not None and not self.failsafe.over:
-                self._digests.drain()
-                self._captured.drain()
+            if self.failsafe.over:
+                self._calls.flush()
+            else:
+                if self._digests is not None:
+                    self._digests.drain()
+                    self._captured.drain()
+                self._calls.close()
             self._lines.close()
-            self._calls.flush()
             if self._extras is not None:
                 self._extras.close()
 

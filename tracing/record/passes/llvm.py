@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from tracing.compiler.child import Ended
+from tracing.compiler.child import ChildResult
 from tracing.compiler.codegen import llvm
 from tracing.compiler.codegen.llvm_text import LlvmPassText
 from tracing.compiler.resume import ResumePoint, resume
@@ -60,9 +60,9 @@ def derive_llvm(
     return derived
 
 
-def _failure(ended: Ended) -> str:
-    said = next(iter(_DEATH.findall(ended.stderr)), "") if ended.failure else ""
-    return ": ".join(filter(None, [ended.failure, said]))
+def _failure(ended: ChildResult) -> str:
+    death = next(iter(_DEATH.findall(ended.stderr)), "") if ended.failure else ""
+    return ": ".join(filter(None, [ended.failure, death]))
 
 
 def _packed(pack: Pack, printed: Iterable[LlvmPassText], generator: str) -> Iterator[LlvmPass]:

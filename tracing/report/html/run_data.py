@@ -1,4 +1,4 @@
-"""What a report says of a run as a whole: program, environment, ending, coverage, choices, checks."""
+"""The part of a report about a run as a whole: program, environment, ending, coverage, choices, checks."""
 
 from __future__ import annotations
 

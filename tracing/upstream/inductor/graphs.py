@@ -141,7 +141,7 @@ def _lowering(listener: GraphListener) -> Wrapper:
 
 
 def _receive(listener: GraphListener, graph: GraphLowering, result: Any) -> None:
-    # whatever is unknown here must not make the program's compile fail
+    # an unknown form must not make the program's compile fail
     try:
         if _compile.steps is not None:
             listener.lowered(graph.module, result[0].value, _schedule(graph, _compile.steps))
@@ -263,7 +263,7 @@ def _buffer(buffer: Any) -> dict[str, Any]:
 
 
 def _origins(part: Any) -> Iterable[Any]:
-    # what a user's kernel overwrites is a buffer without layout and without origins
+    # a buffer that a user's kernel overwrites has neither a layout nor origins
     origins: Iterable[Any] = part.get_origins() if hasattr(part, "get_origins") else ()
     return origins
 

@@ -147,6 +147,10 @@ class Timeline:
         tensors = storages_of(self._known[line.signature][1], line.storages)
         return next((PlacedTensor(storage, meta) for n, meta, storage in tensors if n == position), None)
 
+    def draws(self, operator: Write) -> bool:
+        """True if an operator draws random numbers."""
+        return self._operators.draws(operator.name)
+
     def digests_of(self, operator: Write) -> OperatorDigests | None:
         """The digests of an operator's call, if they were taken."""
         return self._operators.digests(operator.number)
@@ -171,7 +175,7 @@ class Timeline:
         return step
 
     def _pass(self, row: Row) -> None:
-        # as `_step`, without what only a caller reads
+        # like `_step`, without the fields that only a caller reads
         for call in self._operators.before(row.line.index):
             self._apply(call)
         kernel, signature = signature_of(row, self._known, self._run)

@@ -107,8 +107,8 @@ def _print_run(run: store.Run, asked: PassQuestion) -> None:
 
 def _print_unfinished(run: store.Run) -> None:
     known = analysis.compilations(run)
-    for record, said in unfinished(run):
-        _print(report.unfinished_text(record, said))
+    for record, message in unfinished(run):
+        _print(report.unfinished_text(record, message))
         for command in hints.of_unfinished(run.path, analysis.label(known, record.compilation), record):
             out.print(Text(f"    next      {command}"))
         out.print()
