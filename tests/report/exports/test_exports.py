@@ -15,11 +15,13 @@ from handmade.records import arg, compiled, launch, new_run
 from handmade.runs import saved
 from handmade.small_runs import small_run
 from msgspec.structs import replace
+from report.exports.sarif_rules import LOG
 from typer.testing import CliRunner
 
 from tracing import store
 from tracing.cli.app import app
 from tracing.model import (
+    Failure,
     FrameCompile,
     GraphBreak,
     LaunchTime,
@@ -29,7 +31,7 @@ from tracing.model import (
     Violation,
 )
 from tracing.report.exports.perfetto import perfetto_events
-from tracing.report.exports.sarif import sarif
+from tracing.report.exports.sarif import RULES, sarif
 from tracing.report.exports.tritonparse import write_tritonparse
 
 VIOLATION = Violation(
@@ -128,16 +130,37 @@ def test_the_divergence_of_two_runs_is_a_result_of_the_second(tmp_path: Path) ->
     assert "launch #0 make: output y" in result["message"]["text"]
 
 
-def test_the_log_is_valid_sarif(tmp_path: Path) -> None:
+@pytest.fixture
+def log(tmp_path: Path) -> Any:
+    """Of two runs, with a result of each rule."""
+    frame = FrameCompile("0/0", "forward", "case.py:3", breaks=(GraphBreak("print", "case.py:9"),))
+    failure = Failure("frontend", "k", "NameError", "helper.py:4", file="/a folder/helper.py")
+    known = [VIOLATION, frame, failure, Outcome("differs", "output differs")]
+    runs = [
+        saved(tmp_path / left, [launch(0, arg("y", "out", "-", left))], known, ended=False) for left in "ab"
+    ]
+    return exported("--sarif", tmp_path / "log.sarif", *runs)
+
+
+def test_the_log_keeps_the_rules_of_sarif(log: Any) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+
+    jsonschema.Draft7Validator(LOG).validate(log)
+    assert {one["ruleId"] for one in log["runs"][1]["results"]} == {*RULES}
+
+
+def test_a_log_that_breaks_a_rule_is_refused(log: Any) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    log["runs"][0]["results"][0]["level"] = "fatal"
+
+    assert not jsonschema.Draft7Validator(LOG).is_valid(log)
+
+
+def test_the_log_is_valid_by_the_schema_of_oasis(log: Any) -> None:
     schema = os.environ.get("SARIF_SCHEMA")
     if not schema:
         pytest.skip("SARIF_SCHEMA names no file: the schema of OASIS, sarif-schema-2.1.0.json")
     jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
-    frame = FrameCompile("0/0", "forward", "case.py:3", breaks=(GraphBreak("print", "case.py:9"),))
-    a, b = (
-        saved(tmp_path / left, [launch(0, arg("y", "out", "-", left))], [VIOLATION, frame]) for left in "ab"
-    )
-    log = exported("--sarif", tmp_path / "log.sarif", a, b)
 
     jsonschema.Draft7Validator(json.loads(Path(schema).read_text())).validate(log)
 
