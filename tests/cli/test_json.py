@@ -97,8 +97,16 @@ def test_report(pair: tuple[store.Run, store.Run], tmp_path: Path) -> None:
     paths = [str(one.path) for one in pair]
     text = printed("report", *paths, "-o", str(tmp_path / "report.html"), "--json", status=1)
 
-    require_documented(text, "## `tracing report`")
+    require_documented(text, "## `tracing report`", "table.*")
     assert json.loads(text)["bytes"] == (tmp_path / "report.html").stat().st_size
+
+
+def test_report_of_three_runs(pair: tuple[store.Run, store.Run], tmp_path: Path) -> None:
+    paths = [str(one.path) for one in (*pair, pair[0])]
+
+    text = printed("report", *paths, "-o", str(tmp_path / "report.html"), "--json", status=1)
+
+    require_documented(text, "## `tracing report`")
 
 
 def test_passes_of_one_kernel_by_pass_and_by_operation(tmp_path: Path) -> None:

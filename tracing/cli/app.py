@@ -39,6 +39,7 @@ COMMANDS = {
     "passes": "look.passes",
     "line": "look.line",
     "report": "look.report",
+    "serve": "look.serve",
     "compare": "compare.compare",
     "repeat": "compare.repeat",
     "diff": "compare.diff",

@@ -105,6 +105,8 @@ def _run_case(
         print_taken(frozen, info.environment, taken.chosen, taken.unmatched)
     ended = store.Run(writer.path)
     judgement = judgement_of(ended) if options.judge and outcome.status != "failed" else None
+    if judgement is not None:
+        judgement.keep(ended, ended)
     answer = RunAnswer(ended, outcome, judgement, recorder.hash_failure)
     raise typer.Exit(answer.print(show=show, as_json=as_json))
 
