@@ -106,7 +106,7 @@ def test_the_recording_stops_after_the_step_of_the_first_nan_and_the_program_goe
     assert (stop.step, stop.launches) == (9, 20)
     assert stop.reason == f"{reason}, in step 9"
     assert steps_of(run)[-1] == 9 and len(steps_of(run)) >= 4
-    assert first_nonfinite(run).missing[-1].endswith(f"--until nan stopped there, as {reason}, in step 9")
+    assert first_nonfinite(run).missing[-1].endswith(f"stopped by --until nan: {reason}, in step 9")
 
 
 def test_an_inf_is_no_nan(tmp_path: Path) -> None:
