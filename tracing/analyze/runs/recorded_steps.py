@@ -37,6 +37,12 @@ class RecordedSteps:
         at = bisect_right([one.launches for one in self.ends], launch)
         return self.ends[at - 1].index + 1 if at else self.ends[0].index if self.ends else 0
 
+    def launches_at(self, step: int) -> int:
+        """The number of launches that the process had made when a step began; beyond all if it never did."""
+        if step == 0:
+            return 0
+        return next((one.launches for one in self.ends if one.index == step - 1), _OPEN)
+
     def has(self, step: int) -> bool:
         """True if the run has every launch of a step."""
         inside = self.start <= step <= (self.stop.step if self.stop else _OPEN)
