@@ -66,6 +66,11 @@ class BatchBuilder(InterpreterBuilder):  # type: ignore[misc, unused-ignore]
         data[...] = filling.aligned(one.data.ndim)
         return TensorHandle(BatchedArray(data), one.dtype)
 
+    def create_masked_load(self, *operands: Any, **options: Any) -> Any:
+        if self.in_batch and (options.get("is_volatile") or operands[-1] is True):
+            raise OneAtATime("waits for memory to change")  # which a program of the same batch may change
+        return super().create_masked_load(*operands, **options)
+
     def create_dot(self, *operands: Any) -> Any:
         if any(operand.dtype.primitive_bitwidth == 8 for operand in operands[:2]):  # upstream copies bytes
             return _dot_of_each(self, *operands)
@@ -76,12 +81,20 @@ _FOR_EACH_PROGRAM = (
     "create_unsplat",
     "create_umulhi",
     "create_erf",
+    "create_fma",
     "create_fp_to_fp",
     "create_histogram",
     "create_dot_scaled",
 )
 _dot_of_each = for_each_program(InterpreterBuilder.create_dot)
-_FOR_ONE_PROGRAM = ("create_print", "create_atomic_cas", "create_atomic_rmw")
+_FOR_ONE_PROGRAM = (
+    "create_print",
+    "create_atomic_cas",
+    "create_atomic_rmw",
+    "create_atomic_load",
+    "create_atomic_store",
+    "create_atomic_poll",
+)
 for _names, _wrapper in ((_FOR_EACH_PROGRAM, for_each_program), (_FOR_ONE_PROGRAM, for_one_program)):
     for _name in _names:
         if hasattr(InterpreterBuilder, _name):  # not every release has each of them

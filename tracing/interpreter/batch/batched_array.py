@@ -13,7 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from tracing.interpreter.batch.divergence import Diverged, OneAtATime, TooLarge
 
-LARGEST = 4 << 20  # bytes of one array, over all programs of a batch
+LARGEST = 8 << 20  # bytes of one array, over all programs of a batch
 
 # IEEE 754 and integer arithmetic define these for each element, however many elements one call computes. Of
 # others (exp, sin) NumPy's vectorised loops and their remainders may differ.
