@@ -19,7 +19,7 @@ HOMES = (".vscode", ".vscode-server", ".vscode-oss", ".local/share/code-server",
 
 
 def installed_extensions(home: Path) -> set[str]:
-    """The names of the installed extensions, in lower case: of every editor, and of its folder."""
+    """The names of the installed extensions of every editor, in lower case."""
     listed = {line.lower() for editor in EDITORS if shutil.which(editor) for line in _listed(editor)}
     folders = [entry.name for one in HOMES for entry in (home / one / "extensions").glob("*-*")]
     # "ms-python.debugpy-2026.6.0-linux-x64"

@@ -99,7 +99,7 @@ def grouped(*groups: str) -> Callable[[Any], bool]:
 
 
 def ours(entry: Any) -> bool:
-    """True if a configuration is written anew, or is a preset whose run is gone."""
+    """True if a configuration is written anew, or is a preset whose run was deleted."""
     if not grouped(PRESET)(entry):
         return grouped(GROUP, f"{GROUP}-preset")(entry)  # the latter was written by an earlier version
     words = entry.get("args", [])
@@ -232,7 +232,7 @@ def written(options: argparse.Namespace) -> tuple[list[Path], str]:
 
 
 def add_preset(files: Files, entry: dict[str, Any]) -> None:
-    # one at a time: VSCode starts the first one if the one that was chosen before is gone
+    # one at a time: VSCode starts the first one if the previously chosen one no longer exists
     def change(text: str) -> str:
         return jsonc.with_items(text, "configurations", grouped(PRESET, f"{GROUP}-preset"), [entry])
 

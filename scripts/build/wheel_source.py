@@ -43,7 +43,7 @@ def bring(venv: Path, root: Path, known: pins.Pins, given: str = "") -> None:
 
 
 def link(path: Path, folder: Path) -> None:
-    """Let the path at which debuggers look for Triton's source lead to a folder of the user's.
+    """Link the path at which debuggers look for Triton's source to a folder of the user's.
 
     Raises Problem if there is another tree at the path.
     """

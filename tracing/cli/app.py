@@ -37,7 +37,9 @@ COMMANDS = {
     "list": "look.show",
     "show": "look.show",
     "passes": "look.passes",
+    "line": "look.line",
     "report": "look.report",
+    "serve": "look.serve",
     "compare": "compare.compare",
     "repeat": "compare.repeat",
     "diff": "compare.diff",
@@ -86,7 +88,7 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.commands:
-            self._import([cmd_name] if cmd_name in COMMANDS else COMMANDS)  # all: to suggest a similar one
+            self._import([cmd_name] if cmd_name in COMMANDS else COMMANDS)  # all, to suggest a similar name
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: Any) -> list[str]:

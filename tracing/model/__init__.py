@@ -6,6 +6,7 @@ torch, so a run can be read anywhere.
 """
 
 from tracing.model.accesses import Access, MemoryEvidence, OutOfBounds, Reread, Values
+from tracing.model.answers import AnswerBars, AnswerHeat, AnswerTable, KeptAnswer
 from tracing.model.bench import BackendBench, CaseBench
 from tracing.model.case import Case, Workload
 from tracing.model.checks import CheckedGraph, GraphCoverage, GraphKind, GraphTime, Violation
@@ -21,7 +22,6 @@ from tracing.model.launches import (
     LaunchLine,
     LaunchTime,
     Phase,
-    ProgramStep,
     Role,
     Signature,
     UserHash,
@@ -29,6 +29,7 @@ from tracing.model.launches import (
     may_write,
 )
 from tracing.model.operators import (
+    KeptOperatorTensor,
     Landmark,
     LandmarkDigests,
     Operator,
@@ -92,6 +93,7 @@ from tracing.model.run_info import (
     Selection,
     Winner,
 )
+from tracing.model.steps import ProgramStep, RecordingStop, Segment, StepSelection
 from tracing.model.tensors import (
     KEPT_IN_MEMORY,
     KEPT_ON_DISK,
@@ -109,6 +111,9 @@ __all__ = [
     "KEPT_ON_DISK",
     "SCHEMA",
     "Access",
+    "AnswerBars",
+    "AnswerHeat",
+    "AnswerTable",
     "Argument",
     "BackendBench",
     "Blob",
@@ -140,6 +145,8 @@ __all__ = [
     "GraphTensor",
     "GraphText",
     "GraphTime",
+    "KeptAnswer",
+    "KeptOperatorTensor",
     "KeptTensor",
     "Kernel",
     "KernelArg",
@@ -172,6 +179,7 @@ __all__ = [
     "ReadVariable",
     "Record",
     "RecordFile",
+    "RecordingStop",
     "Replacement",
     "ReplayResult",
     "ReplaySeries",
@@ -181,12 +189,14 @@ __all__ = [
     "RunInfo",
     "Scalar",
     "Seal",
+    "Segment",
     "Selection",
     "SeriesDifference",
     "Side",
     "Signature",
     "StageArtefact",
     "Start",
+    "StepSelection",
     "Storage",
     "SwapResult",
     "TensorMeta",

@@ -41,6 +41,20 @@ class Failure(Record, frozen=True, file="failures"):
     stage: str = ""  # of the compile, "ttgir"
     source: Blob = ""  # of the kernel or of the generated code; empty: none is known
     line: int = 0  # of the source, from 1; 0: not known
+    file: str = ""  # path of the file in `python`; empty: that of the program, or not known
+
+    def problem(self, program: str) -> str:
+        """One line as compilers print it, "/home/me/case.py:9: error: ..."; "" if the file is not known.
+
+        program -- path of the case or of the program
+        """
+        name, _, line = self.python.rpartition(":")
+        path = self.file or (program if name and program.endswith(f"/{name}") else "")
+        if not (path and line.isdecimal()):
+            return ""
+        what = {"frontend": f"kernel {self.name} does not compile"}.get(self.kind)
+        where = f" in {self.step}" if self.step else ""
+        return f"{path}:{line}: error: {what or f'{self.kind} of {self.name} failed{where}'}: {self.reason}"
 
 
 class TensorValue(Record, frozen=True, tag_field="kind", tag="tensor"):
@@ -60,7 +74,7 @@ class TensorValue(Record, frozen=True, tag_field="kind", tag="tensor"):
 
 
 class PlainValue(Record, frozen=True, tag_field="kind", tag="plain"):
-    """A number, a string, None, an enumerator, or another value whose text is the whole of it."""
+    """A number, a string, None, an enumerator, or another value that its text describes completely."""
 
     type: str  # "float", "str", "NoneType"
     text: str  # as Python writes it: "-0.0", "nan", "'text'"
@@ -81,14 +95,14 @@ class Container(Record, frozen=True, tag_field="kind", tag="container"):
         return f"{self.type} {sorted(self.keys)}"
 
     def text(self, other: object = None) -> str:
-        """`dict of 13, with ['key']`: its length, and the keys that another container has not."""
+        """`dict of 13, with ['key']`: its length, and the keys that another container lacks."""
         known = other.keys if isinstance(other, Container) else self.keys
         extra = [key for key in self.keys if key not in known]
         return f"{self.type} of {len(self.keys)}" + (f", with {', '.join(extra)}" if extra else "")
 
 
 class Uncomparable(Record, frozen=True, tag_field="kind", tag="uncomparable"):
-    """A value that has no equality which can be recorded."""
+    """A value for which no record can decide whether it equals another one."""
 
     type: str
     why: str

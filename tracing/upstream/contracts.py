@@ -73,6 +73,6 @@ def features() -> Iterator[Feature]:
 def _failure(module: str) -> str:
     try:
         import_module(f"tracing.upstream.{module}").contract()
-    except Exception as error:  # whatever a private object does after an upgrade is the answer here
+    except Exception as error:  # after an upgrade a private object may raise anything: the feature is off
         return f"{type(error).__name__}: {error}"
     return ""

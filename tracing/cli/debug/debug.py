@@ -74,8 +74,7 @@ def debug(
     """
     of_case = is_case(what) and not (Path(what) / "run.json").exists()
     if of_case:
-        _require_pass(which)
-        words, wanted = [what, "--target", target], wanted_of(f"{kernel or ''}:{stage or ''}:{which}")
+        words, wanted = _live([what, "--target", target], kernel, which, stage)
     else:
         words, wanted = _recorded(open_derived(what, runs, kernel, which, stage), kernel, which, stage)
     command = [sys.executable, "-m", "tracing", "execute", *words]
@@ -101,6 +100,13 @@ def _in_terminal(gdb: Gdb, command: list[str], wanted: WantedStop, *, is_case: b
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _live(
+    words: list[str], kernel: str | None, which: str, stage: str | None
+) -> tuple[list[str], WantedStop]:
+    _require_pass(which)
+    return words, wanted_of(f"{kernel or ''}:{stage or ''}:{which}")
+
+
 def _recorded(
     run: store.Run, kernel: str | None, which: str, stage: str | None
 ) -> tuple[list[str], WantedStop]:
@@ -111,7 +117,7 @@ def _recorded(
 
 
 def _require_pass(name: str) -> None:
-    # a name that is nearly one of a pass would be waited for until the case has ended
+    # a misspelt name would be waited for until the case has ended
     from tracing.compiler.adders import adders
 
     known = list(adders())

@@ -10,6 +10,13 @@ from tracing import environment, store
 from tracing.analyze.bisect.judge import STAGES, CommandJudge
 from tracing.analyze.bisect.probes import Judge
 from tracing.analyze.passes.pass_table import compilation
+from tracing.cli.answers.kept_answer import (
+    IntoOption,
+    keep_answer,
+    lines_printed,
+    run_for_answer,
+    without_next,
+)
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app
 from tracing.cli.narrow.bisect.options import (
     AtolOption,
@@ -50,6 +57,7 @@ def bisect(
     seed: SeedOption = 0,
     good_torch: GoodTorchOption = None,
     fresh: FreshOption = False,
+    into: IntoOption = None,
     trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -73,22 +81,30 @@ def bisect(
 
     Exit status: 0 if the full pipeline is good, 1 if a step or a pass is accused, 2 if there is no answer.
     """
+    kept_in = run_for_answer(into, runs)
+    about = ""  # the kernel of a run
     try:
-        if good_torch is not None:
-            status = _with_good_torch(name, good_torch, target, seed, runs, seconds, as_json)
-        elif not (command or kernel or crash) and _is_case(name, runs):
-            status = _of_case(name, target, seed, times, seconds, runs, fresh, as_json)
-        elif crash:
-            status = _of_crash(*_compilation(name, kernel, runs, trust), command, seconds, repeat, as_json)
-        else:
-            run, chosen = _compilation(name, kernel, runs, trust)
-            judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
-            # imports Triton, which takes seconds
-            from tracing.cli.narrow.bisect.search import search
+        with lines_printed() as lines:
+            if good_torch is not None:
+                status = _with_good_torch(name, good_torch, target, seed, runs, seconds, as_json)
+            elif not (command or kernel or crash) and _is_case(name, runs):
+                status = _of_case(name, target, seed, times, seconds, runs, fresh, as_json)
+            else:
+                run, chosen = _compilation(name, kernel, runs, trust)
+                kept_in, about = kept_in or run, chosen.kernel_name
+                if crash:
+                    status = _of_crash(run, chosen, command, seconds, repeat, as_json)
+                else:
+                    judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
+                    # imports Triton, which takes seconds
+                    from tracing.cli.narrow.bisect.search import search
 
-            status = search(run, chosen, judge, seconds, repeat, fresh=fresh, as_json=as_json)
+                    status = search(run, chosen, judge, seconds, repeat, fresh=fresh, as_json=as_json)
     except KeyboardInterrupt:
         raise Problem("interrupted", "the same command continues from there") from None
+    if kept_in is not None:
+        said, commands = without_next(lines)
+        keep_answer(kept_in, "bisect", status, said, next=commands, kernel=about)
     raise typer.Exit(status)
 
 
