@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 import triton
 from commands import DATA
@@ -39,8 +40,9 @@ class Block(torch.nn.Module):
         return x + self.narrow(functional.gelu(self.wide(self.norms[1](x))))
 
 
-def product(size: int, block: int) -> Callable[[], torch.Tensor]:
-    """The product of two square matrices by a hand-written kernel, in float16."""
+def product() -> Callable[[], torch.Tensor]:
+    """The product of two matrices by a hand-written kernel, in float16, in blocks of 64 by 64 by 32."""
+    size, block = 1024, 64
     a, b = (torch.randn(size, size).half() for _ in range(2))
     blocks = {"BM": block, "BN": block, "BK": 32, "GROUP": 8}
 
@@ -52,26 +54,38 @@ def product(size: int, block: int) -> Callable[[], torch.Tensor]:
     return launched
 
 
-def test_programs_together_and_one_at_a_time() -> None:
+def forward() -> Callable[[], torch.Tensor]:
+    """The block in inference."""
+    x, block = torch.randn(TOKENS, WIDTH), torch.compile(Block())
+    return lambda: block(x).detach()
+
+
+def forward_and_backward() -> Callable[[], torch.Tensor]:
+    """The gradient of the block's input."""
+    x, block = torch.randn(TOKENS, WIDTH), torch.compile(Block())
+    return lambda: gradient(block, x)
+
+
+MEASURED: dict[str, Callable[[], Callable[[], torch.Tensor]]] = {
+    "matrix product of 1024 x 1024": product,
+    "transformer block, forward": forward,
+    "transformer block, forward and backward": forward_and_backward,
+}
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", MEASURED)
+def test_programs_together_and_one_at_a_time(name: str) -> None:
     torch.manual_seed(0)
-    x = torch.randn(TOKENS, WIDTH)
-    forward, step = torch.compile(Block()), torch.compile(Block())
-    measured = {
-        "matrix product of 1024 x 1024, blocks of 64": product(1024, 64),
-        "matrix product of 1024 x 1024, blocks of 32": product(1024, 32),
-        "transformer block, forward": lambda: forward(x).detach(),
-        "transformer block, forward and backward": lambda: gradient(step, x),
-    }
     with virtual_gpu():
-        for name, call in measured.items():
-            call()  # compiles
-            together, seconds = timed(call)
-            with interpreter.one_program_at_a_time():
-                single, before = timed(call)
-            assert torch.equal(together, single)
-            print(
-                f"\n{name}: {before:.1f} s one at a time, {seconds:.1f} s together: {before / seconds:.0f} x"
-            )
+        call = MEASURED[name]()
+        call()  # compiles
+        together, seconds = timed(call)
+        with interpreter.one_program_at_a_time():
+            single, before = timed(call)
+
+    assert torch.equal(together, single)
+    print(f"\n{name}: {before:.1f} s one at a time, {seconds:.2f} s together: {before / seconds:.0f} x")
 
 
 def gradient(step: Callable[..., torch.Tensor], x: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 
-from tracing.interpreter.batch.batched_array import BatchedArray, stacked
+from tracing.interpreter.batch.batched_array import BatchedArray, require_size, stacked
 from tracing.interpreter.batch.divergence import OneAtATime
 from tracing.upstream.triton.interpreter import InterpreterBuilder, TensorHandle
 
@@ -62,6 +62,7 @@ class BatchBuilder(InterpreterBuilder):  # type: ignore[misc, unused-ignore]
             return super().create_splat(*operands)
         one = super().create_splat(*_of(operands, 0))
         (filling,) = (operand.data for operand in operands if _programs(operand) is not None)
+        require_size((count, *one.data.shape), one.data.itemsize)
         data = np.empty((count, *one.data.shape), one.data.dtype)
         data[...] = filling.aligned(one.data.ndim)
         return TensorHandle(BatchedArray(data), one.dtype)
