@@ -11,10 +11,12 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from commands import DATA
 from generated import kernels
 
 from tracing import interpreter
 from tracing.interpreter.batch import batched_array, choice, launch_memory
+from tracing.program.case import import_file
 from tracing.upstream.triton import batched_handles
 
 RANDOM_KERNELS = 30
@@ -214,3 +216,18 @@ def test_a_variable_switches_batches_off(executed: list[int], monkeypatch: pytes
 
 def test_this_triton_accepts_batched_arrays() -> None:
     assert batched_handles.failure() == ""
+
+
+# ---- kernels of common kinds
+
+COMMON: Any = import_file(DATA / "batched_kernels.py")
+
+
+@pytest.mark.parametrize("name", COMMON.launches())
+def test_a_kernel_of_a_common_kind_is_executed_in_batches_with_equal_results(name: str) -> None:
+    kernel, values, grid = COMMON.launches()[name]
+    constants = tuple(param.name for param in kernel.params if param.is_constexpr)
+    together, single = kernels.observed_twice(kernel, values, constants, grid)
+
+    assert together == single
+    assert together[0] == choice.refused(kernel.fn) == ""

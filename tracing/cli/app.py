@@ -37,6 +37,7 @@ COMMANDS = {
     "list": "look.show",
     "show": "look.show",
     "passes": "look.passes",
+    "line": "look.line",
     "report": "look.report",
     "serve": "look.serve",
     "compare": "compare.compare",

@@ -22,7 +22,6 @@ from tracing.model.launches import (
     LaunchLine,
     LaunchTime,
     Phase,
-    ProgramStep,
     Role,
     Signature,
     UserHash,
@@ -94,6 +93,7 @@ from tracing.model.run_info import (
     Selection,
     Winner,
 )
+from tracing.model.steps import ProgramStep, RecordingStop, Segment, StepSelection
 from tracing.model.tensors import (
     KEPT_IN_MEMORY,
     KEPT_ON_DISK,
@@ -179,6 +179,7 @@ __all__ = [
     "ReadVariable",
     "Record",
     "RecordFile",
+    "RecordingStop",
     "Replacement",
     "ReplayResult",
     "ReplaySeries",
@@ -188,12 +189,14 @@ __all__ = [
     "RunInfo",
     "Scalar",
     "Seal",
+    "Segment",
     "Selection",
     "SeriesDifference",
     "Side",
     "Signature",
     "StageArtefact",
     "Start",
+    "StepSelection",
     "Storage",
     "SwapResult",
     "TensorMeta",

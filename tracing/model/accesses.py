@@ -8,7 +8,7 @@ from typing import Literal
 from tracing.model.record import Record
 
 
-class Access(Record, frozen=True, file="accesses", compressed=True):
+class Access(Record, frozen=True, file="accesses", compressed=True, segmented=True):
     """The exact accesses of one launch, as the interpreter observed them. Keys are argument positions.
 
     The digest of an argument that was accessed completely is that of the tensor, `Digest.bits`. Otherwise it
@@ -36,7 +36,7 @@ class Access(Record, frozen=True, file="accesses", compressed=True):
     written_boxes: Mapping[int, tuple[int, ...]] = {}
 
 
-class MemoryEvidence(Record, frozen=True, file="memoryevidence"):
+class MemoryEvidence(Record, frozen=True, file="memoryevidence", segmented=True):
     """A memory access of a launch that no correct kernel makes.
 
     "race" (without a GPU) and "overwritten" are recorded at the launch; the others are derived from the run.
@@ -56,7 +56,7 @@ class MemoryEvidence(Record, frozen=True, file="memoryevidence"):
     where: str = ""  # "file.py:12" of the kernel or of the generated code; empty: unknown
 
 
-class OutOfBounds(Record, frozen=True, file="outofbounds"):
+class OutOfBounds(Record, frozen=True, file="outofbounds", segmented=True):
     """Accesses of one launch outside of its argument, by one line of the kernel.
 
     Written before the first of them happens, and once more when the kernel has run if there were more: the
@@ -83,7 +83,7 @@ class OutOfBounds(Record, frozen=True, file="outofbounds"):
         return f"{counted} outside of {self.argument or 'any tensor'}{storage}, {first}"
 
 
-class Reread(Record, frozen=True, file="rereads", compressed=True):
+class Reread(Record, frozen=True, file="rereads", compressed=True, segmented=True):
     """The digest of a writer's view just before a launch that reads the same memory through another view."""
 
     launch: int  # that reads
@@ -93,7 +93,7 @@ class Reread(Record, frozen=True, file="rereads", compressed=True):
     bits: str
 
 
-class Values(Record, frozen=True, file="values", compressed=True):
+class Values(Record, frozen=True, file="values", compressed=True, segmented=True):
     """The elements of one small tensor argument in logical order, before or after one launch."""
 
     launch: int

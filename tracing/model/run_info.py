@@ -16,6 +16,7 @@ from tracing.model.record import (
     to_json,
     with_fields,
 )
+from tracing.model.steps import StepSelection
 
 SCHEMA = 2
 
@@ -120,3 +121,4 @@ class RunInfo(Record, frozen=True):
     program: tuple[str, ...] = ()  # the words after `python`: "train.py", "--epochs", "3"
     mode: str = ""  # mode of torch.compile, by --mode; empty: the mode of the case
     folder: str = ""  # the working directory of a program or of code
+    steps: StepSelection = StepSelection()  # which steps were recorded and kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -13,14 +14,16 @@ import torch
 
 from tracing.launch.storages import TouchedMemory, memory_of
 from tracing.launch.tensors import has_memory
-from tracing.model import OperatorCall, OperatorSignature, TensorMeta
+from tracing.model import Digest, OperatorCall, OperatorSignature, TensorMeta
 from tracing.operators.effects import Effect
 from tracing.operators.text import arguments_text, structure
+from tracing.record.flight_recorder import FlightRecorder
 from tracing.record.launches.host_launches import HostLaunches
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.operator_digests import Arriving, OperatorDigestQueue
 from tracing.record.operator_inputs import OperatorInputs
 from tracing.record.recording import Recording
+from tracing.store.numbers import Numbers
 
 OperatorFacts: TypeAlias = Literal["digests", "writers", "none"]
 _Tensors: TypeAlias = list[torch.Tensor]
@@ -37,10 +40,11 @@ class _Before(NamedTuple):
     inputs: _Tensors = []  # noqa: RUF012 -- clones of what it reads, if they are kept; never changed
 
 
-class _Known(NamedTuple):
-    number: int  # of a signature
-    reads: int  # how many tensors
-    writes: Sequence[TensorMeta]
+@dataclass(slots=True)
+class _Known:
+    signature: OperatorSignature
+    number: int  # of the signature
+    segment: int  # that has its record
 
 
 class OperatorCalls:
@@ -55,6 +59,7 @@ class OperatorCalls:
         writers: LastWriters,
         host: HostLaunches,
         captures: Callable[[_Tensors], list[Any] | None],
+        flight: FlightRecorder,
         *,
         digests: bool,
         inputs: OperatorInputs | None = None,
@@ -62,10 +67,11 @@ class OperatorCalls:
         """writers, host -- receive the tensors that operators wrote
         captures      -- gives the events of the CUDA graph that captures what writes these tensors; None: it
                          is executed now
+        flight        -- the steps that are written
         digests       -- take digests of an operator's inputs before it, and of its outputs after it
         inputs        -- keeps the inputs of operators with digests; None: they are not kept
         """
-        self._captures = captures
+        self._captures, self._flight = captures, flight
         self._recording = recording
         self._writers = writers
         self._host = host
@@ -73,20 +79,25 @@ class OperatorCalls:
         self._digests = OperatorDigestQueue(recording.writer, catalogue.not_covered) if digests else None
         self._inputs = inputs
         self._known: dict[tuple[Any, ...], _Known] = {}
-        self._numbers: dict[OperatorSignature, int] = {}
+        self._segments = recording.writer.segments
+        self._numbers: Numbers[OperatorSignature] = Numbers(
+            recording.writer, lambda number, one: msgspec.structs.replace(one, id=number)
+        )
         self._held: list[OperatorCall] = []
-        self._count = 0
+        self.count = 0  # calls so far
+        self.passes_over: Callable[[], bool] = lambda: False
 
     def looks_before(self, effect: Effect) -> bool:
         """True if `before` must be called for an operator."""
-        return effect.resizes or (self._digests is not None and not effect.allocates)
+        taken = self._digests is not None and not self._flight.paused
+        return effect.resizes or (taken and not effect.allocates)
 
     def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Before | None:
         """Collect the facts that are available only before an operator runs."""
         if effect.resizes:
             known = self._usable([args[0]])
             return _Before([], self._recording.catalogue.meta(args[0]), memory_of(known)) if known else None
-        if self._digests is None or effect.allocates:
+        if self._digests is None or effect.allocates or self._flight.paused:
             return None
         reads = self._usable(effect.read(args, kwargs))
         inputs = self._inputs.cloned(effect, reads, self._recording.launches) if self._inputs else []
@@ -126,9 +137,9 @@ class OperatorCalls:
             if known is None:
                 known = self._new(key, effect, arguments_text(effect, args, kwargs), reads, writes)
             if digests is not None and before is not None and self._captures(writes) is None:
-                digests.expect(self._count, before.digests, after)
+                digests.expect(self.count, before.digests, after, self._watched(effect))
                 if self._inputs is not None:
-                    self._inputs.keep(self._count, before.inputs)
+                    self._inputs.keep(self.count, before.inputs)
             self._append(effect, known, memory, writes, frame)
 
     def flush(self) -> None:
@@ -142,6 +153,16 @@ class OperatorCalls:
         if self._digests is not None:
             self._digests.close()
 
+    def _watched(self, effect: Effect) -> Callable[[Sequence[Digest]], None] | None:
+        # receives what the operator wrote, when that has arrived
+        watch = self._flight.watch
+        return partial(watch.operator, effect.name, self._recording.launches) if watch is not None else None
+
+    def hand_over(self, *, wait: bool) -> None:
+        """Let the digests so far arrive soon; wait: first wait for those of earlier calls."""
+        if self._digests is not None:
+            self._digests.hand_over(wait=wait)
+
     def _append(
         self,
         effect: Effect,
@@ -152,27 +173,29 @@ class OperatorCalls:
         held: int = 0,
     ) -> None:
         recording = self._recording
-        storages = recording.storages.numbers(memory)
         site, thread = recording.sites.of(frame), recording.thread.number
         if (captured := self._captures(writes)) is not None:
-            captured.append(partial(self._called, effect, known, storages, site, thread))
+            captured.append(partial(self._called, effect, known, memory, site, thread))
             return
-        self._called(effect, known, storages, site, thread)
+        self._called(effect, known, memory, site, thread)
         self._host.operator(effect, writes, held)
 
-    def _called(
-        self, effect: Effect, known: _Known, storages: tuple[int, ...], site: int, thread: int
-    ) -> None:
-        launches = self._recording.launches
-        self._held.append(OperatorCall(self._count, launches, known.number, storages, site, thread))
-        self._count += 1
+    def _called(self, effect: Effect, known: _Known, memory: TouchedMemory, site: int, thread: int) -> None:
+        recording = self._recording
+        if self._segments is not None and known.segment != self._segments.number:
+            known.number, known.segment = self._numbers.of(known.signature), self._segments.number
+        storages = recording.storages.numbers(memory)
+        if not self._flight.paused:
+            call = OperatorCall(self.count, recording.launches, known.number, storages, site, thread)
+            self._held.append(call)
+        self.count += 1
         if len(self._held) >= _LINES:
             self.flush()
-        written = storages[known.reads :]
+        written = storages[len(known.signature.reads) :]
         if effect.allocates:
             self._writers.allocated(written)
         elif not effect.resizes:
-            self._writers.wrote(effect.name, known.writes, written)
+            self._writers.wrote(effect.name, known.signature.writes, written)
 
     def _resized(
         self,
@@ -207,11 +230,8 @@ class OperatorCalls:
         signature = OperatorSignature(
             0, effect.name, text, tuple(reads), tuple(writes), allocates, effect.random
         )
-        number = self._numbers.get(signature)
-        if number is None:
-            number = self._numbers[signature] = len(self._numbers)
-            self._recording.writer.append(msgspec.structs.replace(signature, id=number))
-        return _Known(number, len(reads), writes)
+        segment = self._segments.number if self._segments is not None else 0
+        return _Known(signature, self._numbers.of(signature), segment)
 
     def _usable(self, tensors: _Tensors) -> _Tensors:
         with_memory = [tensor for tensor in tensors if has_memory(tensor)]

@@ -43,6 +43,7 @@ class _Expected:
     operator: int
     before: Arriving
     after: Arriving
+    seen: Callable[[Sequence[Digest]], None] | None  # receives what it wrote
 
     def arrived(self) -> bool:
         return None not in self.before and None not in self.after
@@ -77,10 +78,24 @@ class OperatorDigestQueue:
                 self._on_gpu(effect, device, some, taken)
         return taken
 
-    def expect(self, operator: int, before: Arriving, after: Arriving) -> None:
-        """Write the digests of an operator when they have arrived; operators come in their order."""
-        self._expected.append(_Expected(operator, before, after))
+    def expect(
+        self,
+        operator: int,
+        before: Arriving,
+        after: Arriving,
+        seen: Callable[[Sequence[Digest]], None] | None = None,
+    ) -> None:
+        """Write the digests of an operator when they have arrived; operators come in their order.
+
+        seen -- called then with the digests of what it wrote
+        """
+        self._expected.append(_Expected(operator, before, after, seen))
         self._write()
+
+    def hand_over(self, *, wait: bool) -> None:
+        """Let the digests so far arrive soon; wait: first wait for those of earlier calls."""
+        for stream in self._streams.values():
+            stream.hand_over(wait=wait)
 
     def close(self) -> None:
         """Wait for all digests, and write them."""
@@ -165,6 +180,8 @@ class OperatorDigestQueue:
             one = self._expected.popleft()
             before, after = (tuple(filter(None, side)) for side in (one.before, one.after))
             self._writer.append(OperatorDigests(one.operator, before, after))
+            if one.seen is not None:
+                one.seen(after)
 
 
 def _may_run(effect: Effect) -> bool:

@@ -92,7 +92,8 @@ class RecordedProgram:
             for one in Run(self._session.writer.path).records(Failure):
                 if problem := one.problem(str(self._program.path)):
                     _print(problem)  # for editors, which open the line
-            _say(f"{seen} launch{'' if seen == 1 else 'es'} seen: tracing show {self._session.writer.path}")
+            launches = f"{seen} launch{'' if seen == 1 else 'es'} seen{self._session.kept}"
+            _say(f"{launches}: tracing show {self._session.writer.path}")
 
 
 def _say(line: str) -> None:

@@ -49,6 +49,11 @@ class Notes:
         if note not in self.notes:
             self.notes.append(note)
 
+    def select(self, what: str) -> None:
+        """Note launches to which both runs limit the comparison; repetitions are ignored."""
+        if what not in self.selected:
+            self.selected = "; ".join(filter(None, (self.selected, what)))
+
     def follows(self, divergence: InputDiffers | OutputDiffers) -> None:
         """Note a difference that follows, or may follow, from another one."""
         self.consequences += 1

@@ -21,7 +21,7 @@ from tracing.analyze.runs.recording_commands import (
 from tracing.cli.answers.pass_hints import of_passes
 from tracing.cli.app import RUNS
 from tracing.errors import Problem
-from tracing.model import Compilation, KeptTensor, KernelLaunch, PassRecord, RunInfo, Selection
+from tracing.model import Compilation, KeptTensor, KernelLaunch, PassRecord, RunInfo, Selection, StepSelection
 from tracing.report.compare.comparison import incomparable
 
 
@@ -36,7 +36,8 @@ def of_facts(a: store.Run, b: store.Run) -> str | None:
 
 
 def _has_all(info: RunInfo) -> bool:
-    return (info.operators, info.digests, info.selection) == ("digests", "all", Selection())
+    everything = ("digests", "all", Selection(), StepSelection())
+    return (info.operators, info.digests, info.selection, info.steps) == everything
 
 
 def of_wrong_result(run: store.Run) -> list[str]:

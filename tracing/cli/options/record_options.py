@@ -223,11 +223,16 @@ class RecordOptions:
 
         return selection_of(self.kernel, self.launches, [p.value for p in self.phase or ()], self.rank)
 
+    @property
+    def keeps(self) -> bool:
+        """True if tensors are kept."""
+        return self.keep_outputs or self.keep_inputs or self.judge
+
     def kept(self) -> Keep | None:
         """The tensors that are kept, and their budgets; None: no tensor."""
         from tracing.record.outputs import Keep
 
-        if not (self.keep_outputs or self.keep_inputs or self.judge):
+        if not self.keeps:
             return None
         inputs = self.keep_inputs or self.judge
         return Keep(inputs, self.keep_memory, self.keep_disk, self.keep_spill.value)

@@ -94,6 +94,11 @@ class LaunchDigests:
         else:
             self._gpu_after(launch)
 
+    def hand_over(self, *, wait: bool) -> None:
+        """Let the digests of the launches so far arrive soon; wait: first wait for those of earlier calls."""
+        for stream in self._streams.values():
+            stream.hand_over(wait=wait)
+
     def drain(self) -> None:
         """Wait for all pending digests."""
         for stream in self._streams.values():

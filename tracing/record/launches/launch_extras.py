@@ -74,6 +74,13 @@ class LaunchExtras:
             self._hashes.after(launch.index, template.after.positions, launch.values)
         self._kept(launch, "after", template.writes)
 
+    def step_ended(self) -> None:
+        """Write what a killed process would lose; waits for the device if tensors are kept."""
+        if self.keeper is not None:
+            self.keeper.close()
+        if self._times is not None:
+            self._times.flush()
+
     def close(self) -> None:
         """Write everything; waits for the device."""
         for part in (self.keeper, self._times, self._hashes):

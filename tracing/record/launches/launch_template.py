@@ -18,7 +18,7 @@ from tracing.digest.tables import Call
 from tracing.launch import hooks
 from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
 from tracing.launch.storages import Storages, TouchedMemory
-from tracing.model import Phase, TensorMeta
+from tracing.model import Phase, Signature, TensorMeta
 from tracing.record.catalogue import Catalogue
 from tracing.record.launches.digested_tensors import DigestedTensors, calls_at, digested_tensors
 from tracing.upstream.inductor.code import GENERATED
@@ -46,7 +46,9 @@ class LaunchTemplate:
     writes: Sequence[int] = ()
     metas: Sequence[TensorMeta] = ()
     addresses: bool = True  # some arguments are, or may be, used as addresses
-    signature: int | None = None
+    described: Signature | None = None  # None: unknown until an autotuner has chosen
+    signature: int | None = None  # its number
+    used: int = 0  # the last segment that refers to it
     looked_at: bool = False  # whether it overwrites a buffer that is read later
     slots_of: dict[TouchedMemory, DigestSlots] = field(default_factory=dict)
     streams: dict[int, StreamDigests] = field(default_factory=dict)
@@ -67,6 +69,8 @@ class DigestSlots:
     storages: tuple[int, ...]
     before: Sequence[Call] | None  # None: some tensors must be copied first
     after: Sequence[Call] | None
+    memory: TouchedMemory
+    segment: int  # that has the records of its storages and its signature
 
 
 class LaunchTemplates:
@@ -77,6 +81,9 @@ class LaunchTemplates:
         self._storages = storages
         self._digests = digests
         self._templates: dict[tuple[Any, ...], LaunchTemplate] = {}
+        self._segments = catalogue.segments
+        if self._segments is not None:
+            self._segments.deleted.append(self._forget)
 
     def get(self, site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> LaunchTemplate:
         """The template of a launch; without a signature until an autotuner has chosen."""
@@ -105,13 +112,38 @@ class LaunchTemplates:
             device=device,
             before=side,
             after=side,
+            used=self._segment,
         )
+
+    @property
+    def _segment(self) -> int:
+        return self._segments.number if self._segments is not None else 0
+
+    def refresh(self, slots: DigestSlots, template: LaunchTemplate | None = None) -> None:
+        """Write the storages and the signature of a launch, if they are not in the current segment.
+
+        template -- the template under which the launch was looked up
+        """
+        segment = self._segment
+        if slots.segment != segment:
+            slots.segment = slots.template.used = segment
+            if slots.template.described is not None:
+                slots.template.signature = self._catalogue.number(slots.template.described)
+            slots.storages = self._storages.numbers(slots.memory)
+            if template is not None:
+                template.used = segment
+
+    def _forget(self, oldest: int) -> None:
+        self._templates = {key: one for key, one in self._templates.items() if one.used >= oldest}
+        for template in self._templates.values():
+            template.shifted = {key: one for key, one in template.shifted.items() if one.used >= oldest}
 
     def settle(self, template: LaunchTemplate, values: Sequence[Any]) -> None:
         """Set the signature of a template, and digest only what the kernel reads and writes."""
         grid = template.grid or template.site.grid(values)
         positions = template.positions
-        template.signature, args = self._catalogue.signature(template.site, values, grid, template.phase)
+        template.described = self._catalogue.signature(template.site, values, grid, template.phase)
+        template.signature, args = self._catalogue.number(template.described), template.described.args
         read = [i for i in positions if args[i].reads]
         written = [i for i in positions if args[i].writes]
         template.reads, template.writes = (
@@ -145,6 +177,8 @@ class LaunchTemplates:
             self._storages.numbers(memory),
             calls_at(template.before, addresses),
             calls_at(template.after, addresses),
+            memory,
+            -1 if self._segments is not None else 0,
         )
         if slots.template.signature is not None:  # before that, the written arguments are unknown
             if len(template.slots_of) >= _REMEMBERED:

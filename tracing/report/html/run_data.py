@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from tracing.analyze.memory.evidence import evidence_sentence
+from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.analyze.runs.results import results, value_text
 from tracing.analyze.runs.winners import choices
 from tracing.model import (
@@ -14,7 +15,6 @@ from tracing.model import (
     FrameCompile,
     KeptAnswer,
     MemoryEvidence,
-    NotCovered,
     Outcome,
     Perturbed,
     ReadVariable,
@@ -45,7 +45,7 @@ def run_data(run: Run, evidence: list[tuple[int, MemoryEvidence]]) -> dict[str, 
         "platform": environment.platform,
         "knobs": dict(environment.knobs),
         "variables": [[one.name, _variable(one)] for one in run.records(ReadVariable)],
-        "not_covered": [{"what": one.what, "setting": one.setting} for one in run.records(NotCovered)],
+        "not_covered": [{"what": one.what, "setting": one.setting} for one in not_covered(run)],
         "cut": [line.plain for line in cut_text([run])],
         "failures": [_failure(run, one) for one in run.records(Failure)],
         "evidence": [

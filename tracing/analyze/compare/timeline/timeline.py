@@ -93,13 +93,21 @@ class Timeline:
             index = row.line.index
         return index + 1
 
-    def steps(self, start: Position, covers: Covers | None = None) -> Iterator[TimelineStep]:
+    def steps(
+        self,
+        start: Position,
+        covers: Covers | None = None,
+        chosen: Callable[[int], bool] | None = None,
+    ) -> Iterator[TimelineStep]:
         """The launches from a position on.
 
         covers -- called for each launch with index, kernel, phase and rank; if false, the launch is left out
+        chosen -- called with the number of each launch; likewise
         """
         rank = rank_of(self._process)
         for row in self._run.rows(self._process, start.launches, start.lines):
+            if chosen is not None and not chosen(row.line.index):
+                continue
             kernel, signature = signature_of(row, self._known, self._run)
             if covers is None or covers(row.line.index, kernel.name, signature.phase, rank):
                 yield self._step(row)
