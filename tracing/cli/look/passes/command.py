@@ -11,6 +11,7 @@ from rich.text import Text
 
 from tracing import store
 from tracing.analyze.passes import pass_table as analysis
+from tracing.analyze.passes.line_changes import compilation_of_line
 from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
 from tracing.cli.look.passes.derived import open_derived
@@ -35,6 +36,7 @@ from tracing.cli.look.passes.options import (
 from tracing.cli.look.passes.pass_pairs import print_pairs, print_pairs_json
 from tracing.cli.look.passes.question import PassQuestion, side_asked_for
 from tracing.cli.options.named import OutputOption, RunArgument
+from tracing.model import Compilation
 from tracing.report.passes import passes as report
 from tracing.report.text import Line
 
@@ -91,7 +93,7 @@ def passes(
 
 def _as_json(run: store.Run, asked: PassQuestion) -> dict[str, object]:
     if asked.of_one_pass_or_operation or asked.llvm:
-        return answer_json(run, analysis.compilation(run, asked.kernel), asked)
+        return answer_json(run, _chosen(run, asked), asked)
     return kernels_json(run, asked)
 
 
@@ -102,7 +104,13 @@ def _print_run(run: store.Run, asked: PassQuestion) -> None:
         _print(report.kernels_text(analysis.kernel_passes(run)))
         out.print(Text(f"one kernel's passes: tracing passes {quote(str(run.path))} --kernel KERNEL"))
         return
-    print_kernel(run, analysis.compilation(run, asked.kernel), asked)
+    print_kernel(run, _chosen(run, asked), asked)
+
+
+def _chosen(run: store.Run, asked: PassQuestion) -> Compilation:
+    if asked.line is not None:
+        return compilation_of_line(run, asked.kernel, asked.line)
+    return analysis.compilation(run, asked.kernel)
 
 
 def _print_unfinished(run: store.Run) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 
 from tracing import environment, store
 from tracing.analyze.passes import pass_table as analysis
+from tracing.analyze.passes.line_changes import follow_line
 from tracing.analyze.passes.llvm import instructions, readable
 from tracing.analyze.passes.operations import counts, without_locations
 from tracing.analyze.passes.pass_table import P, PassStep
 from tracing.analyze.passes.replacements import replacements
-from tracing.analyze.passes.source_map import StageLines, Thread, follow, stage_lines
+from tracing.analyze.passes.source_map import StageLines, Thread, stage_lines
 from tracing.cli.look.passes.llvm import derived_llvm
 from tracing.cli.look.passes.question import PassQuestion, PassSide
 from tracing.errors import Problem
@@ -77,13 +78,13 @@ def ir_of(run: store.Run, one: analysis.AnyPass, side: PassSide | None) -> str |
 def lines_of(
     run: store.Run, chosen: Compilation, position: str, stage: str | None
 ) -> tuple[list[StageLines], list[Thread]]:
-    """A Python line, "silu.py:12", in every stage, or in the one that is asked for."""
+    """A Python line, "silu.py:12", in every stage, or in the one that is asked for; a line of a model too."""
     every = stage_lines(run, chosen, environment.nvdisasm())
     stages = [one for one in every if stage in (None, one.stage)]
     if not stages:
         known = ", ".join(one.stage for one in every)
         raise Problem(f"this kernel has no stage {stage} that a line can be followed to", f"stages: {known}")
-    return stages, follow(stages, position)
+    return stages, follow_line(run, chosen, stages, position)
 
 
 def of_stage(records: Sequence[P], stage: str | None) -> list[P]:
