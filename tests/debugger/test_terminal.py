@@ -31,6 +31,7 @@ def test_a_recorded_pass_is_rerun_by_itself_and_gdb_stops_in_it(recorded_run: Pa
     assert "position  1 of 1 in stage ttgir" in done.stdout
     assert "tt.func public @softmax" in done.stdout and "$1 = module attributes {" in done.stdout
     assert done.stdout.count("`make triton`") == ("<optimized out>" in done.stdout)
+    assert done.stdout.count("`make venv SOURCE=1`") == (not environment.sources())
 
 
 def test_a_case_stops_where_it_compiles(tmp_path: Path) -> None:

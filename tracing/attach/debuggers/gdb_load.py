@@ -16,6 +16,7 @@ sys.path += [str(HERE), str(HERE.parents[2])]
 
 import gdb_calls  # noqa: E402  # its path is known from here on
 import gdb_commands  # noqa: E402
+import gdb_hints  # noqa: E402
 import gdb_life  # noqa: E402
 import gdb_passes  # noqa: E402
 import gdb_values  # noqa: E402
@@ -27,3 +28,4 @@ gdb_passes.watch()
 gdb_life.watch()
 gdb_calls.watch()
 gdb_values.watch()
+gdb_hints.watch()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import gdb
 import gdb_calls as calls
@@ -24,10 +23,6 @@ _VTABLE = "vtable for "  # of the dialect that a type or an attribute belongs to
 _MI = re.compile(rb"\0--?i(nterpreter)?[=\0]mi")  # in the command line of gdb, under an editor
 _SEARCHED = 12  # words at the beginning of an operation, one of which is its name
 _LOST = "<optimized out>"
-_REMEDY = (
-    f"variables that are {_LOST} are lost in this Triton, which was built with optimization\n"
-    "  `make triton` builds one that shows every variable; here, $op() and $module() show the IR\n"
-)
 _kinds: dict[str, str] = {}  # what _kind found, by the name of a class
 
 
@@ -66,13 +61,12 @@ class CurrentIr(gdb.Function):
 
 
 def watch() -> None:
-    """From now on, show MLIR's values as IR, and explain the first variable that is lost."""
+    """From now on, show MLIR's values as IR."""
     space = gdb.current_progspace()
     assert space is not None  # gdb has one before it has a program
     space.pretty_printers.append(_shown)  # asked before LLVM's own printers
     for name in ("op", "module"):
         CurrentIr(name)
-    gdb.events.stop.connect(_explain)
     if _MI.search(Path("/proc/self/cmdline").read_bytes()):
         # a call while it lists the variables of a frame ends gdb 13; variable objects use printers anyway
         gdb.execute("set print raw-values on")
@@ -134,23 +128,3 @@ def _vtables(address: int) -> Iterator[str]:
 
 def _module() -> str:
     return calls.ir(calls.OPERATION, course.module)
-
-
-def _explain(_event: Any) -> None:
-    # once: a variable of this function is lost
-    try:
-        lost = any(one.is_optimized_out for one in _variables(gdb.selected_frame()))
-    except (gdb.error, RuntimeError):  # a frame without debug information
-        return
-    if lost:
-        gdb.events.stop.disconnect(_explain)
-        process.say(_REMEDY)
-
-
-def _variables(frame: gdb.Frame) -> Iterator[gdb.Value]:
-    block: gdb.Block | None = frame.block()
-    while block is not None and not block.is_global:
-        for one in block:
-            if one.is_variable or one.is_argument:
-                yield one.value(frame)
-        block = None if block.function else block.superblock
