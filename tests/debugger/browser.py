@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-KEYS = {"F5": 116, "F10": 121, "Enter": 13, "Escape": 27}
+KEYS = {"F5": 116, "F10": 121, "Enter": 13, "D": 68, "Y": 89}
 SHIFT, CONTROL = 8, 2
 
 
@@ -73,7 +73,8 @@ class Browser:
         return time.monotonic() - started
 
     def press(self, key: str, modifiers: int = 0) -> None:
-        known = {"key": key, "code": key, "windowsVirtualKeyCode": KEYS[key], "modifiers": modifiers}
+        code = f"Key{key}" if len(key) == 1 else key
+        known = {"key": key, "code": code, "windowsVirtualKeyCode": KEYS[key], "modifiers": modifiers}
         self.ask("Input.dispatchKeyEvent", type="rawKeyDown", **known)
         self.ask("Input.dispatchKeyEvent", type="keyUp", **known)
 

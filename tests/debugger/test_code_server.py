@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from commands import ROOT, make_vscode
-from debugger.browser import SHIFT, Browser
+from debugger.browser import CONTROL, SHIFT, Browser
 from debugger.conftest import gdb_for
 from debugger.test_stop_button import wait_until
 
@@ -81,6 +81,7 @@ def window(code_server: Path, tmp_path: Path) -> Iterator[Browser]:
         window.wait("Outline", "body", LIMIT)
         time.sleep(15)  # F5 opens a view as long as no debugger is registered
         yield window
+        screenshot(window, "end")
     finally:
         window.close()
 
@@ -110,13 +111,14 @@ def test_f5_stops_steps_shows_an_operation_and_stop_leaves_no_process(
 ) -> None:
     started = time.monotonic()
     window.press("F5")
+    window.press("D", CONTROL | SHIFT)  # *Run and Debug*
     window.wait(PASS, ".debug-call-stack", LIMIT)
     seconds = time.monotonic() - started
     screenshot(window, "stop")
     line = window.text(".debug-call-stack .monaco-list-row.selected")
     window.press("F10")
     window.wait("Paused on step", ".debug-call-stack", LIMIT)
-    window.click(".panel [aria-label^='Debug Console']")
+    window.press("Y", CONTROL | SHIFT)  # *Debug Console*
     window.click(".repl-input-wrapper .monaco-editor")
     window.type("print-op")
     window.press("Enter")
