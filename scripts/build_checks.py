@@ -1,7 +1,7 @@
 """Check whether `make llvm triton` would work on this machine, and estimate its cost.
 
-None of this is needed to run cases or to stop in Triton's own passes, for which the wheel is enough; each
-check says what its absence costs.
+None of this is needed to run cases or to stop in Triton's own passes: the wheel is sufficient. Each check
+names the features that are missing without it.
 """
 
 from __future__ import annotations

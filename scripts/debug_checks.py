@@ -50,7 +50,7 @@ def check_ptrace(_venv: Path) -> Check:
 
 
 def traced_child() -> str:
-    """Trace a child process for a moment; the error if that is refused, else nothing."""
+    """Trace a child process for a moment; returns the error if that is refused, else an empty text."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         libc = ctypes.CDLL(None, use_errno=True)

@@ -57,7 +57,7 @@ def gpus() -> list[str]:
 def amd_gpus() -> list[str]:
     driver = text("/sys/module/amdgpu/version") or "of the kernel"
     nodes = sorted(Path("/sys/class/kfd/kfd/topology/nodes").glob("*"))
-    # A CPU is a node as well; only a GPU has a target.
+    # CPUs are nodes, too; only a GPU has a target.
     properties = [dict(line.split() for line in text(f"{node}/properties").splitlines()) for node in nodes]
     targets = [node.get("gfx_target_version", "0") for node in properties]
     return [f"AMD target {target}, driver {driver}" for target in targets if target != "0"]

@@ -17,7 +17,7 @@ STEPS = (
 
 
 def next_steps(venv: Path) -> list[str]:
-    """A line for each command, with a path that works; then how to do without the path."""
+    """A line for each command, with the path of `tracing`; then the command that makes the path needless."""
     program = venv / "bin/tracing"
     called = shutil.which("tracing")
     if called is not None and Path(called).resolve() == program.resolve():

@@ -1,4 +1,4 @@
-"""A guided tour: one command after the other on small cases, each with a sentence that says what it shows.
+"""A guided tour: one command after the other on small cases, each introduced by a sentence.
 
 On a terminal, Enter continues with the next step, and Ctrl-C ends the tour. Runs are written to the folder
 `runs`, or to `runs` in the folder of the first argument. Exit status 0 if each command has the expected

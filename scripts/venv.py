@@ -74,7 +74,7 @@ def torch_methods(venv: Path, torch: str, *, gpu: bool) -> list[Method]:
 
 
 def triton_method(venv: Path, triton: str) -> Method:
-    # A torch for CUDA declares its Triton; without --no-deps pip would argue about any other.
+    # A torch for CUDA requires its own Triton; without --no-deps pip would refuse any other.
     return Method(f"Triton {triton}, 0.9 GB on disk", (pip(venv, "--no-deps", f"triton=={triton}"),))
 
 

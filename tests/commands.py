@@ -1,11 +1,13 @@
-"""Runs the commands as a user does, each in a process of its own."""
+"""Runs commands and scripts as a user and `make` do, each in a process of its own."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 TESTS = Path(__file__).parent
 ROOT, DATA = TESTS.parent, TESTS / "data"
@@ -42,3 +44,16 @@ def make_vscode(folder: Path, *options: str, **env: str) -> subprocess.Completed
     own = {"HOME": str(folder), "PATH": os.pathsep.join(bare)}
     variables = {**os.environ, **own, **env}
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=variables, check=False)
+
+
+def script(name: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a script as `make` does, in this process's environment with the given changes."""
+    command = [sys.executable, "-m", f"scripts.{name.removesuffix('.py')}", *map(str, arguments)]
+    return subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True
+    )
+
+
+def script_module(name: str) -> Any:
+    """A module of scripts/, untyped because tests replace parts of it."""
+    return importlib.import_module(f"scripts.{name}")

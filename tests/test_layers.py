@@ -25,7 +25,7 @@ LAYERS = {  # module or package -> what it may import, itself included
     "digest": {"model", "upstream", "digest.columns", "digest"},
     "store": {"errors", "model", "environment", "digest.columns", "store"},
     "mlir": {"errors", "mlir"},
-    "interpreter": {"errors", "upstream", "interpreter"},
+    "interpreter": {"errors", "environment", "upstream", "interpreter"},
     "virtual_gpu": {"errors", "elf", "upstream", "interpreter", "virtual_gpu"},
     "compiler": {"errors", "elf", "model", "upstream", "environment", "compiler"},
     "launch": {*BASE, "store", "digest", "interpreter", "launch"},

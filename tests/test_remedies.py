@@ -1,4 +1,4 @@
-"""What messages advise exists: commands with their options, targets of make, packages."""
+"""Everything that messages advise exists: commands with their options, targets of make, packages."""
 
 from __future__ import annotations
 

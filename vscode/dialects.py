@@ -32,7 +32,7 @@ class Native:
     args: list[str] = field(default_factory=list)
     pid: str = ""  # of an attach: a variable of VSCode's, or of tracing/attach/session.py
     task: str = ""  # that runs before
-    forks: bool = False  # what is to be debugged is a program that this one becomes, or a fork of it
+    forks: bool = False  # the debugged program is one that this program executes, or a fork of it
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def written(native: Native, kind: str, machine: Machine) -> dict[str, Any]:
 def setup(native: Native, machine: Machine) -> list[str]:
     """The commands that gdb runs before it reads symbols."""
     maps = [f"triton-sources {' '.join(map(str, machine.sources))}"] if machine.sources else []
-    # gdb 16's own adapter ends its session when the parent is let go
+    # gdb 16's own adapter ends its session when the parent is detached
     forks = ["set follow-fork-mode child", "set detach-on-fork off"] if native.forks else []
     return [f"source {machine.root / COMMANDS / 'gdb_load.py'}", *maps, *forks, *native.commands]
 
@@ -71,7 +71,8 @@ def _cppdbg(native: Native, machine: Machine) -> dict[str, Any]:
     if native.pid:
         entry["processId"] = native.pid
     if native.pid in ("", FILLED_IN):
-        # break-pass's stop is none that cppdbg has set. The key is documented for launch, and read of both
+        # cppdbg did not set break-pass's breakpoint. The key is documented for launch, and read for attach,
+        # too
         entry["unknownBreakpointHandling"] = "stop"
     return entry | {"setupCommands": [{"text": command} for command in commands]}
 

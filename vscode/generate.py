@@ -85,7 +85,7 @@ def grouped(*groups: str) -> Callable[[Any], bool]:
 
 
 def ours(entry: Any) -> bool:
-    """True if a configuration is written anew, or is a preset whose run is gone."""
+    """True if a configuration is written anew, or is a preset whose run was deleted."""
     if not grouped(PRESET)(entry):
         return grouped(GROUP, f"{GROUP}-preset")(entry)  # the latter was written by an earlier version
     words = entry.get("args", [])
@@ -170,14 +170,14 @@ def main() -> int:
     parser.add_argument("arguments", nargs="*", help="of `tracing execute`, for --live and --replay")
     options = parser.parse_args()
     try:
-        changed, kind, said = written(options, Path.home())
+        changed, kind, messages = written(options, Path.home())
     except jsonc.Malformed as error:
         return refused(Problem(str(error), "correct it there; no file was changed"))
     except Problem as problem:
         return refused(problem)
     for path in changed:
         print(f"vscode: wrote {path}")
-    for line in said:
+    for line in messages:
         print(f"vscode: {line}", file=sys.stderr)
     done = "open debug-triton.code-workspace and press F5" if changed else "nothing to do"
     print(f"vscode: {done}; C++: {kind}")
@@ -204,22 +204,24 @@ def written(options: argparse.Namespace, home: Path) -> tuple[list[Path], str, l
     files = Files(options.folder)
     entries = generate(files, machine, known, kind)  # first, or a malformed file is refused too late
     changed = extension(options.folder)
-    said = []
+    messages = []
     if editor_there(home):
         refused = install_ours(options.folder / VSIX, HERE / "extension/package.json", home)
         there = set(installed_extensions(home))
-        said = [f"{OURS} is not installed: {refused}"] if refused and OURS not in there else []
+        messages = [f"{OURS} is not installed: {refused}"] if refused and OURS not in there else []
         entries = generate(files, machine, known, kind, there | ({OURS} if kind == DAP else set()))
-        said += lacking(["debugpy", kind], home)
+        messages += lacking(["debugpy", kind], home)
     elif kind == DAP:
-        said = [f"no editor was detected here; in VSCode, run *Extensions: Install from VSIX...* with {VSIX}"]
+        messages = [
+            f"no editor was detected here; in VSCode, run *Extensions: Install from VSIX...* with {VSIX}"
+        ]
     for wanted, name in ((options.live, LIVE), (options.replay, REPLAY)):
         if wanted:
             entry = next((entry for entry in entries if entry["name"] == name), None)
             if entry is None:
-                raise Problem(f"VSCode cannot run {name}", "\n  ".join(said))
+                raise Problem(f"VSCode cannot run {name}", "\n  ".join(messages))
             add_preset(files, preset(entry, wanted, options.arguments))
-    return [*changed, *files.write()], kind, said
+    return [*changed, *files.write()], kind, messages
 
 
 def extension(folder: Path) -> list[Path]:
@@ -234,7 +236,7 @@ def extension(folder: Path) -> list[Path]:
 
 
 def add_preset(files: Files, entry: dict[str, Any]) -> None:
-    # one at a time: VSCode starts the first one if the one that was chosen before is gone
+    # one at a time: VSCode starts the first one if the previously chosen one no longer exists
     def change(text: str) -> str:
         return jsonc.with_items(text, "configurations", grouped(PRESET, f"{GROUP}-preset"), [entry])
 

@@ -61,7 +61,7 @@ def with_items(text: str, key: str, mine: Callable[[Any], bool], new: list[Any])
 
 
 def with_member(text: str, key: str, value: Any) -> str:
-    """Add a member to the text's object, or leave the one that is there."""
+    """Add a member to the text's object, unless it has one of that name."""
     root = _object(text)
     if key in root.keys:
         return text

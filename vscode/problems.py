@@ -18,7 +18,7 @@ FINDING = (
     r'^\s*(?:loc\(")?(?!\d+:)([^\s:"][^:"]*)"?:(\d+)(?::(\d+))?\)?:\s+(' + "|".join(KINDS) + r"):\s+(\S.*)$"
 )
 BREAK = r"\[__graph_breaks\] Graph break (?:\(.*\) )?in user code at (.+):(\d+)$"
-GENERAL = "Encountered graph break when attempting to trace"  # says nothing; the reason comes two lines later
+GENERAL = "Encountered graph break when attempting to trace"  # gives no reason; the reason is two lines below
 
 
 def findings(root: str) -> list[dict[str, Any]]:

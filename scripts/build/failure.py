@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scripts.pins import Problem
 
-STEP = re.compile(r"\[(\d+)/(\d+)\] (.*)")  # how ninja begins the lines that report a step
+STEP = re.compile(r"\[(\d+)/(\d+)\] (.*)")  # the beginning of ninja's line for a step
 FAILED = re.compile(r"FAILED: (?:\[code=\d+\] )?(\S+)")
 WHY = re.compile(r"\berror\b|\bundefined\b|Error", re.I)
 KILLED = re.compile(r"\bkilled\b|signal 9|out of memory|cannot allocate memory|bad_alloc", re.I)

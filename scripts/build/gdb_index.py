@@ -1,8 +1,8 @@
 """Shrink the index of names that the linker writes for gdb, so that a debugger reads it sooner.
 
 The linker lists a type once for each file that defines it, although one entry is enough for a debugger. gdb
-16 skips the others; gdb 18 creates an entry for each of them at start-up. If a name has another meaning
-in one file, gdb still finds that meaning in the frames of this file, because it looks there first. gdb's
+16 skips the others; gdb 18 creates an entry for each of them at start-up. If a name has another meaning in
+one file, gdb still finds that meaning in the frames of this file, because it searches the file first. gdb's
 manual describes the format in "Index Section Format".
 """
 

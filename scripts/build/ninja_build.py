@@ -109,7 +109,7 @@ def watch(
             progress.end()
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            cpu = max(cpu, use.cpu)  # after an early end, processes that were never waited for are in no sum
+            cpu = max(cpu, use.cpu)  # if it ended early, no sum includes processes that were not waited for
             figures = Figures(progress.earlier + progress.done, time.monotonic() - start, cpu, use.peak)
             total = keep(log, figures, whole=process.returncode == 0)
     if process.returncode:
@@ -150,7 +150,7 @@ class Progress:
 
     def count(self, line: str) -> None:
         match = STEP.match(line)
-        # A build may run another inside, whose shorter counts are not ours.
+        # A build may run another one inside: ignore its smaller counts.
         if not match or 2 * int(match.group(2)) < self.expected:
             return
         done, total = int(match.group(1)), int(match.group(2))

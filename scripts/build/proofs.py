@@ -40,9 +40,9 @@ def imported(venv: Path, triton: Path) -> str:
     code = "import triton._C.libtriton as library; print(library.__file__)"
     done = subprocess.run([python(venv), "-c", code], cwd="/", capture_output=True, text=True)
     if done.returncode:
-        said = (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1]
+        reason = (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1]
         raise Problem(
-            f"the built Triton cannot be imported: {said}",
+            f"the built Triton cannot be imported: {reason}",
             "make triton; its log is in build/ of Triton's tree",
         )
     loaded, expected = Path(done.stdout.strip()).resolve(), triton / "python/triton/_C/libtriton.so"
@@ -128,8 +128,8 @@ def lit(venv: Path, triton: Path, build: Path, llvm: Llvm) -> str:
 
 def asserts(llvm: Llvm) -> bool:
     """True if an LLVM has assertions, by its CMake package; without them, it lacks --debug."""
-    said = Path(llvm.folder, "lib/cmake/llvm/LLVMConfig.cmake").read_text(encoding="utf-8")
-    return bool(re.search(r"set\(LLVM_ENABLE_ASSERTIONS (?:ON|TRUE|YES|1)\)", said, re.I))
+    config = Path(llvm.folder, "lib/cmake/llvm/LLVMConfig.cmake").read_text(encoding="utf-8")
+    return bool(re.search(r"set\(LLVM_ENABLE_ASSERTIONS (?:ON|TRUE|YES|1)\)", config, re.I))
 
 
 def printing(tests: Path) -> list[str]:

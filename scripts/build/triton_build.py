@@ -94,7 +94,8 @@ def launcher(tools: Toolchain, triton: Path, llvm: Llvm, compiler: Compiler) -> 
 
 
 def cmake_arguments(llvm: Llvm, compiler: Compiler, launcher: list[str]) -> list[str]:
-    # Triton's own flags end in -Werror, which a compiler that its authors do not use turns into a stop.
+    # Triton's own flags end in -Werror: warnings of compilers that its authors do not use would end the
+    # build.
     flags = "-g -O0 -gsplit-dwarf -ggnu-pubnames -Wno-error"
     if compiler.clang and llvm.kind != "source":
         flags += " -fstandalone-debug"  # clang leaves out classes that it expects in LLVM's debug sections
@@ -146,7 +147,7 @@ def install(
             [*pip, "uninstall", "--quiet", "--yes", "triton", "pytorch-triton"], capture_output=True
         )
     say(f"building {triton} in Debug with {compiler}, against {llvm.folder}")
-    # by a path, which is looked at before the system's packages: setuptools' own finder comes after them
+    # by a path, which Python searches before the system's packages, unlike setuptools' own finder
     editable = ("--config-settings", "editable_mode=compat", "--editable", str(triton))
     command = (*pip, "install", "--verbose", "--no-build-isolation", "--no-deps", *editable)
     log = triton / "build/debug-triton.log"

@@ -52,7 +52,7 @@ def _source(tools: Toolchain, known: pins.Pins, version: str, given: str) -> Pat
 
 
 def link(path: Path, folder: Path) -> None:
-    """Let the path at which debuggers look for Triton's source lead to a folder of the user's.
+    """Link the path at which debuggers look for Triton's source to a folder of the user's.
 
     Raises Problem if there is another tree at the path.
     """

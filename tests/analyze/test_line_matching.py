@@ -1,4 +1,4 @@
-"""Diffs of lines: as difflib makes them for short texts, and in bounded time for any."""
+"""Diffs of lines equal those of difflib for short texts, and take bounded time for any text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first NaN or inf: who made it of finite values, who carries it on, and what a run cannot answer."""
+"""The first NaN or inf: the event that makes it from finite values, its readers, undecidable runs."""
 
 from __future__ import annotations
 

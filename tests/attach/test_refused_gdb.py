@@ -1,4 +1,4 @@
-"""A process that gdb cannot hold is given up after some attempts, with one message, and ended."""
+"""After some failed attempts to attach gdb, a process is ended with one message."""
 
 from __future__ import annotations
 

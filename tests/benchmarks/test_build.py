@@ -27,10 +27,10 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
-from standin import ROOT, load
+from commands import ROOT, script_module
 
 llvm_build, machine, ninja_build, proofs, recipe, sources = map(
-    load,
+    script_module,
     ("build.llvm_build", "machine", "build.ninja_build", "build.proofs", "build.recipe", "build.sources"),
 )
 

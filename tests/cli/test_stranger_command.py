@@ -1,4 +1,4 @@
-"""Commands that read a stranger's run: they execute nothing of it unasked, and print nothing that acts."""
+"""Commands on a stranger's run execute nothing of it without consent, and print no control characters."""
 
 from __future__ import annotations
 

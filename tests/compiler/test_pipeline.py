@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import triton
 from data import kernels
-from proof import the_assembler_did
+from recorded.case_kernels import the_assembler_did
 from triton._C.libtriton import ir, passes
 from triton.backends.nvidia.compiler import CUDABackend
 

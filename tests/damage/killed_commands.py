@@ -1,4 +1,4 @@
-"""Commands that are killed at random moments, with what must hold afterwards."""
+"""Commands that are killed at random moments, with the properties that must hold afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads many damaged runs, and gives what went wrong with any: the seed or name, and what it did."""
+"""Reads many damaged runs, and returns the failures: the seed or name of the run, and what happened."""
 
 from __future__ import annotations
 

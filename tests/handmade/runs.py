@@ -94,6 +94,7 @@ class Operators:
         *,
         arguments: str = "",
         allocates: bool = False,
+        random: bool = False,
         meta: TensorMeta = META,
         bits: tuple[str, str] | None = None,
     ) -> Operators:
@@ -103,7 +104,7 @@ class Operators:
         """
         number, self._count = self._count, self._count + 1
         metas = (meta,) * len(reads), (meta,) * len(writes)
-        self.records.append(OperatorSignature(number, name, arguments, *metas, allocates))
+        self.records.append(OperatorSignature(number, name, arguments, *metas, allocates, random))
         self.records.append(OperatorCall(number, launch, number, (*reads, *writes)))
         if bits is not None:
             before, after = (Digest(digits(word)) for word in bits)

@@ -14,11 +14,11 @@ from triton._C.libtriton import interpreter as native
 from triton.runtime.interpreter import InterpretedFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from tracing.interpreter.builder import InterpreterBuilder
 from tracing.interpreter.gates import watched
 from tracing.interpreter.guard import tensors_in_use
 from tracing.launch.memory.accesses import Accesses
 from tracing.launch.memory.out_of_bounds import OutsideAccesses
+from tracing.upstream.triton.interpreter import InterpreterBuilder
 from tracing.virtual_gpu import virtual_gpu
 
 TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])

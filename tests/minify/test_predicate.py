@@ -15,7 +15,7 @@ from torch._inductor import lowering
 from tracing.analyze.minify.graph_edit import GraphEdit
 from tracing.analyze.minify.trial import ScriptForm, Trial, script_forms
 from tracing.minify.captured_graph import captured_graphs
-from tracing.minify.predicate import Fails, OtherKernels, said
+from tracing.minify.predicate import Fails, OtherKernels, error_text
 from tracing.minify.script import write_script
 from tracing.minify.small_graph import SmallGraph, small_graph
 from tracing.model import Case, Workload
@@ -29,14 +29,14 @@ DEVICE = Device("sm_90")
 def test_an_error_that_wraps_another_is_named_with_it() -> None:
     wrapped = RuntimeError("backend='inductor' raised:\nAssertionError: no layout\n\nSet TORCH_LOGS for more")
 
-    assert said(wrapped) == "RuntimeError: backend='inductor' raised: AssertionError: no layout"
-    assert said(ValueError()) == "ValueError"
+    assert error_text(wrapped) == "RuntimeError: backend='inductor' raised: AssertionError: no layout"
+    assert error_text(ValueError()) == "ValueError"
 
 
 def test_an_error_of_tritons_compiler_is_named_without_the_source_before_it() -> None:
     compiler = "CompilationError: at 3:32:\ndef f(x):\n    y = g(x)\n        ^\nNameError('g is not defined')"
 
-    assert said(RuntimeError(compiler)) == (
+    assert error_text(RuntimeError(compiler)) == (
         "RuntimeError: CompilationError: at 3:32: NameError('g is not defined')"
     )
 

@@ -1,4 +1,4 @@
-"""Graphs that are cut down, executed in eager."""
+"""Reduced graphs, executed in eager."""
 
 from __future__ import annotations
 

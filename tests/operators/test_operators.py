@@ -23,6 +23,9 @@ class Calls:
         self.read: list[tuple[str, list[int]]] = []
         self.wrote: list[tuple[str, list[int]]] = []
 
+    def passes_over(self) -> bool:
+        return False
+
     def looks_before(self, effect: Effect) -> bool:
         return True
 

@@ -1,4 +1,4 @@
-"""Runs a program as Python does and as `tracing run` does, and takes our lines out of standard error."""
+"""Runs a program as Python does and as `tracing run` does, and removes our lines from standard error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProgramOutput:
     """How a program ended, and what it printed."""
 
     status: int
@@ -19,23 +19,25 @@ class Ended:
     stderr: str
 
 
-def bare(words: Sequence[str], folder: Path, stdin: str = "") -> Ended:
+def bare(words: Sequence[str], folder: Path, stdin: str = "") -> ProgramOutput:
     """A program as Python runs it in a folder."""
     return _ended([sys.executable, *words], folder, stdin)
 
 
-def as_recorded(words: Sequence[str], folder: Path, runs: Path, stdin: str = "", *options: str) -> Ended:
+def as_recorded(
+    words: Sequence[str], folder: Path, runs: Path, stdin: str = "", *options: str
+) -> ProgramOutput:
     """The same while it is recorded; standard error without our lines."""
     command = [sys.executable, "-m", "tracing", "run", "--runs", str(runs), *options, *words]
     ended = _ended(command, folder, stdin)
     lines = ended.stderr.splitlines(keepends=True)
-    return Ended(
+    return ProgramOutput(
         ended.status, ended.stdout, "".join(line for line in lines if not line.startswith("tracing: "))
     )
 
 
-def _ended(command: list[str], folder: Path, stdin: str) -> Ended:
+def _ended(command: list[str], folder: Path, stdin: str) -> ProgramOutput:
     done = subprocess.run(
         command, cwd=folder, input=stdin, capture_output=True, text=True, env=dict(os.environ), check=False
     )
-    return Ended(done.returncode, done.stdout, done.stderr)
+    return ProgramOutput(done.returncode, done.stdout, done.stderr)

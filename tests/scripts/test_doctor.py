@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin import load, script
+from commands import script, script_module
 
 build_checks, check, debug_checks, doctor, library = map(
-    load, ("build_checks", "check", "debug_checks", "doctor", "build.library")
+    script_module, ("build_checks", "check", "debug_checks", "doctor", "build.library")
 )
 HERE = Path(sys.prefix)  # an environment with torch and Triton
 

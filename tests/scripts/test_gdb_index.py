@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from standin import load
+from commands import script_module
 
-gdb_index, library = map(load, ("build.gdb_index", "build.library"))
+gdb_index, library = map(script_module, ("build.gdb_index", "build.library"))
 
 HEADER = "namespace shapes { struct Tile { int rows, columns; }; enum class Order { Row, Column }; }\n"
 ROWS = """#include "t.h"

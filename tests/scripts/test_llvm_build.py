@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin import STANDIN, git, load, name_llvm, publish, script, write_pins
+from commands import script, script_module
+from handmade.repositories import STANDIN, git, name_llvm, publish, write_pins
 
 failure, llvm_build, ninja_build, pins, recipe = map(
-    load, ("build.failure", "build.llvm_build", "build.ninja_build", "pins", "build.recipe")
+    script_module, ("build.failure", "build.llvm_build", "build.ninja_build", "pins", "build.recipe")
 )
 Problem = pins.Problem
 CLANG = recipe.Compiler("clang", "clang++", 22, "lld", "")

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin import load
+from commands import script_module
 
 archive, llvm_system, pins, sources, toolchain = map(
-    load, ("build.archive", "build.llvm_system", "pins", "build.sources", "build.toolchain")
+    script_module, ("build.archive", "build.llvm_system", "pins", "build.sources", "build.toolchain")
 )
 Problem = pins.Problem
 

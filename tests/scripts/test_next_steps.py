@@ -1,4 +1,4 @@
-"""What `make run` says to type next can be typed."""
+"""The commands that `make run` prints can be typed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import ROOT
-from standin import load
+from commands import ROOT, script_module
 
-next_steps, build_checks = map(load, ("next_steps", "build_checks"))
+next_steps, build_checks = map(script_module, ("next_steps", "build_checks"))
 
 
 def test_each_printed_command_is_a_file_that_knows_the_words(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,14 +11,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from standin import STANDIN, load, name_llvm, script
+from commands import script, script_module
+from handmade.repositories import STANDIN, name_llvm
 
 library, llvm_build, machine, pch, pins, proofs, recipe = map(
-    load,
+    script_module,
     ("build.library", "build.llvm_build", "machine", "build.pch", "pins", "build.proofs", "build.recipe"),
 )
 toolchain, triton_build, wheel_parts, wheel_source = map(
-    load, ("build.toolchain", "build.triton_build", "build.wheel_parts", "build.wheel_source")
+    script_module, ("build.toolchain", "build.triton_build", "build.wheel_parts", "build.wheel_source")
 )
 Problem = pins.Problem
 CLANG = recipe.Compiler("clang", "clang++", 22, "lld", "")

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from standin import load
+from commands import script_module
 
-checkout, pins, wheel_source = map(load, ("build.checkout", "pins", "build.wheel_source"))
+checkout, pins, wheel_source = map(script_module, ("build.checkout", "pins", "build.wheel_source"))
 
 
 def test_a_given_source_is_what_debuggers_find_and_a_build_leaves_it_unchanged(tmp_path: Path) -> None:

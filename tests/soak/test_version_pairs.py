@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin import load
+from commands import script_module
 
 ROOT = Path(__file__).parents[2]
 PYTHON = (sys.version_info[0], sys.version_info[1])
-PAIRS = [pair for pair in load("pins").read().pairs if pair.allows(PYTHON)]
+PAIRS = [pair for pair in script_module("pins").read().pairs if pair.allows(PYTHON)]
 
 
 @pytest.mark.timeout(3600)

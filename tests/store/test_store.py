@@ -173,7 +173,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
 
 
 def test_a_full_disk_is_refused_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracing.store.writer.RESERVE", 1 << 60)
+    monkeypatch.setattr("tracing.store.run_folder.RESERVE", 1 << 60)
 
     with pytest.raises(Problem, match="free disk"):
         store.create(tmp_path, INFO)

@@ -1,4 +1,4 @@
-"""A run from a stranger: what has no end is one error, and blobs are what their names say."""
+"""A run from a stranger: endless files give one error, and blobs have the digests that their names state."""
 
 from __future__ import annotations
 

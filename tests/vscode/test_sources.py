@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import standin
-from standin import STANDIN, Repository, git, load, name_llvm, publish
+from commands import ROOT, script_module
+from handmade.repositories import STANDIN, Repository, git, name_llvm, publish
 
 archive, checkout, pins, sources, toolchain = map(
-    load, ("build.archive", "build.checkout", "pins", "build.sources", "build.toolchain")
+    script_module, ("build.archive", "build.checkout", "pins", "build.sources", "build.toolchain")
 )
 Problem = pins.Problem
 PARTS = ("llvm", "mlir", "lld")
@@ -178,7 +178,7 @@ def test_a_fetch_killed_at_any_step_is_completed_by_the_same_command(
     killer.chmod(0o755)
     environment = {
         **os.environ,
-        "PYTHONPATH": str(standin.ROOT),
+        "PYTHONPATH": str(ROOT),
         "PATH": f"{killer.parent}:{os.environ['PATH']}",
     }
     arguments = (at(llvm), [llvm.url], PARTS)

@@ -84,7 +84,7 @@ def _matches(a: Sequence[str], b: Sequence[str], whole: _Ranges) -> Iterator[Mat
 
 
 def _equal(a: Sequence[str], b: Sequence[str], i: int, j: int, most: int, step: int) -> int:
-    # how many lines are equal in a row from two of them on
+    # the number of consecutive equal lines, beginning with two given ones
     count = 0
     while count < most and a[i + step * count] == b[j + step * count]:
         count += 1
@@ -92,12 +92,13 @@ def _equal(a: Sequence[str], b: Sequence[str], i: int, j: int, most: int, step: 
 
 
 def _unique(a: Sequence[str], b: Sequence[str], span: _Ranges) -> list[tuple[int, int]]:
-    # the lines that both texts have once, as many as are in one order: the longest increasing subsequence
+    # of the lines that occur once in each text, the most that are in the same order in both: the longest
+    # increasing subsequence
     start, stop, b_start, b_stop = span
     counts, b_counts = Counter(a[start:stop]), Counter(b[b_start:b_stop])
     at = {line: j for j, line in enumerate(b[b_start:b_stop], b_start) if b_counts[line] == 1}
     pairs = [(i, at[line]) for i, line in enumerate(a[start:stop], start) if counts[line] == 1 and line in at]
-    lasts: list[int] = []  # of the subsequences of each length, the least line of b that one ends with
+    lasts: list[int] = []  # for each length, the lowest last line of b of a subsequence
     ends: list[int] = []  # the pair that this line belongs to
     before: list[int | None] = []  # for each pair, the pair before it
     for number, (_, j) in enumerate(pairs):

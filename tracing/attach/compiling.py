@@ -43,7 +43,7 @@ class SeenCompilation(msgspec.Struct, frozen=True):
     stage: str
     passes: tuple[str, ...]
     stopped: bool = False  # it was wanted
-    said: str = ""  # why the process did not stop there
+    reason: str = ""  # why the process did not stop there
 
 
 class Compiling(msgspec.Struct, frozen=True):

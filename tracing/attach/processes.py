@@ -35,7 +35,7 @@ def compilers() -> list[Compiler]:
 
 
 def status(pid: int, field: str) -> str:
-    """A line of /proc/PID/status; "" if there is none, or no such process."""
+    """A field of /proc/PID/status; "" if there is none, or no such process."""
     try:
         text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     except OSError:

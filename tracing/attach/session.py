@@ -15,7 +15,7 @@ from typing import Any
 
 from tracing.attach.compiling import Compiling
 
-_EVENT = 9999  # no command number of pydevd's own: it only logs it
+_EVENT = 9999  # pydevd has no command of this number: it only logs it
 
 
 def request(configuration: Path | None, now: Compiling, name: str) -> bool:
@@ -51,7 +51,7 @@ def _filled(value: Any, words: dict[str, str], pid: int) -> Any:
 
 
 def _send(body: dict[str, Any]) -> bool:
-    # pydevd has no public function to send an event of one's own
+    # pydevd has no public function that sends a custom event
     import pydevd  # type: ignore[import-not-found]  # debugpy puts it on the path of the process
     from _pydevd_bundle.pydevd_net_command import NetCommand  # type: ignore[import-not-found]
 

@@ -76,8 +76,8 @@ class Stop:
         with self.lock:
             now = self._now(manager, module, tag)
             names = self.wanted.passes(now.kernel, now.stage, now.passes)
-            said = self._wait(now, names[0]) if names else ""
-            seen = SeenCompilation(now.kernel, now.stage, now.passes, bool(names), said)
+            reason = self._wait(now, names[0]) if names else ""
+            seen = SeenCompilation(now.kernel, now.stage, now.passes, bool(names), reason)
             if seen not in self.noted:
                 self.noted.add(seen)
                 compiling.note(self.settings.folder, now.pid, seen)
@@ -110,12 +110,12 @@ class Stop:
             coming = "the debug session that VSCode starts" if by_session else f"`tracing attach {now.pid}`"
             until = f"{coming}, for at most {self.settings.seconds:g} s"
             _say(f"process {now.pid} waits before {name} of {now.kernel} ({now.stage}) for {until}")
-            said = _awaited(self.settings.seconds)
+            reason = _awaited(self.settings.seconds)
         finally:
             _allow(_NOBODY)
-        if said:
-            _say(f"process {now.pid}: {said}")
-        return said
+        if reason:
+            _say(f"process {now.pid}: {reason}")
+        return reason
 
 
 def _awaited(seconds: float) -> str:
@@ -162,7 +162,7 @@ def _private_code() -> int:
 
 
 def _allow(process: int) -> None:
-    # of use where Yama restricts ptrace to ancestors; elsewhere the call fails, and nothing is restricted
+    # needed where Yama restricts ptrace to ancestors; elsewhere the call fails, and nothing is restricted
     ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(process % 2**64), 0, 0, 0)
 
 

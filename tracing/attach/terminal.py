@@ -68,7 +68,7 @@ def debugged(
     Raises Problem if it ended and no pass was wanted, or if a process that waits may not be traced or is left
     by every gdb. An interruption or a Problem ends the program too.
     """
-    # a session of its own: Ctrl-C in gdb is for gdb
+    # a separate session, so that Ctrl-C in gdb does not reach the program
     program = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
     attempts: Counter[tuple[int, int]] = Counter()
     try:
@@ -87,7 +87,7 @@ def debugged(
 
 
 def _require_attachable(now: Compiling, attempts: Counter[tuple[int, int]]) -> None:
-    # a gdb that leaves at once must not be started for ever
+    # a gdb that exits immediately must not be started for ever
     try:
         permission.require(now.pid)
     except Problem:

@@ -24,7 +24,7 @@ def aot_mock_backend(strict: bool | None = None, constraints: Sequence[Constrain
     """A backend that checks each ATen graph separately and compiles it with Inductor.
 
     strict      -- True: a graph with violations raises ConstraintsViolated before it is compiled, a backward
-                   at its first call; False: violations are logged as warnings; None: as MOCK_STRICT says
+                   at its first call; False: violations are logged as warnings; None: MOCK_STRICT decides
     constraints -- None: those of `mock_backend`
 
     The graphs are those that Inductor lowers, after its decompositions and joint-graph passes. They are
@@ -55,5 +55,5 @@ def aot_mock_backend(strict: bool | None = None, constraints: Sequence[Constrain
 
 
 def aot_mock_from_environment(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-    """The backend "aot_mock_backend" of torch.compile: strict and constraints as the environment says."""
+    """The backend "aot_mock_backend" of torch.compile, with strictness and constraints of the environment."""
     return aot_mock_backend()(graph, inputs)

@@ -36,7 +36,7 @@ class CompileRecorder:
     def __exit__(self, *exception: object) -> None:
         self._exit.close()
 
-    # ---- what Inductor reports
+    # ---- tracing.upstream.inductor.graphs.GraphListener
 
     def traced(self, graph: torch.fx.GraphModule, compile_id: str) -> None:
         """Dynamo's graph is in the run's repro."""

@@ -87,7 +87,8 @@ def _add(by_storage: dict[int, _Lifetime], node: Node, first: int, last: int) ->
 
 
 def _values(node: Node) -> list[torch.Tensor]:
-    # with memory; also of a node that takes one of several, which may live longer than the others
+    # tensors with memory; those that a node selects of several count, too: one may live longer than the
+    # others
     value = node.meta.get("val")
     values = (
         value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else [value]

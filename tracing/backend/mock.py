@@ -55,7 +55,7 @@ def eager_backend(strict: bool | None = None, constraints: Sequence[Constraint] 
     """A backend that checks the ATen graphs of a program, its backward's too, and executes it in eager.
 
     strict      -- True: violations raise ConstraintsViolated before anything is executed; False: they are
-                   logged as warnings; None: as MOCK_STRICT says
+                   logged as warnings; None: MOCK_STRICT decides
     constraints -- None: `default_constraints` of the environment's settings
 
     The graphs are recorded (`tracing.backend.check_record`). Results are eager's, bit by bit: Dynamo's graph

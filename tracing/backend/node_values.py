@@ -70,7 +70,7 @@ def is_view(node: Node) -> bool:
 
 
 def called_operator(node: Node) -> Any:
-    """The target of a node; of a node that orders an operator with effects, as printing, the operator."""
+    """The target of a node; for `with_effects`, which orders operators that print, the operator inside."""
     return node.args[1] if str(node.target) == "with_effects" else node.target
 
 

@@ -1,8 +1,8 @@
 """Map the names of an operator in Dynamo's graphs, ATen, prims and modules to one key.
 
 `torch.linalg.lu`, `aten.linalg_lu.default` and `linalg_lu` are one operator, and so are `x + y`, `torch.add`,
-`aten.add_` and `prims.add`. A key is what they have in common, "linalg_lu" or "add"; an overload has a key of
-its own in addition, "add.Tensor", and so has a class of modules, "torch.nn.modules.conv.Conv2d". Operators of
+`aten.add_` and `prims.add`. A key is their common name, "linalg_lu" or "add"; an overload has a second key,
+"add.Tensor", and a class of modules has its own, "torch.nn.modules.conv.Conv2d". Operators of
 other namespaces than aten and prims have keys with the namespace, "mylib::add". A Triton kernel has the keys
 "triton" and "triton.my_kernel".
 """

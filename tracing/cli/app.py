@@ -37,6 +37,7 @@ COMMANDS = {
     "list": "look.show",
     "show": "look.show",
     "passes": "look.passes",
+    "line": "look.line",
     "report": "look.report",
     "compare": "compare.compare",
     "repeat": "compare.repeat",
@@ -86,7 +87,7 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.commands:
-            self._import([cmd_name] if cmd_name in COMMANDS else COMMANDS)  # all: to suggest a similar one
+            self._import([cmd_name] if cmd_name in COMMANDS else COMMANDS)  # all, to suggest a similar name
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: Any) -> list[str]:

@@ -74,13 +74,13 @@ def _section(title: str, entries: Iterable[tuple[str, str]]) -> Iterator[str]:
     yield ""
     yield style(title, bold=True)
     column = min(_NAMES, max(len(name) for name, _ in rows) + 4)
-    for name, said in rows:
+    for name, description in rows:
         indent = " " * column
         if len(name) + 4 <= column:
-            yield from _wrapped(said, f"  {name}".ljust(column), indent) or [f"  {name}"]
+            yield from _wrapped(description, f"  {name}".ljust(column), indent) or [f"  {name}"]
         else:
             yield f"  {name}"
-            yield from _wrapped(said, indent, indent)
+            yield from _wrapped(description, indent, indent)
 
 
 def _entries(params: Iterable[Any], ctx: Any) -> Iterator[tuple[str, str]]:

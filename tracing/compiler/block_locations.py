@@ -43,7 +43,7 @@ def _arguments(module: Any) -> Iterator[Any]:
 
 
 def _parsed(locations: Sequence[str], context: Any) -> list[Any]:
-    # the bindings make no location from text: arguments of a function that is parsed carry them
+    # the bindings cannot parse a location: parse a function whose arguments have these locations
     arguments = ", ".join(f"%{i}: i32 {one}" for i, one in enumerate(locations))
     text = f"module {{ tt.func @locations({arguments}) {{ tt.return }} }}"
     with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:

@@ -31,18 +31,19 @@ from typing import IO, Any
 
 import msgspec
 
-from tracing.compiler.silence import Silence
+from tracing.compiler.stalled_child import StallWatch
 from tracing.errors import Problem, message
 
-# Held from before anything that takes a lock until after the fork: a lock that another thread holds at a fork
-# is never released in the child. Packages that look after their locks refuse two forks at a time: filelock
+# Acquired before anything that takes a lock, released after the fork: a lock that another thread holds at a
+# fork is never released in the child. Packages that look after their locks refuse two forks at a time:
+# filelock
 _forking = threading.Lock()
 _IMPORTS = 10.0  # seconds that a fork waits for imports of other threads: a program may run inside of one
 _libc = ctypes.CDLL(None)
 _popen = subprocess.Popen.__init__
 _PR_SET_PDEATHSIG = 1  # Source: prctl(2)
 _HEADER = struct.Struct("<cI")  # header of a message from a child: its kind, and its size in bytes
-_SAID, _ANSWER = b"s", b"a"
+_MESSAGE, _ANSWER = b"s", b"a"
 _FAULTS = (
     "SIGABRT",
     "SIGBUS",
@@ -57,8 +58,8 @@ _parent: list[int] = []  # of a child, the pipe to the process that waits for it
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """The ending of a call in a child."""
+class ChildResult:
+    """The result of a call in a child process, or how the child ended."""
 
     result: Any  # None if it did not return
     failure: str  # "" if it returned; else the exception, the signal that ended it, or the time limit
@@ -66,7 +67,7 @@ class Ended:
     stderr: str  # of the child and of what it started
     seconds: float
     signal: str = ""  # "SIGABRT", where one ended it
-    accident: bool = (
+    transient: bool = (
         False  # time, memory or disk ran out, or a user killed it: the next call may end differently
     )
 
@@ -80,28 +81,28 @@ def opened_gpu() -> bool:
     return False
 
 
-def tell(text: str) -> None:
+def send_message(text: str) -> None:
     """Send a message to the parent of this child; does nothing outside of a child."""
     for pipe in _parent:
-        _send(pipe, _SAID, text.encode())
+        _send(pipe, _MESSAGE, text.encode())
 
 
 def in_child(
     call: Callable[[], Any],
     seconds: float | None,
     *,
-    heard: Callable[[str], None] | None = None,
+    received: Callable[[str], None] | None = None,
     waits: Callable[[str], None] | None = None,
     patience: float = 0.0,
     program: Sequence[str] = (),
-) -> Ended:
+) -> ChildResult:
     """Call a function in a forked child.
 
     call     -- its result must consist of JSON values and bytes; it must not use a GPU that this process
                 has opened
     seconds  -- time limit, after which the child and its descendants are killed; None: no limit
-    heard    -- receives each message that the child sends with `tell`
-    waits    -- receives where the child waits, when it has neither sent a message nor computed for a while
+    received -- receives each message that the child sends with `send_message`
+    waits    -- receives the position at which the child waits, if it neither sends a message nor computes
     patience -- seconds that an interrupted child has to end by itself
     program  -- a command that makes the call instead, with `respond`; a pipe's number is appended to it
 
@@ -123,8 +124,8 @@ def in_child(
         with suppress(OSError):  # parent and child both set it; the first one counts
             os.setpgid(child, child)
         try:
-            silence = Silence(child, stderr.fileno(), waits) if waits is not None else None
-            answer = _read(reader, deadline, heard, silence)
+            stall = StallWatch(child, stderr.fileno(), waits) if waits is not None else None
+            answer = _read(reader, deadline, received, stall)
         except KeyboardInterrupt:
             _interrupt(child, patience)
             raise
@@ -134,17 +135,17 @@ def in_child(
                 os.killpg(child, signal.SIGKILL)  # kills a ptxas that outlived the child, too
             status = os.waitpid(child, 0)[1]
         stderr.seek(0)
-        said = stderr.read().decode(errors="replace")
+        printed = stderr.read().decode(errors="replace")
     died = signal.Signals(os.WTERMSIG(status)).name if not answer and os.WIFSIGNALED(status) else ""
-    result, failure, accident = _answer(answer, died, seconds or 0)
+    result, failure, transient = _answer(answer, died, seconds or 0)
     timed_out, took = answer is None, time.perf_counter() - started
-    return Ended(result, failure, timed_out, said, took, "" if timed_out else died, accident)
+    return ChildResult(result, failure, timed_out, printed, took, "" if timed_out else died, transient)
 
 
 def _fork() -> int:
-    # The lock of a module that another thread imports at the fork is never released in the child, which may
-    # import the same one. So such a child ends at once. Nothing keeps other threads from an import: os.fork
-    # takes the lock of all imports after locks of packages, and who has it before may wait for ever
+    # If another thread imports a module during the fork, the module's lock is never released in the child,
+    # which may import the same module. So such a child ends at once. Imports of other threads cannot be
+    # blocked: os.fork takes the import lock after locks of packages, so holding it could cause a deadlock
     deadline = time.perf_counter() + _IMPORTS
     while True:
         while (late := time.perf_counter() > deadline) is False and _others_import():
@@ -185,7 +186,7 @@ def respond(call: Callable[[], Any], pipe: int) -> None:
         outcome = {"failure": problem.problem}
     except Exception as error:
         outcome = {"failure": f"{type(error).__name__}: {message(error)}"}
-        outcome["accident"] = isinstance(error, (MemoryError, OSError))
+        outcome["transient"] = isinstance(error, (MemoryError, OSError))
     _send(pipe, _ANSWER, msgspec.msgpack.encode(outcome))
 
 
@@ -194,8 +195,8 @@ def _run(call: Callable[[], Any], writer: int, stderr: int, parent: int, program
     try:
         os.setpgid(0, 0)
         die_with(parent)
-        faulthandler.disable()  # an abort is an expected answer, and not worth
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a stack or a core
+        faulthandler.disable()  # an abort is an expected result: print no stack
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # and write no core file
         os.dup2(stderr, 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         _renew_streams()
@@ -241,7 +242,7 @@ def _send(pipe: int, kind: bytes, content: bytes) -> None:
 
 
 def _interrupt(child: int, patience: float) -> None:
-    # as Ctrl-C would, which reaches only this process
+    # forward Ctrl-C, which reaches only this process
     if patience:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGINT)
@@ -253,19 +254,19 @@ def _interrupt(child: int, patience: float) -> None:
 
 
 def _read(
-    reader: int, deadline: float | None, heard: Callable[[str], None] | None, silence: Silence | None
+    reader: int, deadline: float | None, received: Callable[[str], None] | None, stall: StallWatch | None
 ) -> bytes | None:
     # the answer, b"" if none came, None if time was up
     data, answer = bytearray(), b""
     while True:
-        waiting = [] if silence is None else [silence.left()]
+        waiting = [] if stall is None else [stall.seconds_left()]
         if deadline is not None:
             waiting.append(max(0.0, deadline - time.perf_counter()))
         if not select.select([reader], [], [], min(waiting, default=None))[0]:
             if deadline is not None and time.perf_counter() >= deadline:
                 return None
-            if silence is not None:
-                silence.lasts()
+            if stall is not None:
+                stall.check()
             continue
         part = os.read(reader, 1 << 20)
         if not part:
@@ -277,20 +278,20 @@ def _read(
                 break
             content = bytes(data[_HEADER.size : _HEADER.size + size])
             del data[: _HEADER.size + size]
-            if silence is not None:
-                silence.ends()
+            if stall is not None:
+                stall.reset()
             if kind == _ANSWER:
                 answer = content
-            elif heard is not None:
-                heard(content.decode())
+            elif received is not None:
+                received(content.decode())
 
 
 def _answer(answer: bytes | None, died: str, seconds: float) -> tuple[Any, str, bool]:
-    # the result, the failure, and if it is an accident
+    # the result, the failure, and whether the next call may end differently
     if answer is None:
         return None, f"it did not end within {seconds:g} s", True
     if not answer:
         failure = f"it was ended by {died}" if died else "it ended without a message"
         return None, failure, died not in _FAULTS
     content = msgspec.msgpack.decode(answer)
-    return content.get("result"), content.get("failure", ""), content.get("accident", False)
+    return content.get("result"), content.get("failure", ""), content.get("transient", False)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from tracing.compiler.child import Ended, in_child
+from tracing.compiler.child import ChildResult, in_child
 from tracing.compiler.resume import ResumePoint, resume, stages_of
 from tracing.compiler.stderr import errors_in
 from tracing.compiler.steps import Pass
@@ -41,26 +41,26 @@ class EarlyEnd:
     """The early ending of a compile."""
 
     kind: DeathKind
-    said: str  # one line
+    message: str  # one line
     part: str  # "tritongpu-pipeline", "LLVM", "ptxas"
     index: int | None  # of the pass of MLIR, if it is one
     stage: str
     reached: float = 0.0  # seconds after which that part began
 
     def same(self, other: EarlyEnd) -> bool:
-        """True if two deaths have the same kind, part of the compiler and message."""
-        return (self.kind, self.part, _plain(self.said)) == (other.kind, other.part, _plain(other.said))
+        """True if two compiles ended alike, in the same part of the compiler and with the same message."""
+        return (self.kind, self.part, _plain(self.message)) == (other.kind, other.part, _plain(other.message))
 
     def __str__(self) -> str:
-        return f"{self.part}: {self.said}"
+        return f"{self.part}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One compile, and how it ended."""
 
-    death: EarlyEnd | None  # None: it reached its end
-    ended: Ended
+    ending: EarlyEnd | None  # None: it reached its end
+    ended: ChildResult
 
 
 def attempt(
@@ -71,7 +71,7 @@ def attempt(
     until: int | None = None,
     last: str | None = None,
     seconds: float,
-    run: Callable[[Callable[[], Any], float], Ended] = in_child,
+    run: Callable[[Callable[[], Any], float], ChildResult] = in_child,
 ) -> Attempt:
     """Compile from a position in a child process, and return how it ended.
 
@@ -94,33 +94,33 @@ def attempt(
     at = mark.get()
     stage = _stage_after(compilation, point.stage, at.stages)
     part = at.name or PARTS.get(stage, f"stage {stage}")
-    death = _death(ended, part, at.index if at.name else None, stage)
-    return Attempt(replace(death, reached=at.seconds), ended)
+    ending = _ending(ended, part, at.index if at.name else None, stage)
+    return Attempt(replace(ending, reached=at.seconds), ended)
 
 
-def early_end_of(ended: Ended, part: str) -> EarlyEnd:
+def early_end_of(ended: ChildResult, part: str) -> EarlyEnd:
     """The ending of a child that crashed in one pass, `part`."""
-    death = _death(ended, part, None, "")
-    said = errors_in(ended.stderr).splitlines()
-    return replace(death, said=said[0].strip()) if death.kind == "diagnostic" and said else death
+    ending = _ending(ended, part, None, "")
+    message = errors_in(ended.stderr).splitlines()
+    return replace(ending, message=message[0].strip()) if ending.kind == "diagnostic" and message else ending
 
 
-def _death(ended: Ended, part: str, index: int | None, stage: str) -> EarlyEnd:
+def _ending(ended: ChildResult, part: str, index: int | None, stage: str) -> EarlyEnd:
     kind: DeathKind = "diagnostic"
-    said = ended.failure.splitlines()[0]
+    message = ended.failure.splitlines()[0]
     if ended.timed_out:
-        kind, said = "time", ended.failure
+        kind, message = "time", ended.failure
     elif match := _ASSERTION.search(ended.stderr):
-        kind, said = "assertion", f"Assertion `{match[2]}' failed"
+        kind, message = "assertion", f"Assertion `{match[2]}' failed"
     elif match := _FATAL.search(ended.stderr):
-        kind, said = "fatal error", match[0]
+        kind, message = "fatal error", match[0]
     elif ended.signal:
-        kind, said = "signal", ended.signal
-    return EarlyEnd(kind, said, part, index, stage)
+        kind, message = "signal", ended.signal
+    return EarlyEnd(kind, message, part, index, stage)
 
 
-def _plain(said: str) -> str:
-    return _VOLATILE.sub("", _LOCATION_PREFIX.sub("", said))
+def _plain(message: str) -> str:
+    return _VOLATILE.sub("", _LOCATION_PREFIX.sub("", message))
 
 
 def _stage_after(compilation: Compilation, first: str, ended: int) -> str:
@@ -142,7 +142,7 @@ class _At:
 
 
 class _Mark:
-    # the position of a compile, in memory that the child shares with its parent and that outlives the child
+    # the position of a compile, in shared memory, which the parent reads after the child has ended
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, mmap.PAGESIZE)

@@ -16,7 +16,7 @@ LINES = 4  # of what it reports
 _NOISE = re.compile(  # MLIR adds these to what a pass reports
     r"A signal was caught|Failures have been detected|Pipeline failed while executing|^pass \d+, .*, failed: "
 )
-_WORDS = ("Assertion", "LLVM ERROR", "error:")  # maximum of lines that give the reason if a process dies
+_WORDS = ("Assertion", "LLVM ERROR", "error:")  # marks of lines that give the reason if a process dies
 _LOCATION = re.compile(r'^(?:loc\()?"?([^":()]+\.py)"?:(\d+)(?::\d+\)?)*:? *(?:error: *)?')
 
 

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import msgspec
 
-from tracing.compiler.child import Ended, in_child
+from tracing.compiler.child import ChildResult, in_child
 from tracing.compiler.resume import ResumePoint, resume, stages_of
 from tracing.compiler.steps import Pass
 from tracing.model import Compilation
@@ -38,7 +38,7 @@ class History:
     passes: tuple[StartedPass, ...]
     artefacts: Mapping[str, str | bytes]  # of the stages that ended
     stages: tuple[str, ...]  # that it has, from its first one on
-    ended: Ended
+    ended: ChildResult
 
     def resume_point(self, index: int) -> ResumePoint:
         """The position before the pass of this index."""

@@ -25,7 +25,7 @@ class PassOutput:
 
     before: str | None  # the IR as MLIR prints it; None: the text is no IR
     after: str | None = None  # None: the pass died, or was not run
-    death: EarlyEnd | None = None
+    ending: EarlyEnd | None = None
 
 
 def run_passes(text: str, passes: Sequence[PassText], *, seconds: float, generic: bool = False) -> PassOutput:
@@ -57,7 +57,7 @@ def run_passes(text: str, passes: Sequence[PassText], *, seconds: float, generic
         return PassOutput(None)  # the parser died
     if ended.failure:
         name = passes[-1].name if passes else "the parser"
-        return PassOutput(text, death=early_end_of(ended, name))
+        return PassOutput(text, ending=early_end_of(ended, name))
     return PassOutput(ended.result.get("before"), ended.result.get("after"))
 
 

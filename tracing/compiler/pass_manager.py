@@ -49,7 +49,7 @@ class _Added:
 
 
 def _stepping(whole: type[Any]) -> type[Any]:
-    # a class made when it is needed: another tool may have put its own in place of Triton's
+    # the class is created on demand, because another tool may have replaced Triton's class
     class Stepping(whole):  # type: ignore[misc, unused-ignore]
         def __init__(self, context: Any) -> None:
             super().__init__(context)

@@ -27,8 +27,8 @@ from tracing.model import Compilation
 from tracing.upstream.patch import patched
 from tracing.upstream.triton.backends import backends, ptx_version
 
-# Receives a compilation that starts, and what enters its first stage: a module, or text; gives an
-# observer, or None. `id` and `source` of the record are its to fill in.
+# Receives a compilation that starts, and the input of its first stage, a module or text; returns an observer,
+# or None. The observer fills in `id` and `source` of the record.
 Factory: TypeAlias = Callable[[Compilation, Any], Observer | None]
 
 _factories: list[Factory] = []

@@ -37,9 +37,9 @@ class ResumePoint:
 
     ir: str  # the text at that position
     stage: str  # "ttir", "ttgir", "llir"
-    index: int  # of the pass to come, as `PassStart.index`; one more than the stage's last: after all of them
-    # The IR before the stage's first pass, where that is not `index`. A backend that looks at it in addition
-    # to its passes needs it: Triton 3.8 for sm_90 chooses by it how LLVM vectorises
+    index: int  # `PassStart.index` of the next pass; after the last pass of the stage, its index plus one
+    # The IR before the stage's first pass, unless `index` is that pass. Some backends inspect it: Triton 3.8
+    # for sm_90 derives LLVM's vectorisation options from it
     entered: str | None = None
     file: str | None = None  # where `ir` is from, for messages
     locations: Sequence[str] = ()  # of its block arguments, which the text lacks: `block_locations`
@@ -83,14 +83,14 @@ def resume(
     with ExitStack() as stack:
         if observer is not None:
             stack.callback(observer.ended)
-        said = _Said(stack.enter_context(collected()), point.file or "IR")
+        errors = _Errors(stack.enter_context(collected()), point.file or "IR")
         stack.enter_context(stepwise())
         steps.count = _passes_before(backend, stages, earlier, metadata)
-        source = _source(point, backend, steps.count, said)
+        source = _source(point, backend, steps.count, errors)
         artefacts: dict[str, bytes | str] = {}
         for name in wanted:
             begin = steps.count
-            source = _stage(steps, name, stages[name], source, metadata, said)
+            source = _stage(steps, name, stages[name], source, metadata, errors)
             artefacts[name] = source if isinstance(source, (str, bytes)) else str(source)
             if name == point.stage:
                 _require_within(point, begin, steps.count)
@@ -204,13 +204,13 @@ def _module(text: str, backend: Any) -> Any:
     return module
 
 
-def _source(point: ResumePoint, backend: Any, begin: int, said: _Said) -> Any:
+def _source(point: ResumePoint, backend: Any, begin: int, errors: _Errors) -> Any:
     # the input of the stage whose passes begin with `begin`
     try:
         module = _module(point.ir, backend)
     except RuntimeError as error:
         raise Problem(
-            f"the IR does not parse: {said() or error}", "correct it there, and repeat the command"
+            f"the IR does not parse: {errors() or error}", "correct it there, and repeat the command"
         ) from None
     set_block_locations(module, point.locations)
     if point.index != begin:
@@ -228,8 +228,7 @@ def _passes_before(backend: Any, stages: Mapping[str, Any], names: list[str], me
 
 
 def _entered(point: ResumePoint, whole: Callable[[], str]) -> Callable[[], str]:
-    # the stage's own Python code receives the IR before its first pass; later readers receive the
-    # present IR
+    # the stage's Python code reads the IR before its first pass once; later reads give the present IR
     def str_nodebug() -> str:
         if not sys._getframe(1).f_globals["__name__"].startswith(PACKAGE):
             return whole()
@@ -245,7 +244,7 @@ def _entered(point: ResumePoint, whole: Callable[[], str]) -> Callable[[], str]:
 
 
 def _stage(
-    steps: Steps, name: str, run: Callable[[Any, Any], Any], source: Any, metadata: Any, said: _Said
+    steps: Steps, name: str, run: Callable[[Any, Any], Any], source: Any, metadata: Any, errors: _Errors
 ) -> Any:
     try:
         return steps.stage(name, run, source, metadata)
@@ -255,11 +254,11 @@ def _stage(
         at = steps.running
         where = f"pass {at.index}, {at.name}," if at else f"stage {name}"
         remedy = "the IR is not one that it takes: look at what was edited or left out before it"
-        raise Problem(f"{where} failed: {said() or errors_in(str(error)) or error}", remedy) from None
+        raise Problem(f"{where} failed: {errors() or errors_in(str(error)) or error}", remedy) from None
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Errors:
     # the compiler's errors so far, with the lines of the IR as lines of the user's file
 
     collected: Callable[[], str]

@@ -45,7 +45,7 @@ def errors_in(text: str) -> str:
 
 @contextmanager
 def _file() -> Iterator[int]:
-    # file that receives everything written to descriptor 2
+    # a file that receives everything written to descriptor 2
     sys.stderr.flush()
     if stat.S_ISREG(os.fstat(2).st_mode) and fcntl.fcntl(2, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR:
         yield 2  # collected already, as in a child process: the text of an abort must stay in that file

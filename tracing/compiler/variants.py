@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tracing.compiler.child import Ended, in_child
+from tracing.compiler.child import ChildResult, in_child
 from tracing.compiler.codegen import llvm, ptxas
 from tracing.compiler.history import History, start_of
 from tracing.compiler.resume import options_of, resume
@@ -41,12 +41,14 @@ class Variants:
         self._compilation, self._source, self._history = compilation, source, history
         self._last, self._seconds = last, seconds
 
-    def without(self, dropped: Collection[int], *, afresh: bool = False) -> Ended:
+    def without(self, dropped: Collection[int], *, afresh: bool = False) -> ChildResult:
         """The build without these passes, by index, resumed at the first of them; `afresh`: at its source."""
         start = 0 if afresh else min(dropped, default=0)
         return in_child(lambda: self._resumed(start, dropped), self._seconds)
 
-    def limited(self, limit: int | None, disabled: Collection[str] = (), *, afresh: bool = False) -> Ended:
+    def limited(
+        self, limit: int | None, disabled: Collection[str] = (), *, afresh: bool = False
+    ) -> ChildResult:
         """The build with the first `limit` of LLVM's optional passes, None: all; it holds `LLVM_PASSES`, too.
 
         disabled -- names of LLVM's passes that never run
@@ -61,7 +63,7 @@ class Variants:
         made = built.ended
         return replace(made, result={**made.result, LLVM_PASSES: names}) if made.result else made
 
-    def assembled(self, level: int | None, assembler: str | None) -> Ended:
+    def assembled(self, level: int | None, assembler: str | None) -> ChildResult:
         """The full pipeline's PTX by another level or version of ptxas; None: as Triton calls it."""
         arch = int(self._compilation.target.removeprefix("cuda:"))
         options = options_of(self._compilation.options)
@@ -83,8 +85,8 @@ class Variants:
 
 
 class _Watch:
-    # that the passes are the known ones, by whose numbers some are left out; and how much shared memory the
-    # kernel wants: an attribute that a pass sets, and no artefact shows
+    # checks that the passes are the recorded ones, because passes are left out by number; and reads the
+    # shared memory that the kernel requests: a pass sets that attribute, and no artefact has it
 
     def __init__(self, text: str, history: History) -> None:
         self.shared = _shared(text)

@@ -38,7 +38,7 @@ _recording_outputs: list[bool] = []
 
 @dataclass(frozen=True, slots=True)
 class _Launched:
-    # a launch between `before` and `after`; the call may have let go of the tensors
+    # a launch between `before` and `after`; the call itself may not keep its tensors
     call: TritonKernelCall
     site: LaunchSite
     values: Sequence[Any]

@@ -44,6 +44,7 @@ class CapturedDigests:
         self._replays: deque[_Replay] = deque()
         self._last: tuple[int, Any] | None = None  # the stream of the last replay, and an event after it
         self._deleted = False  # the graph
+        self._filled = False  # the slots have digests of a replay that are not wanted
 
     def reserve(self, count: int) -> tuple[int, int]:
         """Adjacent slots: the address and the number of the first; raises OutOfSpareMemoryError."""
@@ -112,6 +113,18 @@ class CapturedDigests:
         """Let the current stream wait until the slots of the previous replay are copied and zero."""
         if self._last is not None and self._last[0] != current_handle(self._device.index or 0):
             torch.cuda.current_stream(self._device).wait_event(self._last[1])
+        if self._filled:
+            self._filled = False
+            for region in self.regions:
+                region.slots.zero_()
+
+    def passed_over(self) -> None:
+        """The graph was replayed on the current stream, and its digests are not wanted."""
+        if self._rows:
+            copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            copied.record()
+            self._last = current_handle(self._device.index or 0), copied
+            self._filled = True
 
     def drain(self) -> None:
         """Wait for all digests, and deliver them."""

@@ -141,8 +141,7 @@ class StreamDigests:
         else:
             self._copy(self._batch)
         self._batch = self._fresh()
-        while self._leaving and self._leaving[0].copied.query():
-            self._deliver(self._leaving.pop(0))
+        self._deliver_arrived()
 
     def _copy(self, batch: Batch) -> None:
         # to the host, after the work of the stream
@@ -152,6 +151,21 @@ class StreamDigests:
             batch.copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
             batch.copied.record(self.stream)
         self._leaving.append(batch)
+
+    def hand_over(self, *, wait: bool) -> None:
+        """Begin to copy the digests that were launched so far, and deliver those that have arrived.
+
+        wait -- wait for the copies that began before this call
+        """
+        for batch in self._leaving if wait else ():
+            batch.copied.synchronize()
+        if self._batch.count:
+            self._next()
+        self._deliver_arrived()
+
+    def _deliver_arrived(self) -> None:
+        while self._leaving and self._leaving[0].copied.query():
+            self._deliver(self._leaving.pop(0))
 
     def drain(self) -> None:
         """Wait for everything that was launched, and deliver it."""

@@ -121,6 +121,11 @@ def wants_traceback() -> bool:
     return bool(os.environ.get("TRACING_TRACEBACK"))
 
 
+def wants_one_program_at_a_time() -> bool:
+    """True if the user asks that the interpreter execute each program of a launch by itself."""
+    return bool(os.environ.get("TRACING_ONE_PROGRAM_AT_A_TIME"))
+
+
 def state_folder() -> Path:
     """The folder for the state of this user's commands, outside of runs.
 

@@ -24,6 +24,6 @@ def record_program_guards(
     """
     recorder = LaunchRecorder(writer, "none", operators="none", graphs=False, strict=False)
     recorded = RecordedProgram(program, Session(device, recorder, passes=None), seed)
-    with suppress(KeyboardInterrupt):  # a training loop may have no other end
+    with suppress(KeyboardInterrupt):  # a training loop may end in no other manner
         recorded.run_to_end()
     return recorded.outcome

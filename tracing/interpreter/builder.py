@@ -13,17 +13,18 @@ from triton.language.semantic import TritonSemantic
 
 from tracing.errors import Problem
 from tracing.interpreter import libdevice
+from tracing.interpreter.batch.batch_builder import BatchBuilder, for_each_program, for_one_program
+from tracing.interpreter.batch.batched_array import each_program
 from tracing.interpreter.floats import FLOAT8, as_float8, is_bf16, rounded, through_float32, widened
 from tracing.upstream.triton.interpreter import (
     ATOMIC_OP,
     ROUNDING_MODE,
-    InterpreterBuilder,
     TensorHandle,
     numpy_dtype,
 )
 
 
-class DeviceBuilder(InterpreterBuilder):  # type: ignore[misc, unused-ignore]
+class DeviceBuilder(BatchBuilder):
     """Triton's builder, overridden where a GPU computes something else."""
 
     def __init__(self) -> None:
@@ -33,12 +34,12 @@ class DeviceBuilder(InterpreterBuilder):  # type: ignore[misc, unused-ignore]
         options: Any = self.options  # type: ignore[has-type, unused-ignore]
         self.options = dataclasses.replace(options, sanitize_overflow=False)
 
-    binary_op = through_float32(InterpreterBuilder.binary_op)
-    unary_op = through_float32(InterpreterBuilder.unary_op)
-    ternary_op = through_float32(InterpreterBuilder.ternary_op)
-    create_fma = through_float32(InterpreterBuilder.create_fma)
-    create_erf = through_float32(InterpreterBuilder.create_erf)
-    create_rsqrt = through_float32(InterpreterBuilder.create_rsqrt)
+    binary_op = through_float32(BatchBuilder.binary_op)
+    unary_op = through_float32(BatchBuilder.unary_op)
+    ternary_op = through_float32(BatchBuilder.ternary_op)
+    create_fma = through_float32(BatchBuilder.create_fma)
+    create_erf = through_float32(BatchBuilder.create_erf)
+    create_rsqrt = through_float32(BatchBuilder.create_rsqrt)
 
     def get_bf16(self, value: float) -> Any:  # upstream since 3.9
         return rounded(self.get_fp32(value))
@@ -60,9 +61,10 @@ class DeviceBuilder(InterpreterBuilder):  # type: ignore[misc, unused-ignore]
             return self.cast_impl(src, dst_type)
         if dtype in FLOAT8 and src.dtype.primitive_bitwidth > 8:
             wide = self.cast_impl(src, tl.float32)
-            return TensorHandle(as_float8(wide.data, FLOAT8[dtype]), dtype)
+            return TensorHandle(each_program(as_float8, wide.data, FLOAT8[dtype]), dtype)
         return super().create_fp_to_fp(src, dst_type, rounding_mode)
 
+    @for_one_program
     def create_atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, *options: Any) -> Any:
         if not is_bf16(val):
             return super().create_atomic_rmw(operation, _dense(ptr), _dense(val), _dense(mask), *options)
@@ -70,6 +72,7 @@ class DeviceBuilder(InterpreterBuilder):  # type: ignore[misc, unused-ignore]
             raise not_executable(f"the atomic {operation} on bfloat16")
         return self.atomic_add_bf16(ptr, val, mask)
 
+    @for_one_program
     def create_atomic_cas(self, ptr: Any, cmp: Any, val: Any, *options: Any) -> Any:
         return super().create_atomic_cas(_dense(ptr), _dense(cmp), _dense(val), *options)
 
@@ -85,6 +88,7 @@ class DeviceBuilder(InterpreterBuilder):  # type: ignore[misc, unused-ignore]
             cell.value = self.binary_op(old, new, np.add).data.item()
         return TensorHandle(before, tl.bfloat16)
 
+    @for_each_program
     def create_extern_elementwise(
         self, library: str, path: str, symbol: str, operands: list[Any], result_type: Any, is_pure: bool
     ) -> Any:

@@ -35,11 +35,12 @@ def rounded(value: Any) -> Any:
     """The nearest bfloat16, halves to even, of float32; other values are returned unchanged."""
     if value.data.dtype != np.float32:
         return value
-    data = np.ascontiguousarray(value.data)
-    bits = data.view(np.uint32).astype(np.uint64)
+    bits = value.data.view(np.uint32).astype(np.uint64)
     nearest_even = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
     quiet_nan = (bits >> 16) | 0x40
-    return TensorHandle(np.where(np.isnan(data), quiet_nan, nearest_even).astype(np.uint16), tl.bfloat16)
+    return TensorHandle(
+        np.where(np.isnan(value.data), quiet_nan, nearest_even).astype(np.uint16), tl.bfloat16
+    )
 
 
 def through_float32(operation: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -38,6 +38,13 @@ class Watcher(Protocol):
         None: every lane may.
         """
 
+    def batches(self) -> AbstractContextManager[None]:
+        """While active, one call of `note` announces the accesses of several programs.
+
+        None of them accesses what another one writes. `note` raises OneAtATime instead of reporting anything.
+        After an exception the watcher forgets what was noted: the launch starts over.
+        """
+
 
 @contextmanager
 def watched(watchers: Sequence[Watcher]) -> Iterator[None]:
@@ -63,6 +70,17 @@ def is_watched() -> bool:
     """True if a watcher watches this thread."""
     thread = threading.get_ident()
     return any(one.thread == thread for one in tuple(_WATCHERS))
+
+
+@contextmanager
+def batches_noted() -> Iterator[None]:
+    """While active, the watchers of this thread receive the accesses of several programs at once."""
+    thread = threading.get_ident()
+    with ExitStack() as stack:
+        for one in tuple(_WATCHERS):
+            if one.thread == thread:
+                stack.enter_context(one.batches())
+        yield
 
 
 class _Gate(NamedTuple):
@@ -151,7 +169,7 @@ def _noting(gate: _Gate) -> Callable[..., Any]:
         if not taking_part.all():
             taking_part = np.broadcast_to(taking_part, addresses.shape)
             addresses = addresses[taking_part]
-        refused = _note(gate.kinds, addresses, dtype.itemsize) if addresses.size else None
+        refused = noted(gate.kinds, addresses, dtype.itemsize) if addresses.size else None
         if refused is None:
             return function(*arguments)
         allowed = np.ones(lanes.size, np.bool_)
@@ -161,7 +179,8 @@ def _noting(gate: _Gate) -> Callable[..., Any]:
     return noting
 
 
-def _note(kinds: tuple[AccessKind, ...], addresses: Addresses, size: int) -> Mask | None:
+def noted(kinds: tuple[AccessKind, ...], addresses: Addresses, size: int) -> Mask | None:
+    """Announce an access to the watchers of this thread; as Watcher.note."""
     thread, refused = threading.get_ident(), None
     for watcher in tuple(_WATCHERS):  # other threads may enter and leave
         if watcher.thread == thread:

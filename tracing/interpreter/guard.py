@@ -43,6 +43,11 @@ class Guard:
             refused = self._outside(addresses, size)
         return refused if refused.any() else None
 
+    @contextmanager
+    def batches(self) -> Iterator[None]:
+        """Nothing is remembered between accesses, whichever programs make them."""
+        yield
+
     def _outside(self, addresses: Addresses, size: int) -> Mask:
         inside = np.zeros(addresses.shape, np.bool_)
         for start, stop in self._spans:
@@ -60,7 +65,7 @@ def guarded(arguments: Sequence[object]) -> Iterator[None]:
     if is_watched():
         yield
         return
-    with watched([Guard(spans_of(_tensors(arguments)))]):
+    with watched([Guard(spans_of(tensors_of(arguments)))]):
         yield
 
 
@@ -95,10 +100,11 @@ def spans_of(tensors: Iterable[torch.Tensor]) -> list[Span]:
     return sorted({(one.data_ptr(), one.data_ptr() + one.nbytes()) for one in storages if one.nbytes()})
 
 
-def _tensors(values: Iterable[object]) -> Iterator[torch.Tensor]:
+def tensors_of(values: Iterable[object]) -> Iterator[torch.Tensor]:
+    """The tensors in host memory among the arguments of a launch."""
     for value in values:
         if isinstance(value, tuple):
-            yield from _tensors(value)
+            yield from tensors_of(value)
             continue
         tensor: Any = value if isinstance(value, torch.Tensor) else getattr(value, "base", None)
         if isinstance(tensor, torch.Tensor) and tensor.device.type == "cpu":

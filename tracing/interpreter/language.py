@@ -11,6 +11,8 @@ from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 # Triton imports Gluon at a first launch; with the language patched, that fails on Python 3.10.
 import triton.experimental.gluon  # noqa: F401  (imported for its effect)
 import triton.language as tl
@@ -18,10 +20,13 @@ from triton.language.extra import libdevice as libdevice_stubs
 from triton.language.extra.cuda import libdevice as libdevice_nvidia
 from triton.language.extra.hip import libdevice as libdevice_amd
 
+from tracing.interpreter.batch.batched_array import BatchedArray
+from tracing.interpreter.batch.divergence import OneAtATime
 from tracing.interpreter.builder import BUILDER, SEMANTIC, not_executable
 from tracing.interpreter.reductions import Reduce, Scan
 from tracing.upstream.triton.interpreter import (
     FunctionRewriter,
+    TensorHandle,
     language_patched,
     module_names,
     patch_builtins,
@@ -43,6 +48,7 @@ def interpreted() -> Iterator[None]:
         # Triton 3.6 has int(array of one element) here, an error since NumPy 2.4.
         scope.set_attr(tl.tensor, "__index__", lambda self: int(self.handle.data.item()))
         scope.set_attr(tl, "range", _device_range)
+        scope.set_attr(tl, "static_print", _print)
         _patch_libdevice(scope)
         yield
 
@@ -65,7 +71,7 @@ class _Rewriter(FunctionRewriter):  # type: ignore[misc, unused-ignore]
     def _compile_and_exec(self, transformed_ast: Any) -> Any:
         outer = {**self.fn.__globals__, **inspect.getclosurevars(self.fn).nonlocals}
         members = {name: _language_member(value) for name, value in outer.items()}
-        namespace = {**module_names(), "range": _device_range, **members}
+        namespace = {**module_names(), "range": _device_range, "print": _print, **members}
         exec(compile(transformed_ast, self.filename, "exec"), namespace)
         return namespace[self.fn.__name__]
 
@@ -74,8 +80,28 @@ def _device_range(first: Any, last: Any = None, step: Any = 1, **options: object
     # On the device a loop variable is a tensor, of 64 bits if a bound is; upstream's is Python's int.
     bounds = (0, first, step) if last is None else (first, last, step)
     wide = any(isinstance(bound, tl.tensor) and bound.dtype.primitive_bitwidth == 64 for bound in bounds)
-    for value in range(*map(operator.index, bounds)):
+    for value in _range(*bounds):
         yield SEMANTIC.cast(SEMANTIC.to_tensor(value), tl.int64 if wide else tl.int32)
+
+
+def _range(first: Any, last: Any, step: Any) -> Iterator[Any]:
+    start = first.handle.data if isinstance(first, tl.tensor) else first
+    if not isinstance(start, BatchedArray):
+        yield from range(operator.index(first), operator.index(last), operator.index(step))
+        return
+    # programs that start at different values, as a persistent kernel's do, need only take as many steps
+    stride = operator.index(step)
+    distance = ((last.handle.data if isinstance(last, tl.tensor) else last) - start).astype(np.int64)
+    count = operator.index(np.maximum(0, -(distance // -stride)))
+    for number in range(count):
+        data = start.astype(np.int64) + number * stride
+        yield tl.tensor(TensorHandle(data, tl.int64), tl.int64)
+
+
+def _print(*values: object, **options: Any) -> None:
+    if BUILDER.in_batch:
+        raise OneAtATime("prints")
+    print(*values, **options)
 
 
 @functools.cache

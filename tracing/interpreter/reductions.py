@@ -7,11 +7,23 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 
+from tracing.interpreter.batch.batched_array import BatchedArray
 from tracing.interpreter.builder import SEMANTIC
-from tracing.upstream.triton.interpreter import ReduceOps, ReduceScanOpInterface, ScanOps
+from tracing.upstream.triton.interpreter import (
+    ReduceOps,
+    ReduceScanOpInterface,
+    ScanOps,
+    TensorHandle,
+    numpy_dtype,
+)
 
 
 class _Combining(ReduceScanOpInterface):  # type: ignore[misc, unused-ignore]
+    def to_tensor(self, ret: Any, dtype: Any) -> Any:
+        if isinstance(ret, BatchedArray) and not ret.shape:  # upstream would make a list of it an array
+            return tl.tensor(TensorHandle(ret.reshape(1).astype(numpy_dtype(dtype)), dtype.scalar), dtype)
+        return super().to_tensor(ret, dtype)
+
     def combine(self, left: list[Any], right: list[Any], dtypes: list[Any]) -> list[Any]:
         operands = [self.to_tensor(data, dtype) for data, dtype in zip(left + right, dtypes * 2, strict=True)]
         results = self.combine_fn(*operands)

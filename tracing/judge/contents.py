@@ -21,7 +21,7 @@ class Content:
 
     blob: Blob
     meta: TensorMeta | None = None  # of a launch's argument
-    shape: tuple[int, ...] | None = None  # the dtype to read it as; None: its own
+    shape: tuple[int, ...] | None = None  # the shape to read it with; None: its own
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from tracing.numerics.reference import SAMPLES, Expected, reference
 from tracing.numerics.verdict import Distance, Judged, judge
 
 DOES_NOT_RUN = "the graph, which does not run by itself"
-# A kernel computes in float32 and rounds its result once: of a whole program more is explained.
+# A kernel computes in float32 and rounds its result once; a whole program may round more often.
 _NARROW = 6.0
 _FAILURES = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError, AssertionError)
 

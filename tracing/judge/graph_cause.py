@@ -60,7 +60,7 @@ class GraphCause:
         node = result.lowered.node
         states = [FxValue(node, writes) for writes in range(result.lowered.writes + 1)]
         left = self._executed(states)
-        if result.lowered not in left:  # a graph that does not run, from one that does
+        if result.lowered not in left:  # the passes made a graph that cannot be executed
             refused = self._refusal.startswith(DOES_NOT_RUN)
             return PassesOff(graph, wrong, "", lines) if refused else self._unexplained(result, wrong)
         if self._intended(result.value, left[result.lowered]) is not False:

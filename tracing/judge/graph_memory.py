@@ -71,7 +71,7 @@ class GraphMemory:
         """The plan that computes a value, and its inputs; raises NoReference if there is none."""
         try:
             return self.program.plan([value], sources), sources
-        except NoReference:  # of an input it may need only the shape, and then the launch does not read it
+        except NoReference:  # a launch that needs only the shape of an input does not read it
             inputs = [self.held[name] for name in self.schedule.inputs if name in self.held]
             known = {one.value: one.content for one in inputs if one.value and one.content}
             more: FxSources = {**known, **sources}

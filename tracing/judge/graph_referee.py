@@ -1,6 +1,6 @@
 """Judges the results of one call of a compiled graph by the graph as Inductor received it.
 
-`graph_cause.py` says why a result is off though every launch is right.
+`graph_cause.py` finds the reason if a result is off although every launch is right.
 """
 
 from __future__ import annotations

@@ -8,13 +8,14 @@ import torch
 
 from tracing.analyze.judge.judgement import Finding, JudgedLaunch, RunJudgement
 from tracing.analyze.judge.launched_steps import made_steps
+from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.judge.contents import Contents
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_memory import BufferContent, GraphMemory
 from tracing.judge.graph_referee import GraphReferee
 from tracing.judge.own_kernels import Interpreted, judged_own
 from tracing.judge.step_referee import StepReferee
-from tracing.model import CompiledGraph, GraphCall, KernelLaunch, NotCovered, Outcome
+from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome
 from tracing.store import Run
 from tracing.store.graph_file import Schedule, read_graph, read_schedule
 
@@ -48,8 +49,7 @@ class _RunReferee:
         self._launches: list[JudgedLaunch] = []
         self._findings: list[Finding] = []
         self._not_covered: list[str] = [
-            f"{one.what} ({one.setting})" if one.setting else one.what
-            for one in run.view(process, NotCovered, NotCovered)
+            f"{one.what} ({one.setting})" if one.setting else one.what for one in not_covered(run)
         ]
 
     def judge(self) -> RunJudgement:
@@ -114,6 +114,6 @@ class _RunReferee:
 
 
 def _device(run: Run) -> torch.device:
-    # where the run was recorded, if there is one here: libraries differ from device to device
+    # the type of device of the recording, if this machine has one: libraries differ between devices
     virtual = run.info.environment.device == "virtual GPU"
     return torch.device("cuda" if torch.cuda.is_available() and not virtual else "cpu")

@@ -34,7 +34,7 @@ class StepReads:
         return before | self._reused(unnamed, [name for name in made.step.reads if name not in before])
 
     def _reused(self, contents: Sequence[Content], names: Sequence[str]) -> dict[str, Content]:
-        # of the names that no argument has, which was in a buffer that the launch overwrites
+        # of the names without an argument, the one whose buffer the launch overwrites
         left = [name for name in names if name in self._held]
         matched: dict[str, Content] = {}
         unclear = []

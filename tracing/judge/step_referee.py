@@ -147,7 +147,7 @@ class StepReferee:
                 held.wrong = f"launch {first.index} {first.kernel_name}"
 
     def _acquit(self, others: tuple[int, ...], by: KernelLaunch) -> None:
-        # inputs of launches whose partial results it read, and which were computed anew
+        # inputs of launches whose partial results this step read: the values were computed from those inputs
         for i, one in enumerate(self.launches):
             if one.launch in others and one.why == PARTIAL:
                 self.launches[i] = replace(one, verdict="right", why="", others=(by.index,))

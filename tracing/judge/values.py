@@ -38,7 +38,7 @@ def _node(buffer: ScheduledBuffer, program: FxProgram) -> str:
 
 
 def _name_outputs(schedule: Schedule, program: FxProgram, values: dict[str, FxValue]) -> None:
-    # the mean that a Welford reduction gives has no node; as an output it has
+    # the mean of a Welford reduction has no node, unless it is an output
     for name, output in zip(schedule.outputs, program.outputs, strict=False):
         node = output.get("node", "") if isinstance(output, Mapping) else ""
         buffer = schedule.buffers.get(name)
@@ -68,12 +68,12 @@ def _moved(
     if buffer is None or held is None:
         return
     made = (step.nodes for step in schedule.steps if name in step.buffers)
-    origins = {*(buffer.origins or next(made, ()))}  # what a user's kernel overwrites has none of its own
+    origins = {*(buffer.origins or next(made, ()))}  # a buffer that a user's kernel overwrites has no origins
     root = program.root(held.node)
     writers = [one for one in program.writers.get(root, ()) if one in origins]
     if writers:
         values[name] = program.after(writers[-1], root)
-        if held == values[name]:  # an operator in place returns the buffer, which got its node so
+        if held == values[name]:  # an in-place operator returns the buffer, and Inductor notes its node
             values[earlier] = FxValue(root, held.writes - 1)
     elif held.node in origins and earlier not in schedule.inputs:
         spent.add(earlier)  # a copy that is written to: its value exists after the last write

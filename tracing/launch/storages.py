@@ -12,6 +12,7 @@ import torch
 from tracing.interpreter.guard import tensors_in_use
 from tracing.model import Storage
 from tracing.store import RunWriter
+from tracing.store.numbers import Numbers
 
 _REMEMBERED = 1 << 14  # storages whose numbers are remembered
 
@@ -26,27 +27,32 @@ class Storages:
     """Numbers blocks by address and size; writes a line for each new one."""
 
     def __init__(self, writer: RunWriter) -> None:
-        self._writer = writer
-        self._numbers: dict[tuple[int, int], int] = {}
+        self._segments = writer.segments
+        self._segment = 0
+        self._numbers: Numbers[tuple[int, int]] = Numbers(writer, lambda n, block: Storage(n, *block))
         self._numbers_of: dict[TouchedMemory, tuple[int, ...]] = {}
+        self._changes = 0  # of `_numbers`, when `_blocks` was made
         self._blocks: npt.NDArray[np.uint64] = np.empty((0, 2), np.uint64)  # sorted; see `_sorted`
 
     def number(self, address: int, nbytes: int) -> int:
         """The number of a block; whatever lies there later with the same size has the same number."""
-        number = self._numbers.get((address, nbytes))
-        if number is None:
-            number = self._numbers[address, nbytes] = len(self._numbers)
-            self._writer.append(Storage(number, address, nbytes))
-        return number
+        return self._numbers.of((address, nbytes))
 
     def numbers(self, memory: TouchedMemory) -> tuple[int, ...]:
         """The numbers of the blocks of several tensors; 0.2 µs for blocks that were numbered before."""
+        if self._segments is not None and self._segment != self._segments.number:
+            self._segment = self._segments.number
+            self._numbers_of.clear()
         numbers = self._numbers_of.get(memory)
         if numbers is None:
             if len(self._numbers_of) >= _REMEMBERED:
                 self._numbers_of.clear()
             numbers = self._numbers_of[memory] = tuple(map(self.number, memory[1::3], memory[2::3]))
         return numbers
+
+    def in_use(self) -> set[int]:
+        """The numbers of the blocks that are remembered."""
+        return self._numbers.in_use()
 
     def hold(self, addresses: npt.NDArray[np.uint64]) -> bool:
         """True if all of [n] integers except 0 are addresses in blocks, freed ones included."""
@@ -80,9 +86,10 @@ class Storages:
 
     def _sorted(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         # starts, and the furthest stop of all blocks up to each
-        if len(self._blocks) != len(self._numbers):
+        if self._changes != self._numbers.changes:
+            self._changes = self._numbers.changes
             blocks = sorted((address, address + nbytes) for address, nbytes in self._numbers)
-            self._blocks = np.array(blocks, np.uint64)
+            self._blocks = np.array(blocks, np.uint64).reshape(-1, 2)
             self._blocks[:, 1] = np.maximum.accumulate(self._blocks[:, 1])
         return self._blocks[:, 0], self._blocks[:, 1]
 

@@ -31,7 +31,7 @@ class GraphInputs:
     def with_tensor(self, name: str, tensor: torch.Tensor, *, share: bool = False) -> GraphInputs:
         """The same with one input that has these elements and strides.
 
-        share -- it stays in its storage, together with other inputs
+        share -- True: it stays in its storage, which other inputs share
         """
         old = self.stored[name]
         storage = old.storage if share else 1 + max(self.contents)
@@ -86,7 +86,7 @@ def _changed(inputs: GraphInputs, change: InputChange, name: str) -> GraphInputs
     with_values = _with_values(tensor, change)
     if not share:
         return inputs.with_tensor(name, with_values)
-    tensor.copy_(with_values)  # of a clone of the storage, in which the others lie as well
+    tensor.copy_(with_values)  # the storage is a clone, which the other inputs share
     content = bytes_of(tensor).clone()
     return replace(inputs, contents={**inputs.contents, inputs.stored[name].storage: content})
 
@@ -107,7 +107,7 @@ def _unsigned(tensor: torch.Tensor) -> bool:
 
 
 def _compact(tensor: torch.Tensor) -> torch.Tensor:
-    # a clone whose dimensions lie in memory in the same order, and without gaps; expanded ones stay so
+    # a clone whose dimensions have the same order in memory, without gaps; expanded dimensions stay expanded
     order = sorted(range(tensor.dim()), key=lambda dim: (tensor.stride(dim), -dim))
     strides, step = [0] * tensor.dim(), 1
     for dim in order:

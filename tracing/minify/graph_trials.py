@@ -12,7 +12,7 @@ from tracing.analyze.minify.graph_edit import GraphEdit, GraphNode
 from tracing.analyze.minify.trial import ScriptForm, Trial
 from tracing.backend.node_values import user_line
 from tracing.minify.captured_graph import CapturedGraph, captured_graphs
-from tracing.minify.predicate import GraphPredicate, said
+from tracing.minify.predicate import GraphPredicate, error_text
 from tracing.minify.script import write_script
 from tracing.minify.small_graph import SmallGraph, small_graph
 from tracing.program.experiment import Experiment
@@ -28,7 +28,7 @@ class GraphTrials:
             self.graphs: Sequence[CapturedGraph] = captured_graphs(experiment)
 
     def whole(self, graph: int) -> GraphEdit:
-        """The edit that leaves a graph as it is."""
+        """The edit that changes nothing in a graph."""
         return GraphEdit(graph, tuple(node.name for node in self.graphs[graph].calls))
 
     def nodes(self, graph: int) -> list[GraphNode]:
@@ -65,7 +65,7 @@ class GraphTrials:
         return made.hexdigest()
 
     def described(self, edit: GraphEdit) -> dict[str, Any]:
-        """The fields of a Trial that say which graph is executed."""
+        """The fields of a Trial that describe the executed graph."""
         return _described(self.small(edit))
 
     def execute(self, edit: GraphEdit) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class GraphTrials:
             try:
                 answer = self.predicate.ask(small)
             except (Exception, SystemExit) as error:
-                answer = {"kind": "no answer", "text": f"it cannot be executed: {said(error)}"}
+                answer = {"kind": "no answer", "text": f"it cannot be executed: {error_text(error)}"}
         return {**_described(small), **answer, "seconds": time.perf_counter() - started}
 
     def write(self, edit: GraphEdit, trial: Trial, path: Path, form: ScriptForm) -> list[str]:

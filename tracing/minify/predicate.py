@@ -66,7 +66,7 @@ class Fails(GraphPredicate):
         try:
             actual = compiled()
         except (Exception, SystemExit) as error:
-            return {"kind": "raises", "text": said(error), "error": type(error).__name__}
+            return {"kind": "raises", "text": error_text(error), "error": type(error).__name__}
         one = agreement(actual, expected, Referee(in_eager, compiled, lambda stage: None))
         how = sorted({_how(each, actual, expected) for each in one.differing})
         names = [each.name for each in one.differing]
@@ -167,7 +167,7 @@ def compiled_results(small: SmallGraph, settings: Mapping[str, object] = {}) -> 
         return graph_results(small, torch.compile(small.module, dynamic=small.dynamic or None))
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """An exception in one line: its type and the first words of its message."""
     words = one_line(message(error))
     return f"{type(error).__name__}: {words}" if words else type(error).__name__

@@ -1,6 +1,6 @@
 """Record the values of a graph's nodes at each read.
 
-A tensor is a part of a storage. The bytes of a storage are kept after the node that first had it, and after
+A tensor is a part of a storage. The bytes of a storage are kept after the first node that uses it, and after
 each node that changed them, so in-place writes, writes through views and writes of kernels are included.
 """
 

@@ -97,7 +97,7 @@ def _leave_out(block: Block, labels: Collection[str], end: Operation) -> None:
 
 
 def _point(branch: Operation, to: Sequence[Edge]) -> None:
-    # writes where a branch goes
+    # sets the successors of a branch
     condition = list(zip(branch.operands, branch.operand_types, strict=True))[:1] if len(to) == 2 else []
     values = [*condition, *(value for edge in to for value in edge.values)]
     branch.operands = [name for name, _ in values]
@@ -133,7 +133,7 @@ def passed(module: Module) -> list[tuple[int, int]]:
 
 
 def drop_passed(module: Module, positions: Collection[tuple[int, int]]) -> None:
-    """Drop some of what is `passed`; what used it gets arguments of the function instead."""
+    """Drop some of the operands of `passed`; their uses get arguments of the function instead."""
     types = value_types(module)
     numbers = {id(block): number for number, block in enumerate(blocks_after_entry(module))}
     for function in functions(module):

@@ -36,7 +36,7 @@ def inner_operations(module: Module) -> list[Operation]:
 
 
 def take_out(module: Module, gone: Collection[int]) -> None:
-    """Take out some of `inner_operations`, by position; what used their results gets arguments instead."""
+    """Remove some of `inner_operations`, by position; uses of their results get arguments instead."""
     types = value_types(module)
     ids = {id(one) for at, one in enumerate(inner_operations(module)) if at in gone}
     for function in functions(module):
@@ -141,8 +141,7 @@ def drop_argument(function: Operation, at: int) -> None:
 
 
 def unwrap(module: Module, one: Operation, region: int) -> bool:
-    """Replace a loop by the body of its first iteration, or a branch by its body; whether that can be
-    done."""
+    """Replace a loop by the body of its first iteration, or a branch by its body; False if it cannot."""
     if not one.name.startswith("scf.") or region >= len(one.regions) or len(one.regions[region]) != 1:
         return False
     body = one.regions[region][0]

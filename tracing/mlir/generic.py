@@ -180,7 +180,7 @@ class _Reader:
         return self.text[start : self.at].strip()
 
     def _end(self, at: int) -> int:
-        # where the bracket closes that was opened before `at`
+        # the position of the bracket that closes the one before `at`
         for position, _, depth in _brackets(self.text, at):
             if depth < 0:
                 return position

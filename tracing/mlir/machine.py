@@ -28,7 +28,7 @@ OperationFunction = Callable[["Machine", Operation, list[Any]], Any]
 class MachineLaunch:
     """The scalars that a kernel is launched with, and one of its programs."""
 
-    scale: int  # scalars are about as large
+    scale: int  # magnitude of the scalars
     program: tuple[int, int, int]
     programs: tuple[int, int, int] = (3, 3, 3)
 

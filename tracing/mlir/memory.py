@@ -14,7 +14,7 @@ import numpy as np
 from tracing.mlir.types import Type, Unknown, rounded
 
 RANGE = 1 << 44  # bytes between the ranges of two arguments
-MIDDLE = RANGE >> 1  # where a pointer points: an index may be negative
+MIDDLE = RANGE >> 1  # offset of a pointer in its range: an index may be negative
 _SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
 
@@ -85,7 +85,7 @@ def size_of(pointee: str) -> int:
 
 
 def _read_as(values: Any, pointee: str, other: str) -> Any:
-    # elements of one type as those of another of the same size
+    # reinterprets elements of one type as another of the same size
     if pointee == other:
         return values
     if {pointee, other} == {"i1", "i8"}:

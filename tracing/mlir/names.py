@@ -19,7 +19,7 @@ class _Names:
         self._blocks = count()
 
     def operation(self, one: Operation, values: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        """Rename one operation, whose results `values` has already, and what is inside of it."""
+        """Rename one operation and everything inside of it; `values` contains its results already."""
         one.operands = [_renamed(name, values) for name in one.operands]
         one.results = [_renamed(name, values) for name in one.results]
         one.successors = [labels.get(name, name) for name in one.successors]
@@ -27,7 +27,7 @@ class _Names:
             self._region(region, dict(values))
 
     def _region(self, region: list[Block], values: dict[str, str]) -> None:
-        # a block may use what a later one in the text defines
+        # a block may use a value that a later block of the text defines
         for block in region:
             for name in (*_defined(block), *(name for name, _ in block.arguments)):
                 values[name] = f"%v{next(self._values)}"

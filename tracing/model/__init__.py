@@ -21,7 +21,6 @@ from tracing.model.launches import (
     LaunchLine,
     LaunchTime,
     Phase,
-    ProgramStep,
     Role,
     Signature,
     UserHash,
@@ -29,6 +28,7 @@ from tracing.model.launches import (
     may_write,
 )
 from tracing.model.operators import (
+    KeptOperatorTensor,
     Landmark,
     LandmarkDigests,
     Operator,
@@ -92,6 +92,7 @@ from tracing.model.run_info import (
     Selection,
     Winner,
 )
+from tracing.model.steps import ProgramStep, RecordingStop, Segment, StepSelection
 from tracing.model.tensors import (
     KEPT_IN_MEMORY,
     KEPT_ON_DISK,
@@ -140,6 +141,7 @@ __all__ = [
     "GraphTensor",
     "GraphText",
     "GraphTime",
+    "KeptOperatorTensor",
     "KeptTensor",
     "Kernel",
     "KernelArg",
@@ -172,6 +174,7 @@ __all__ = [
     "ReadVariable",
     "Record",
     "RecordFile",
+    "RecordingStop",
     "Replacement",
     "ReplayResult",
     "ReplaySeries",
@@ -181,12 +184,14 @@ __all__ = [
     "RunInfo",
     "Scalar",
     "Seal",
+    "Segment",
     "Selection",
     "SeriesDifference",
     "Side",
     "Signature",
     "StageArtefact",
     "Start",
+    "StepSelection",
     "Storage",
     "SwapResult",
     "TensorMeta",

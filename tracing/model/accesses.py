@@ -8,15 +8,16 @@ from typing import Literal
 from tracing.model.record import Record
 
 
-class Access(Record, frozen=True, file="accesses", compressed=True):
+class Access(Record, frozen=True, file="accesses", compressed=True, segmented=True):
     """The exact accesses of one launch, as the interpreter observed them. Keys are argument positions.
 
-    An argument that was touched everywhere has its own digest, as in `Digest.bits`. Where it was not, the
-    digest is of its bytes in logical order, the others as zeros, followed by a bit for each byte, set where
-    it was touched. Memory that the kernel accessed through loaded pointers is not included.
+    The digest of an argument that was accessed completely is that of the tensor, `Digest.bits`. Otherwise it
+    covers the bytes in logical order, with zeros for bytes that were not accessed, followed by one bit for
+    each byte, set if the byte was accessed. Accesses through pointers that the kernel loaded are not
+    included.
 
-    Ranges are bytes, START, STOP, START, STOP, ..., from the argument's first element; an argument that was
-    touched everywhere, or in too many ranges to list, has none.
+    Ranges are START, STOP, START, STOP, ... in bytes from the argument's first element; an argument that was
+    accessed completely, or in too many ranges to list, has none.
     """
 
     launch: int
@@ -26,16 +27,16 @@ class Access(Record, frozen=True, file="accesses", compressed=True):
     ] = {}  # digest of the bytes that it wrote, after the launch, all others as zeros
     read_ranges: Mapping[int, tuple[int, ...]] = {}
     written_ranges: Mapping[int, tuple[int, ...]] = {}
-    partly: tuple[int, ...] = ()  # arguments that were written, and not everywhere
+    partly: tuple[int, ...] = ()  # arguments of which only a part was written
     uninitialised: Mapping[
         int, tuple[int, int]
-    ] = {}  # read although unwritten: first element, number of elements
+    ] = {}  # elements that were read before any write: the first, and their number
     # by argument that was accessed in part: START, STOP of each dimension, which contain all accesses
     read_boxes: Mapping[int, tuple[int, ...]] = {}
     written_boxes: Mapping[int, tuple[int, ...]] = {}
 
 
-class MemoryEvidence(Record, frozen=True, file="memoryevidence"):
+class MemoryEvidence(Record, frozen=True, file="memoryevidence", segmented=True):
     """A memory access of a launch that no correct kernel makes.
 
     "race" (without a GPU) and "overwritten" are recorded at the launch; the others are derived from the run.
@@ -45,7 +46,7 @@ class MemoryEvidence(Record, frozen=True, file="memoryevidence"):
     kind: Literal[
         "out of bounds",  # an access outside of an argument
         "race",  # a program, or a thread, reads what another one writes
-        "overwritten",  # a buffer is reused although something that it holds is still read
+        "overwritten",  # a launch overwrites a buffer whose content is read later
         "unmasked",  # a load or store without a mask leaves its argument
         "first shape",  # a block has the size that an argument had in the first launch, and does not fit
         "specialised",  # a compiled kernel relies on an alignment that an argument does not have
@@ -55,7 +56,7 @@ class MemoryEvidence(Record, frozen=True, file="memoryevidence"):
     where: str = ""  # "file.py:12" of the kernel or of the generated code; empty: unknown
 
 
-class OutOfBounds(Record, frozen=True, file="outofbounds"):
+class OutOfBounds(Record, frozen=True, file="outofbounds", segmented=True):
     """Accesses of one launch outside of its argument, by one line of the kernel.
 
     Written before the first of them happens, and once more when the kernel has run if there were more: the
@@ -66,11 +67,11 @@ class OutOfBounds(Record, frozen=True, file="outofbounds"):
     argument: str  # the nearest one
     access: Literal["load", "store"]  # an atomic is one of each
     element: int  # the first such access, in elements from the argument's first one
-    program: tuple[int, int, int]  # that made it
+    program: tuple[int, int, int]  # the program that made it
     start: int  # the lowest address
     stop: int  # after the highest
     count: int  # addresses, over all programs
-    inside: bool  # within the storage of the argument, as where a slice is overrun
+    inside: bool  # within the storage of the argument: a slice was overrun
     where: str  # "file.py:12" of the kernel; empty if unknown
 
     @property
@@ -82,7 +83,7 @@ class OutOfBounds(Record, frozen=True, file="outofbounds"):
         return f"{counted} outside of {self.argument or 'any tensor'}{storage}, {first}"
 
 
-class Reread(Record, frozen=True, file="rereads", compressed=True):
+class Reread(Record, frozen=True, file="rereads", compressed=True, segmented=True):
     """The digest of a writer's view just before a launch that reads the same memory through another view."""
 
     launch: int  # that reads
@@ -92,7 +93,7 @@ class Reread(Record, frozen=True, file="rereads", compressed=True):
     bits: str
 
 
-class Values(Record, frozen=True, file="values", compressed=True):
+class Values(Record, frozen=True, file="values", compressed=True, segmented=True):
     """The elements of one small tensor argument in logical order, before or after one launch."""
 
     launch: int

@@ -16,7 +16,7 @@ class Workload:
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     backward: bool = False
-    mode: str | None = None  # as torch.compile takes it, like what follows
+    mode: str | None = None  # this and the following fields are arguments of torch.compile
     dynamic: bool | None = None
     fullgraph: bool = False
     options: Mapping[str, Any] | None = None
@@ -24,7 +24,7 @@ class Workload:
 
     @property
     def compiling(self) -> dict[str, Any]:
-        """The keyword arguments of torch.compile for `fn`, but for those that are its defaults."""
+        """The keyword arguments of torch.compile for `fn`, without those that equal its defaults."""
         given: dict[str, Any] = {"mode": self.mode, "dynamic": self.dynamic, "options": self.options}
         given["fullgraph"] = self.fullgraph or None
         given["backend"] = None if self.backend == "inductor" else self.backend

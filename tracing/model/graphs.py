@@ -42,7 +42,7 @@ class CompiledGraph(Record, frozen=True, file="compiledgraphs"):
     schedule: Blob  # JSON: see `tracing.store.graph_file.Schedule`
 
 
-class GraphCall(Record, frozen=True, file="graphcalls", compressed=True):
+class GraphCall(Record, frozen=True, file="graphcalls", compressed=True, segmented=True):
     """One call of a compiled graph that has returned."""
 
     index: int  # order of the calls' beginnings in this process, from 0
@@ -52,7 +52,7 @@ class GraphCall(Record, frozen=True, file="graphcalls", compressed=True):
     numbers: Mapping[int, ScalarField] = {}  # inputs that are no tensors, as sizes, by position
 
 
-class GraphTensor(Record, frozen=True, file="graphtensors"):
+class GraphTensor(Record, frozen=True, file="graphtensors", segmented=True):
     """The content of one input or output of one call of a compiled graph."""
 
     call: int

@@ -48,7 +48,7 @@ class FrameCompile(Record, frozen=True, file="guards"):
     guards: tuple[FrameGuard, ...] = ()
     breaks: tuple[GraphBreak, ...] = ()
     failed: tuple[FailedGuard, ...] = ()  # the latest compile first; empty: the frame's first compile
-    limit: str = ""  # torch's text that the frame is not compiled any more
+    limit: str = ""  # torch's message when it stops compiling the frame
     eager: str = ""  # why the frame stays in eager
 
 

@@ -99,7 +99,7 @@ class Kernel(Record, frozen=True, file="kernels"):
     copied: tuple[CopiedFunction, ...] = ()  # by Inductor, from the user's files
 
 
-class Signature(Record, frozen=True, file="signatures"):
+class Signature(Record, frozen=True, file="signatures", segmented=True):
     """The common facts of launches of a kernel: everything except the bits and the storages."""
 
     id: int
@@ -113,7 +113,7 @@ class Signature(Record, frozen=True, file="signatures"):
         return with_fields(self, args=tuple(arg.stored() for arg in self.args))
 
 
-class LaunchLine(Record, frozen=True, file="launches", compressed=True):
+class LaunchLine(Record, frozen=True, file="launches", compressed=True, segmented=True):
     """One launch as written when it starts."""
 
     index: int  # order of launch in this process, from 0
@@ -123,13 +123,6 @@ class LaunchLine(Record, frozen=True, file="launches", compressed=True):
     writers: Mapping[int, str] = {}
     site: int = -1  # `CallSite.id`; -1: unknown
     thread: int = 0  # threads are numbered in the order of their first launch or operator
-
-
-class ProgramStep(Record, frozen=True, file="steps"):
-    """The end of one step of a program: an iteration of its training loop."""
-
-    index: int  # in this process, from 0
-    launches: int  # that this process had made when the step ended
 
 
 class CallSite(Record, frozen=True, file="sites"):
@@ -147,7 +140,7 @@ class CallSite(Record, frozen=True, file="sites"):
         return f"{self.file if near.startswith(os.pardir) else near}:{self.line} in {self.function}"
 
 
-class LaunchTime(Record, frozen=True, file="times", compressed=True):
+class LaunchTime(Record, frozen=True, file="times", compressed=True, segmented=True):
     """The duration of one launch."""
 
     launch: int
@@ -155,7 +148,7 @@ class LaunchTime(Record, frozen=True, file="times", compressed=True):
     device_us: float | None = None  # between events around it on its stream; None: not on a GPU, or captured
 
 
-class UserHash(Exact, frozen=True, file="hashes", compressed=True):
+class UserHash(Exact, frozen=True, file="hashes", compressed=True, segmented=True):
     """The values of a user's hash_fn before and after one launch; keys are argument positions."""
 
     launch: int

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 from tracing.model.launches import CallSite
-from tracing.model.record import Record
+from tracing.model.record import Blob, Record
 from tracing.model.tensors import Digest, TensorMeta
 
 
-class OperatorSignature(Record, frozen=True, file="operatorsignatures"):
+class OperatorSignature(Record, frozen=True, file="operatorsignatures", segmented=True):
     """The common facts of calls of an operator outside of Triton: all except the bits and the storages."""
 
     id: int
@@ -21,7 +21,7 @@ class OperatorSignature(Record, frozen=True, file="operatorsignatures"):
     random: bool = False  # it draws from a generator: equal inputs need not give equal outputs
 
 
-class OperatorCall(Record, frozen=True, file="operators", compressed=True):
+class OperatorCall(Record, frozen=True, file="operators", compressed=True, segmented=True):
     """One call of an operator outside of Triton that wrote or allocated memory."""
 
     index: int  # order in this process, from 0
@@ -32,7 +32,7 @@ class OperatorCall(Record, frozen=True, file="operators", compressed=True):
     thread: int = 0
 
 
-class OperatorDigests(Record, frozen=True, file="operatordigests", compressed=True):
+class OperatorDigests(Record, frozen=True, file="operatordigests", compressed=True, segmented=True):
     """The bits that one operator read and wrote, in its signature's order; of `--operators digests`.
 
     `Digest.bits` is empty where none could be taken.
@@ -43,7 +43,15 @@ class OperatorDigests(Record, frozen=True, file="operatordigests", compressed=Tr
     after: tuple[Digest, ...]
 
 
-class Landmark(Record, frozen=True, file="landmarks"):
+class KeptOperatorTensor(Record, frozen=True, file="operatortensors", segmented=True):
+    """The content of one tensor that an operator read, before the operator."""
+
+    operator: int
+    position: int  # among the tensors that it read
+    blob: Blob  # as `KeptTensor.blob`
+
+
+class Landmark(Record, frozen=True, file="landmarks", segmented=True):
     """A point at which the ranks of a job can be compared, written when it is reached."""
 
     index: int  # order in this process, from 0
@@ -55,7 +63,7 @@ class Landmark(Record, frozen=True, file="landmarks"):
     results: tuple[TensorMeta, ...] = ()
 
 
-class LandmarkDigests(Record, frozen=True, file="landmarkdigests"):
+class LandmarkDigests(Record, frozen=True, file="landmarkdigests", segmented=True):
     """The bits of one side of a landmark, in the order of its tensors, written when they are known."""
 
     landmark: int

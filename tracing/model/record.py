@@ -56,13 +56,19 @@ class RecordFile(NamedTuple):
 
     name: str  # "kernels": kernels-<host>-<rank>-<pid>.ndjson
     compressed: bool  # .ndjson.zst: the records come one a launch or one a pass
+    segmented: bool = False  # a recording that deletes earlier steps has one such file for each segment
+
+    def file(self, process: str, segment: int | None = None) -> str:
+        """The name of the file of a process, "<host>-<rank>-<pid>"; segment None: the only one."""
+        part = "" if segment is None else f".{segment:06}"
+        return f"{self.name}-{process}{part}.ndjson{'.zst' if self.compressed else ''}"
 
 
 _FILES: dict[type, RecordFile] = {}
 
 
 class _RecordType(msgspec.StructMeta):
-    # takes `file` and `compressed` from the line that declares a record; msgspec calls no __init_subclass__
+    # takes `file` and the flags from the line that declares a record; msgspec calls no __init_subclass__
     def __new__(
         cls,
         name: str,
@@ -71,20 +77,22 @@ class _RecordType(msgspec.StructMeta):
         *,
         file: str = "",
         compressed: bool = False,
+        segmented: bool = False,
         **options: Any,
     ) -> _RecordType:
         record = super().__new__(cls, name, bases, namespace, **options)
         if file:
             assert file not in (one.name for one in _FILES.values()), f"two records are in {file}"
-            _FILES[record] = RecordFile(file, compressed)
+            _FILES[record] = RecordFile(file, compressed, segmented)
         return record
 
 
 class Record(msgspec.Struct, metaclass=_RecordType, frozen=True, omit_defaults=True, gc=False):
     """An immutable fact of a run.
 
-    A record that has lines of its own declares its file, `class Kernel(Record, frozen=True, file="kernels")`,
-    and `compressed=True` if a run has a line for each launch or pass. Other records are parts of such lines.
+    A record that has lines of its own declares its file, `class Kernel(Record, frozen=True, file="kernels")`;
+    `compressed=True` if a run has a line for each launch or pass, and `segmented=True` if lines of earlier
+    steps may be deleted. Other records are parts of such lines.
     """
 
     # no garbage collection: records form no cycles, and hundreds of thousands would keep the collector busy

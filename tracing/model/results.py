@@ -60,7 +60,7 @@ class TensorValue(Record, frozen=True, tag_field="kind", tag="tensor"):
 
 
 class PlainValue(Record, frozen=True, tag_field="kind", tag="plain"):
-    """A number, a string, None, an enumerator, or another value whose text is the whole of it."""
+    """A number, a string, None, an enumerator, or another value that its text describes completely."""
 
     type: str  # "float", "str", "NoneType"
     text: str  # as Python writes it: "-0.0", "nan", "'text'"
@@ -81,14 +81,14 @@ class Container(Record, frozen=True, tag_field="kind", tag="container"):
         return f"{self.type} {sorted(self.keys)}"
 
     def text(self, other: object = None) -> str:
-        """`dict of 13, with ['key']`: its length, and the keys that another container has not."""
+        """`dict of 13, with ['key']`: its length, and the keys that another container lacks."""
         known = other.keys if isinstance(other, Container) else self.keys
         extra = [key for key in self.keys if key not in known]
         return f"{self.type} of {len(self.keys)}" + (f", with {', '.join(extra)}" if extra else "")
 
 
 class Uncomparable(Record, frozen=True, tag_field="kind", tag="uncomparable"):
-    """A value that has no equality which can be recorded."""
+    """A value for which no record can decide whether it equals another one."""
 
     type: str
     why: str

@@ -16,6 +16,7 @@ from tracing.model.record import (
     to_json,
     with_fields,
 )
+from tracing.model.steps import StepSelection
 
 SCHEMA = 2
 
@@ -93,7 +94,7 @@ class Selection(Record, frozen=True):
     ranks: tuple[int, ...] = ()
 
     def wants(self, index: int, kernel: str, phase: str, rank: int | None = None) -> bool:
-        """True if a launch is among them; rank None: of any rank."""
+        """True if the selection includes a launch; rank None: of any rank."""
         return (
             (self.launches is None or self.launches[0] <= index < self.launches[1])
             and (not self.phases or phase in self.phases)
@@ -120,3 +121,4 @@ class RunInfo(Record, frozen=True):
     program: tuple[str, ...] = ()  # the words after `python`: "train.py", "--epochs", "3"
     mode: str = ""  # mode of torch.compile, by --mode; empty: the mode of the case
     folder: str = ""  # the working directory of a program or of code
+    steps: StepSelection = StepSelection()  # which steps were recorded and kept

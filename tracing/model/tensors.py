@@ -29,7 +29,7 @@ class TensorMeta(Record, frozen=True):
     offset: int = 0  # elements from the start of the storage
 
 
-class Storage(Record, frozen=True, file="storages"):
+class Storage(Record, frozen=True, file="storages", segmented=True):
     """A block of memory that a launch or an operator touched.
 
     An allocator reuses freed memory: two blocks of one process may overlap, one after the other.
@@ -40,7 +40,7 @@ class Storage(Record, frozen=True, file="storages"):
     nbytes: int
 
 
-class DigestBatch(Record, frozen=True, file="digests", compressed=True):
+class DigestBatch(Record, frozen=True, file="digests", compressed=True, segmented=True):
     """The digests before and after launches, column by column, written when they are known; see `Columns`."""
 
     launches: Sequence[int]
@@ -76,7 +76,7 @@ KEPT_IN_MEMORY = 1 << 30  # bytes of tensors that a recording holds before it wr
 KEPT_ON_DISK = 16 << 30  # bytes of tensors that a recording writes at most, by default
 
 
-class KeptTensor(Record, frozen=True, file="outputs"):
+class KeptTensor(Record, frozen=True, file="outputs", segmented=True):
     """The content of one tensor argument, before or after one launch."""
 
     launch: int

@@ -26,7 +26,7 @@ class Disagreement:
 
     name: str
     how: str
-    size: float  # of the largest difference, relative to the largest value of eager; inf: of another kind
+    size: float  # largest difference relative to eager's largest value; inf: not a difference of numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def judged(actual: Facts, expected: Facts, referee: Referee | None = None) -> Ou
 
 
 def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) -> Agreement:
-    """The same as `judged`, with each disagreement."""
+    """Compare like `judged`, and return every disagreement."""
     verdicts = _Verdicts(referee)
     differing = sorted(_disagreements(actual, expected, verdicts), key=lambda one: -one.size)
     without = [name for name, one in actual.items() if isinstance(one, Uncomparable)]
@@ -66,7 +66,7 @@ def _agreed(actual: Facts) -> str:
         return f"all {len(results)} results agree with eager"
     if results:
         return "the result agrees with eager"
-    if values:  # whether the case changed them is not known here
+    if values:  # it is not known here whether the case changed them
         return "it returns no tensor and has no gradient; its arguments agree with eager afterwards"
     return "it returns no tensor and has no gradient: nothing was compared with eager"
 
@@ -97,7 +97,7 @@ def _disagreements(actual: Facts, expected: Facts, verdicts: _Verdicts) -> Itera
                 how, size = stride_difference(name, a, b) or verdicts.of(name, a, b) or (how, size)
             if how:
                 yield Disagreement(name, how, size)
-        elif not name.startswith(STEPPED):  # torch.compile compiles a step so that it is not seen
+        elif not name.startswith(STEPPED):  # a step that torch.compile compiled is not observed
             has, lacks = ("compiled", "eager") if name in actual else ("eager", "compiled")
             yield Disagreement(name, f"{has} has it, {lacks} has not", math.inf)
 

@@ -121,7 +121,7 @@ def result_diffs(actual: Facts, expected: Facts, config: ComparisonConfig) -> It
         if name not in actual or name not in expected:
             fact = actual.get(name, expected.get(name))
             counts = not isinstance(fact, Container) or not config.flatten_lists
-            if counts and not name.startswith(STEPPED):  # a compiled step is not seen
+            if counts and not name.startswith(STEPPED):  # a step that torch.compile compiled is not observed
                 yield ResultDiff(name, "missing" if name in expected else "extra")
             continue
         a, b = actual[name], expected[name]

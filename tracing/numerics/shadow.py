@@ -32,7 +32,7 @@ from tracing.upstream.torch.pytrees import tree_leaves, tree_map
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _EMPTY = ("aten::empty", "aten::new_empty", "aten::_empty")
-# They add up many terms, rounding each partial sum in float32: their inputs are moved, too.
+# These operators round each partial sum of many terms to float32: perturb their inputs, too.
 _REDUCING = tuple(
     f"aten::{name}"
     for name in (
@@ -43,7 +43,7 @@ _REDUCING = tuple(
         "upsample", "_fused_rms_norm", "_foreach_norm",
     )
 )  # fmt: skip
-# Kernels add up their terms with atomics, one after another.
+# Kernels of these operators add terms with atomics, one after another.
 _ACCUMULATING = tuple(
     f"aten::{name}"
     for name in (
@@ -154,7 +154,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             args = tree_map(self._moved, args)
         parts = decomposition(func)
         if parts is not None:
-            # some decompositions need what only a compiler gives them: then the operator computes the whole
+            # some decompositions work only inside of a compiler: then execute the operator itself
             with suppress(*_UNSUPPORTED), _Roundings(self._noise):
                 return parts(*args, **kwargs)
         return func(*args, **kwargs)
@@ -172,7 +172,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
     # ---- shadows
 
     def _given(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
-        # the shadows of an operator's arguments; of those that it writes, views
+        # the shadows of an operator's arguments; views of shadows for arguments that it writes
         arguments = schema_of(func).arguments
         take = {one.name: self._view_of if _is_written(one) else self._read for one in arguments}
         positional = [tree_map(take[one.name], value) for one, value in zip(arguments, args, strict=False)]

@@ -10,7 +10,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from tracing.numerics.rounding import Noise, perturbed, wide
 
-_MOST = 256  # shadows of storages that are gone are dropped beyond so many
+_MOST = 256  # number of shadows beyond which those of freed storages are dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _gone(known: ShadowStorage) -> bool:
 
 
 def _reinterpreted(elements: torch.Tensor, size: int, tensor: torch.Tensor) -> tuple[torch.Tensor, bool]:
-    # complex numbers as pairs and pairs as complex numbers; for anything else the program's bits are read
+    # complex numbers as pairs, and pairs as complex numbers; for other views read the program's own bits
     if elements.is_complex() and tensor.is_floating_point() and size == 2 * tensor.element_size():
         return torch.view_as_real(elements).reshape(-1), False
     if elements.dtype == torch.float64 and tensor.is_complex() and 2 * size == tensor.element_size():

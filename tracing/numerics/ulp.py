@@ -25,7 +25,7 @@ def ulp_distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         parts = ulp_distance(torch.view_as_real(a.resolve_conj()), torch.view_as_real(b.resolve_conj()))
         return parts.amax(-1)
     (sign_a, steps_a), (sign_b, steps_b) = _steps(a), _steps(b)
-    # within a sign the difference is exact; the distance through zero is a sum that int64 does not hold
+    # for equal signs the difference is exact; the distance across zero is a sum that may exceed int64
     within = (steps_a - steps_b).abs().double()
     distance = torch.where(sign_a == sign_b, within, steps_a.double() + steps_b.double())
     nan_a, nan_b = a.isnan(), b.isnan()
@@ -33,7 +33,7 @@ def ulp_distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _steps(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    # the sign of each element, and its distance from zero in representable numbers: the other bits
+    # the sign of each element, and its distance from zero in representable numbers, encoded in its other bits
     size = real(values.dtype).itemsize
     bits = values.contiguous().view(_INTEGERS[size]).long()
     return bits < 0, bits & ((1 << (8 * size - 1)) - 1)

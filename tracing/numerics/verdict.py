@@ -17,11 +17,11 @@ from tracing.numerics.rounding import real, units
 
 Verdict = Literal["within rounding", "compiled is off", "eager is off", "both are off", "no reference"]
 
-FARTHEST = 64.0  # roundings that one element of a right result may be away; of 16 bits and less:
+FARTHEST = 64.0  # greatest distance of one element of a right result, in roundings; of 16 bits and less:
 FARTHEST_NARROW = 24.0
 TYPICAL = 8.0  # limit for the mean over a tensor
 _SHARE = 1 / 16  # of the root mean square of a tensor's noise, which each element may have
-_LIBRARY = 16.0  # functions such as erf are that imprecise where they are nearly constant
+_LIBRARY = 16.0  # factor for library functions such as erf, imprecise where they are nearly constant
 _ALIKE = 4.0  # factor of eager's distance that is accepted: covers unknown noise, as of TF32
 
 
@@ -33,7 +33,7 @@ class Distance:
     mean: float
     index: tuple[int, ...]  # of the element that is farthest
     value: float | complex
-    elements: int  # farther away than rounding explains
+    elements: int  # elements whose distance rounding does not explain
     limit: float  # the distance that rounding explains
 
     @property
@@ -131,7 +131,7 @@ def rounding(expected: Expected, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _alike(values: torch.Tensor, exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    # equal, both NaN, or too large for the dtype in either
+    # equal, both NaN, or both too large for the dtype
     if exact.is_complex():
         return (values == exact) | (values.isnan() & exact.isnan())
     largest = torch.finfo(dtype).max

@@ -24,6 +24,9 @@ from tracing.upstream.torch.dispatch_modes import OperatorMode, is_active, pushe
 class OperatorListener(Protocol):
     """Receives operator calls. The value returned by `before` is passed to `after`."""
 
+    def passes_over(self) -> bool:
+        """True: operators are not passed on for now."""
+
     def looks_before(self, effect: Effect) -> bool:
         """False: `before` need not be called, and would return None."""
 
@@ -87,7 +90,7 @@ class Operators(OperatorMode):
             effect = self._effects[func]
         except KeyError:
             effect = self._effects[func] = effect_of(func)
-        if effect is None or self._closed or not hooks.shown():
+        if effect is None or self._closed or self._listener.passes_over() or not hooks.shown():
             return func(*args, **kwargs)
         before = None
         if self._listener.looks_before(effect):

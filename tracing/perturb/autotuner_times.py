@@ -1,6 +1,6 @@
 """Falsify autotuning measurements so that another configuration wins.
 
-Applies to `@triton.autotune`, whose earlier choices are dropped for that time, and to Inductor's autotuner. A
+Applies to `@triton.autotune`, whose earlier choices are ignored meanwhile, and to Inductor's autotuner. A
 configuration that does not run still loses. Inductor's own setting for this,
 `test_configs.distort_benchmarking_result`, has no effect here: Inductor reads it when its module is imported.
 """

@@ -29,11 +29,11 @@ from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.upstream.torch.dispatch_modes import OperatorMode
 from tracing.upstream.torch.streams import hold, stream_of
 
-HELD_MS = 20.0  # of a stream, each time the program turns to it
-SHORT_MS = 2.0  # of one launch, at most
-RATE = 0.2  # of the launches and operators
+HELD_MS = 20.0  # delay of a stream, each time the program switches to it
+SHORT_MS = 2.0  # maximum delay of one launch
+RATE = 0.2  # fraction of the launches and operators that are delayed
 MOST = 100  # maximum delay of each kind in a run, so that a program of many launches does not take minutes
-CLOCK_KHZ = 2_000_000  # of a GPU at its fastest; a slower one waits for longer
+CLOCK_KHZ = 2_000_000  # clock rate of a fast GPU; a slower one waits for longer
 
 _Stream: TypeAlias = tuple[int, int]  # device and handle
 

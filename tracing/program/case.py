@@ -117,7 +117,7 @@ def defines_build(path: Path) -> bool:
     """True if a file defines `build(device)` at top level, so it is a case; the file is not executed."""
     try:
         top = ast.parse(path.read_bytes()).body
-    except (SyntaxError, ValueError):  # Python says what is wrong when it runs the program
+    except (SyntaxError, ValueError):  # Python reports the error when it runs the program
         return False
     functions = [one.args for one in top if isinstance(one, ast.FunctionDef) and one.name == "build"]
     return any([one.arg for one in (*own.posonlyargs, *own.args)][:1] == ["device"] for own in functions)
@@ -153,8 +153,8 @@ def _options(path: Path, build: Callable[..., Workload], chosen: list[str]) -> d
 
 def _converted(name: str, text: str, default: object) -> object:
     if isinstance(default, bool):
-        if (said := _BOOLEANS.get(text.lower())) is not None:
-            return said
+        if (choice := _BOOLEANS.get(text.lower())) is not None:
+            return choice
     elif isinstance(default, (int, float)):
         with suppress(ValueError):
             return type(default)(text)
@@ -205,9 +205,9 @@ def _excerpt(error: BaseException, path: Path) -> str:
 
 def describe(error: BaseException, path: Path) -> str:
     """An exception in one line: type, first line of the message, and the last line of `path` it came from."""
-    said = message(error).strip().split("\n")[0]
-    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    first_line = message(error).strip().split("\n")[0]
+    text = f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
-    if said.startswith(_NO_GPU):
+    if first_line.startswith(_NO_GPU):
         text += ": create tensors on `device`, which build receives, because this machine has no GPU"
     return f"{text} ({path.name}:{lines[-1]})" if lines else text

@@ -42,7 +42,7 @@ class Experiment:
 
     @forks_end_here()
     def results(self, workload: Workload, compiler: Callable[[Any], Any]) -> Facts:
-        """The results of a workload, as of `results_of`."""
+        """The results of a workload, like `results_of`."""
         return results_of(workload, compiler, self.seed)
 
 

@@ -55,7 +55,7 @@ class Reached:
 
 
 def _free(name: str, taken: Container[str]) -> str:
-    # two functions may have variables of one name
+    # two functions may have variables of the same name
     numbered = (f"{name} ({n})" for n in itertools.count(2))
     return name if name not in taken else next(one for one in numbered if one not in taken)
 
@@ -151,7 +151,7 @@ def _of_function(path: str, function: types.FunctionType) -> Iterator[tuple[str,
 
 
 def _names(code: types.CodeType) -> Iterable[str]:
-    # of the globals that a function and those inside of it use; attributes of the same name too
+    # the globals that a function and its nested functions use; names of attributes are included
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -162,7 +162,7 @@ def _of_object(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     wrapped = inspect.getattr_static(value, "__wrapped__", None)  # the user's __getattr__ is not run
     if wrapped is not None:
         yield path, wrapped
-    if type(value).__module__.startswith("torch.optim."):  # schedulers, which hold their optimizer
+    if type(value).__module__.startswith("torch.optim."):  # a scheduler refers to its optimizer
         yield from ((_below(path, name), one) for name, one in vars(value).items())
     else:
         yield from ((_below(path, name), one) for name, one in fields_of(value).items())
@@ -170,7 +170,7 @@ def _of_object(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _of_class(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    # attributes of the user's classes of an object, and globals that their methods use
+    # attributes of an object's classes that are the user's, and the globals that their methods use
     for kind in type(value).__mro__:
         if _is_users_module(sys.modules.get(kind.__module__)):
             for name, one in vars(kind).items():

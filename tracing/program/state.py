@@ -13,14 +13,14 @@ from tracing.model import PlainValue, Uncomparable, Workload
 from tracing.program.reachable import Reached, arguments, reachable
 from tracing.program.structure import Facts, facts_of, type_name
 
-AFTERWARDS = " afterwards"  # of the name of an argument, when the case has ended
-STORAGE = "storage of "  # of the name of a result, with the tensor whose storage it shares
+AFTERWARDS = " afterwards"  # suffix of an argument's name: its value when the case has ended
+STORAGE = "storage of "  # prefix of a result's name: the tensor whose storage it shares
 STEPPED = "stepped "  # name prefix of an optimizer that made a step and that no object refers to
 
 
 @contextmanager
 def stepped() -> Iterator[list[torch.optim.Optimizer]]:
-    """Gives the optimizers that make a step while it is active; not those whose step is compiled."""
+    """While active, collects the optimizers that make a step; a compiled step is not observed."""
     optimizers: list[torch.optim.Optimizer] = []
 
     def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:

@@ -63,7 +63,7 @@ def type_name(value: object) -> str:
 
 
 def is_plain(value: object) -> bool:
-    """True if a value's text is the whole of it."""
+    """True if a value is described completely by its text."""
     return isinstance(value, (*_PLAIN, enum.Enum))
 
 

@@ -77,7 +77,7 @@ def _run_script(main: types.ModuleType, path: str) -> None:
 
 
 def _absolute(path: str) -> str:
-    # as Python makes it: "./" goes, and nothing else is normalised
+    # as Python does: "./" is removed, and nothing else is normalised
     return path if path.startswith(os.sep) else f"{Path.cwd()}{os.sep}{path.removeprefix('./')}"
 
 
@@ -96,7 +96,7 @@ def shown_as_by_python(error: BaseException) -> None:
     """From now on Python's report of an uncaught exception has no frames of this project."""
     hook = sys.excepthook
     _clean(error)
-    trace = error.__traceback__  # before it goes through those who called the program
+    trace = error.__traceback__  # before the callers of the program add their frames
 
     def report(kind: type[BaseException], value: BaseException, _: Any) -> None:
         sys.excepthook = hook
@@ -106,7 +106,7 @@ def shown_as_by_python(error: BaseException) -> None:
 
 
 def threads_shown_as_by_python() -> None:
-    """The same for exceptions in threads of the program."""
+    """Like `shown_as_by_python`, for exceptions in threads of the program."""
     hook: Callable[[Any], Any] = threading.excepthook
 
     def report(raised: Any) -> None:

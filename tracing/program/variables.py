@@ -82,7 +82,7 @@ class Reads:
 
 
 def _reader() -> FrameType | None:
-    # whose code reads; None: not the user's
+    # the frame of the user's code that reads; None: other code does
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__name__") in _BETWEEN:
         frame = frame.f_back

@@ -17,8 +17,11 @@ from tracing.launch.storages import Storages
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Argument, CopiedFunction, Kernel, NotCovered, Phase, Scalar, Signature, TensorMeta
 from tracing.store import RunWriter
+from tracing.store.numbers import Numbers
 from tracing.upstream.inductor.user_kernels import copied_functions
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
+
+_METAS = 1 << 14  # layouts that are remembered
 
 
 class Catalogue:
@@ -26,17 +29,18 @@ class Catalogue:
 
     def __init__(self, writer: RunWriter, storages: Storages) -> None:
         self._writer = writer
+        self.segments = writer.segments
         self._storages = storages
         self._kernels: dict[tuple[str, str, str], int] = {}
         self._declared: dict[int, Declared] = {}
-        self._signatures: dict[Signature, int] = {}
+        self._signatures: Numbers[Signature] = Numbers(
+            writer, lambda number, one: msgspec.structs.replace(one, id=number)
+        )
         self._uncovered: set[NotCovered] = set()
         self._metas: dict[TensorMeta, TensorMeta] = {}
 
-    def signature(
-        self, site: LaunchSite, values: Sequence[Any], grid: Grid, phase: Phase
-    ) -> tuple[int, tuple[Argument, ...]]:
-        """The number of the signature of a launch, and its arguments."""
+    def signature(self, site: LaunchSite, values: Sequence[Any], grid: Grid, phase: Phase) -> Signature:
+        """The signature of a launch, without a number."""
         kernel, declared = self._kernel(site)
         if site.kind == "interpreted":
             named = zip(site.names, values, strict=True)
@@ -48,16 +52,17 @@ class Catalogue:
             what = f"what {site.name} reads and writes at addresses that it is given ({followed})"
             self.not_covered(what, "the tensors themselves as arguments")
         device = next((arg.tensor.device for arg in args if arg.tensor), "")
-        signature = Signature(0, kernel, grid, phase, device, args)
-        known = self._signatures.get(signature)
-        if known is None:
-            known = self._signatures[signature] = len(self._signatures)
-            self._writer.append(msgspec.structs.replace(signature, id=known))
-        return known, args
+        return Signature(0, kernel, grid, phase, device, args)
+
+    def number(self, signature: Signature) -> int:
+        """The number of a signature, for a launch that is about to be written."""
+        return self._signatures.of(signature)
 
     def meta(self, tensor: torch.Tensor) -> TensorMeta:
         """The layout of a tensor, as one object for all that have it."""
         meta = tensor_meta(tensor)
+        if len(self._metas) >= _METAS:
+            self._metas.clear()
         return self._metas.setdefault(meta, meta)
 
     def not_covered(self, what: str, setting: str) -> None:

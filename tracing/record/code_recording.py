@@ -14,7 +14,7 @@ import torch
 
 from tracing import environment, store
 from tracing.errors import message
-from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, SCHEMA, Outcome, RunInfo, Selection
+from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, SCHEMA, Outcome, RunInfo, Selection, StepSelection
 from tracing.program.device import Device
 from tracing.record.graphs.graph_passes import graph_passes_recorded
 from tracing.record.launches.launch_recorder import LaunchRecorder
@@ -23,6 +23,7 @@ from tracing.record.launches.user_hash import HashFn, load_hash_fn
 from tracing.record.outputs import Keep
 from tracing.record.passes.recording import PassIRWhen
 from tracing.record.session import Session
+from tracing.record.step_selection import step_selection
 from tracing.record.winners import Winners
 from tracing.store.winners import read_winners
 
@@ -34,7 +35,7 @@ class RecordingOptions:
     name: str = ""  # of the run; empty: that of the file
     runs: str | Path = "runs"
     target: str = "sm_90"
-    seed: int | None = None  # of torch's generators; None: they are left as they are
+    seed: int | None = None  # of torch's generators; None: they are not seeded
     digests: Literal["all", "declared", "none"] = "all"
     operators: Literal["writers", "digests", "none"] = "writers"
     kernel: Sequence[str] = ()
@@ -42,6 +43,11 @@ class RecordingOptions:
     phase: Sequence[Literal["forward", "backward"]] = ()
     rank: Sequence[int] = ()
     rank_aware: bool = False
+    last: int | None = None
+    every: int = 1
+    steps: str = ":"
+    until: Literal["", "nan", "inf", "any"] = ""
+    disk: int | None = None  # bytes
     winners: str | Path | None = None
     keep_outputs: bool = False
     keep_inputs: bool = False
@@ -63,6 +69,15 @@ class RecordingOptions:
         kernels, phases = _sequence(self.kernel), _sequence(self.phase)
         return selection_of(kernels, self.launches, phases, list(self.rank))
 
+    @property
+    def step_selection(self) -> StepSelection:
+        """The steps that are recorded and kept; raises Problem as `tracing run` does."""
+        shared = self.rank_aware and (self.keep_inputs or self.keep_outputs)
+        return step_selection(
+            self.last, self.every, self.steps, self.until, self.disk,
+            digests=self.digests, shared_tensors=shared,
+        )  # fmt: skip
+
     def recorder(self, writer: store.RunWriter) -> LaunchRecorder:
         """Records launches into a run."""
         keeps = self.keep_inputs or self.keep_outputs
@@ -73,6 +88,7 @@ class RecordingOptions:
             operators=self.operators,
             allow_out_of_bounds=self.allow_out_of_bounds,
             selection=of_rank(self.selection, environment.rank()),
+            steps=self.step_selection,
             keep=keep if keeps else None,
             time=self.time,
             hash_fn=load_hash_fn(self.hash_fn) if isinstance(self.hash_fn, str) else self.hash_fn,
@@ -94,6 +110,7 @@ def recording(**options: Any) -> contextlib.AbstractContextManager[store.Run]:
 @contextlib.contextmanager
 def _recorded(options: RecordingOptions, file: str) -> Iterator[store.Run]:
     device = Device(options.target, select=False, virtual=not options.no_virtual_gpu)
+    steps = options.step_selection
     frozen = read_winners(Path(options.winners)).winners if options.winners else ()
     job = environment.job() if options.rank_aware else None
     path = Path(file).absolute() if not file.startswith("<") else Path.cwd()
@@ -101,7 +118,7 @@ def _recorded(options: RecordingOptions, file: str) -> Iterator[store.Run]:
     info = RunInfo(
         SCHEMA, options.name or path.stem, str(path), tuple(sys.argv), options.seed, store.now(),
         device.environment(), options.digests, size, options.selection, options.operators,
-        kind="code", folder=str(Path.cwd()),
+        kind="code", folder=str(Path.cwd()), steps=steps,
     )  # fmt: skip
     writer = store.create(Path(options.runs), info, environment.rank(), job)
     session = Session(

@@ -46,11 +46,18 @@ class Landmarks:
     """Records collectives and updates, with digests."""
 
     def __init__(
-        self, writer: RunWriter, catalogue: Catalogue, launches: Callable[[], int], digests: bool
+        self,
+        writer: RunWriter,
+        catalogue: Catalogue,
+        launches: Callable[[], int],
+        digests: bool,
+        paused: Callable[[], bool] = lambda: False,
     ) -> None:
         """launches -- how many launches there have been
         digests  -- False: record them without digests
+        paused   -- True: nothing is written now
         """
+        self._paused = paused
         self._writer, self._catalogue = writer, catalogue
         self._launches, self._digests = launches, digests
         self._count = 0
@@ -68,6 +75,9 @@ class Landmarks:
                 if landmark is not None:
                     self._bits(landmark, "results", [tensor])
             return result
+        if self._paused():
+            self._count += 1
+            return issue()
         given, left = _sides(name, args)
         landmark = self._started("collective", name, _members(args), given, left)
         self._bits(landmark, "inputs", given)
@@ -148,7 +158,7 @@ class Landmarks:
                 handle.remove()
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if torch.compiler.is_compiling() or not _several() or id(optimizer) in self._updated:
+        if self._skips() or id(optimizer) in self._updated:
             return
         parameters = self._plain(optimizer)
         landmark = self._started("update", f"before {type(optimizer).__name__}.step", (), (), parameters)
@@ -156,11 +166,14 @@ class Landmarks:
         self._updated.add(id(optimizer))
 
     def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if torch.compiler.is_compiling() or not _several():
+        if self._skips():
             return
         parameters = self._plain(optimizer)
         landmark = self._started("update", f"{type(optimizer).__name__}.step", (), (), parameters)
         self._bits(landmark, "results", parameters)
+
+    def _skips(self) -> bool:
+        return torch.compiler.is_compiling() or not _several() or self._paused()
 
     def _plain(self, optimizer: Any) -> list[torch.Tensor]:
         parameters = [one for group in optimizer.param_groups for one in group["params"]]

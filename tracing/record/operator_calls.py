@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -11,19 +12,18 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 import torch
 
-from tracing.digest.host import digest
-from tracing.launch import hooks
-from tracing.launch.coverage import NO_GRAPHS
 from tracing.launch.storages import TouchedMemory, memory_of
 from tracing.launch.tensors import has_memory
-from tracing.model import Digest, OperatorCall, OperatorDigests, OperatorSignature, TensorMeta
+from tracing.model import Digest, OperatorCall, OperatorSignature, TensorMeta
 from tracing.operators.effects import Effect
 from tracing.operators.text import arguments_text, structure
+from tracing.record.flight_recorder import FlightRecorder
 from tracing.record.launches.host_launches import HostLaunches
 from tracing.record.memory.last_writers import LastWriters
+from tracing.record.operator_digests import Arriving, OperatorDigestQueue
+from tracing.record.operator_inputs import OperatorInputs
 from tracing.record.recording import Recording
-from tracing.upstream.torch.cuda_graphs import is_capturing
-from tracing.upstream.torch.dispatch_modes import dispatch_disabled
+from tracing.store.numbers import Numbers
 
 OperatorFacts: TypeAlias = Literal["digests", "writers", "none"]
 _Tensors: TypeAlias = list[torch.Tensor]
@@ -31,26 +31,26 @@ _Tensors: TypeAlias = list[torch.Tensor]
 _LINES = 256  # calls whose lines are held back at most
 _KNOWN = 1 << 14  # signatures that are remembered: one whose argument is new at each step comes once
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
-_NOT_TAKEN = Digest("")
 
 
 class _Before(NamedTuple):
-    digests: tuple[Digest, ...] = ()
+    digests: Arriving
     meta: TensorMeta | None = None  # of what may be resized
     memory: TouchedMemory = ()
+    inputs: _Tensors = []  # noqa: RUF012 -- clones of what it reads, if they are kept; never changed
 
 
-class _Known(NamedTuple):
-    number: int  # of a signature
-    reads: int  # how many tensors
-    writes: Sequence[TensorMeta]
+@dataclass(slots=True)
+class _Known:
+    signature: OperatorSignature
+    number: int  # of the signature
+    segment: int  # that has its record
 
 
 class OperatorCalls:
     """Records each operator with the memory that it read and wrote; a listener of `operators.Operators`.
 
-    Cost: 5 µs an operator of two inputs and one output. Digests add their own cost, and synchronise the
-    device twice.
+    Cost: 5 µs an operator of two inputs and one output. Digests add their own cost.
     """
 
     def __init__(
@@ -59,36 +59,50 @@ class OperatorCalls:
         writers: LastWriters,
         host: HostLaunches,
         captures: Callable[[_Tensors], list[Any] | None],
+        flight: FlightRecorder,
         *,
         digests: bool,
+        inputs: OperatorInputs | None = None,
     ) -> None:
         """writers, host -- receive the tensors that operators wrote
         captures      -- gives the events of the CUDA graph that captures what writes these tensors; None: it
                          is executed now
+        flight        -- the steps that are written
         digests       -- take digests of an operator's inputs before it, and of its outputs after it
+        inputs        -- keeps the inputs of operators with digests; None: they are not kept
         """
-        self._captures = captures
+        self._captures, self._flight = captures, flight
         self._recording = recording
         self._writers = writers
         self._host = host
-        self._digests = digests
+        catalogue = recording.catalogue
+        self._digests = OperatorDigestQueue(recording.writer, catalogue.not_covered) if digests else None
+        self._inputs = inputs
         self._known: dict[tuple[Any, ...], _Known] = {}
-        self._numbers: dict[OperatorSignature, int] = {}
+        self._segments = recording.writer.segments
+        self._numbers: Numbers[OperatorSignature] = Numbers(
+            recording.writer, lambda number, one: msgspec.structs.replace(one, id=number)
+        )
         self._held: list[OperatorCall] = []
-        self._count = 0
+        self.count = 0  # calls so far
+        self.passes_over: Callable[[], bool] = lambda: False
 
     def looks_before(self, effect: Effect) -> bool:
-        """True if an operator is looked at before it runs."""
-        return effect.resizes or (self._digests and not effect.allocates)
+        """True if `before` must be called for an operator."""
+        taken = self._digests is not None and not self._flight.paused
+        return effect.resizes or (taken and not effect.allocates)
 
     def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Before | None:
         """Collect the facts that are available only before an operator runs."""
         if effect.resizes:
             known = self._usable([args[0]])
-            return _Before((), self._recording.catalogue.meta(args[0]), memory_of(known)) if known else None
-        if not self._digests or effect.allocates:
+            return _Before([], self._recording.catalogue.meta(args[0]), memory_of(known)) if known else None
+        if self._digests is None or effect.allocates or self._flight.paused:
             return None
-        return _Before(self._digested(effect, self._usable(effect.read(args, kwargs))))
+        reads = self._usable(effect.read(args, kwargs))
+        inputs = self._inputs.cloned(effect, reads, self._recording.launches) if self._inputs else []
+        with self._recording.lock:
+            return _Before(self._digests.take(effect, reads), inputs=inputs)
 
     def after(
         self,
@@ -99,7 +113,7 @@ class OperatorCalls:
         before: _Before | None,
     ) -> None:
         """Record an operator that has run."""
-        frame = sys._getframe(3)  # what called the operator: between lies the dispatch mode
+        frame = sys._getframe(3)  # the caller of the operator, outside of the dispatch mode
         if effect.resizes:
             if before is not None:
                 self._resized(effect, args, kwargs, before, frame)
@@ -116,19 +130,38 @@ class OperatorCalls:
         if noted is None or not writes:
             return
         key, memory = noted
-        after = self._digested(effect, writes) if before is not None else ()
+        digests = self._digests if before is not None else None
         with self._recording.lock:
+            after = digests.take(effect, writes) if digests is not None else []
             known = self._known.get(key)
             if known is None:
                 known = self._new(key, effect, arguments_text(effect, args, kwargs), reads, writes)
-            if before is not None and self._captures(writes) is None:
-                self._recording.writer.append(OperatorDigests(self._count, before.digests, after))
+            if digests is not None and before is not None and self._captures(writes) is None:
+                digests.expect(self.count, before.digests, after, self._watched(effect))
+                if self._inputs is not None:
+                    self._inputs.keep(self.count, before.inputs)
             self._append(effect, known, memory, writes, frame)
 
     def flush(self) -> None:
         """Write buffered lines."""
         self._recording.writer.extend(self._held)
         self._held = []
+
+    def close(self) -> None:
+        """Wait for all digests, and write everything."""
+        self.flush()
+        if self._digests is not None:
+            self._digests.close()
+
+    def _watched(self, effect: Effect) -> Callable[[Sequence[Digest]], None] | None:
+        # receives what the operator wrote, when that has arrived
+        watch = self._flight.watch
+        return partial(watch.operator, effect.name, self._recording.launches) if watch is not None else None
+
+    def hand_over(self, *, wait: bool) -> None:
+        """Let the digests so far arrive soon; wait: first wait for those of earlier calls."""
+        if self._digests is not None:
+            self._digests.hand_over(wait=wait)
 
     def _append(
         self,
@@ -140,27 +173,29 @@ class OperatorCalls:
         held: int = 0,
     ) -> None:
         recording = self._recording
-        storages = recording.storages.numbers(memory)
         site, thread = recording.sites.of(frame), recording.thread.number
         if (captured := self._captures(writes)) is not None:
-            captured.append(partial(self._called, effect, known, storages, site, thread))
+            captured.append(partial(self._called, effect, known, memory, site, thread))
             return
-        self._called(effect, known, storages, site, thread)
+        self._called(effect, known, memory, site, thread)
         self._host.operator(effect, writes, held)
 
-    def _called(
-        self, effect: Effect, known: _Known, storages: tuple[int, ...], site: int, thread: int
-    ) -> None:
-        launches = self._recording.launches
-        self._held.append(OperatorCall(self._count, launches, known.number, storages, site, thread))
-        self._count += 1
+    def _called(self, effect: Effect, known: _Known, memory: TouchedMemory, site: int, thread: int) -> None:
+        recording = self._recording
+        if self._segments is not None and known.segment != self._segments.number:
+            known.number, known.segment = self._numbers.of(known.signature), self._segments.number
+        storages = recording.storages.numbers(memory)
+        if not self._flight.paused:
+            call = OperatorCall(self.count, recording.launches, known.number, storages, site, thread)
+            self._held.append(call)
+        self.count += 1
         if len(self._held) >= _LINES:
             self.flush()
-        written = storages[known.reads :]
+        written = storages[len(known.signature.reads) :]
         if effect.allocates:
             self._writers.allocated(written)
         elif not effect.resizes:
-            self._writers.wrote(effect.name, known.writes, written)
+            self._writers.wrote(effect.name, known.signature.writes, written)
 
     def _resized(
         self,
@@ -195,11 +230,8 @@ class OperatorCalls:
         signature = OperatorSignature(
             0, effect.name, text, tuple(reads), tuple(writes), allocates, effect.random
         )
-        number = self._numbers.get(signature)
-        if number is None:
-            number = self._numbers[signature] = len(self._numbers)
-            self._recording.writer.append(msgspec.structs.replace(signature, id=number))
-        return _Known(number, len(reads), writes)
+        segment = self._segments.number if self._segments is not None else 0
+        return _Known(signature, self._numbers.of(signature), segment)
 
     def _usable(self, tensors: _Tensors) -> _Tensors:
         with_memory = [tensor for tensor in tensors if has_memory(tensor)]
@@ -212,23 +244,6 @@ class OperatorCalls:
         what = "tensors that are not strided, as sparse ones, where operators read and write them"
         self._recording.catalogue.not_covered(what, "dense tensors")
 
-    def _digested(self, effect: Effect, tensors: _Tensors) -> tuple[Digest, ...]:
-        with dispatch_disabled(), hooks.hidden():
-            return tuple(self._digest(effect, tensor) for tensor in tensors)
-
-    def _digest(self, effect: Effect, tensor: torch.Tensor) -> Digest:
-        if effect.collective and effect.name.startswith("_c10d_functional::"):
-            return _NOT_TAKEN  # the collective may not have ended: its landmark has the bits
-        not_covered = self._recording.catalogue.not_covered
-        if tensor.is_cuda and is_capturing():
-            not_covered("digests of operators captured into a CUDA graph", NO_GRAPHS)
-            return _NOT_TAKEN
-        try:
-            return digest(tensor)
-        except (RuntimeError, NotImplementedError, TypeError) as error:  # a quantized tensor
-            not_covered(f"the bits of a tensor of {effect.name} ({str(error).splitlines()[0]})", "")
-            return _NOT_TAKEN
-
 
 def _noted(
     effect: Effect,
@@ -238,8 +253,8 @@ def _noted(
     writes: _Tensors,
     usable: bool = False,
 ) -> tuple[tuple[Any, ...], TouchedMemory] | None:
-    # The signature as a key for fast lookup, and the addresses of the tensors. None: one of them
-    # has no memory or no strides, or is of a class whose tensors may have none
+    # The signature as a key for fast lookup, and the addresses of the tensors. None: one of them has no
+    # memory or no strides, or its class permits such tensors
     key: list[Any] = [id(effect), len(reads)]
     structure(args, key)
     if kwargs:

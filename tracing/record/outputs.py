@@ -23,6 +23,7 @@ import torch
 from tracing.launch.coverage import NO_GRAPHS
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, Blob, KeptTensor, Record
 from tracing.store import RunWriter
+from tracing.store.segments import Segments
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 # dtypes that safetensors 0.7 and later stores and loads; of another the bytes are stored
@@ -48,8 +49,8 @@ _STORED = {
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    name: str  # text: the tensor whose content it is
-    record: Callable[[Blob], Record]  # that says whose
+    name: str  # text that names the tensor
+    record: Callable[[Blob], Record]  # makes the record that links the tensor to its blob
     tensor: torch.Tensor
     dtype: torch.dtype  # of the argument; `tensor` may be its bytes
 
@@ -103,6 +104,7 @@ class OutputKeeper:
         self._bytes = 0
         self._written: set[Blob] = set()
         self._on_disk = 0
+        self._segments = writer.segments
         self._stopped = False
 
     @property
@@ -120,7 +122,7 @@ class OutputKeeper:
     def keep_as(self, name: str, record: Callable[[Blob], Record], tensor: torch.Tensor) -> None:
         """Clone a tensor on its own device, after the work of the current stream there.
 
-        name   -- whose content it is, for people
+        name   -- text that names the tensor
         record -- makes the record from the blob
         tensor -- [*] any dtype, strides and device
 
@@ -180,6 +182,9 @@ class OutputKeeper:
         except (RuntimeError, MemoryError) as error:  # the device failed, or the host has no memory left
             self._leave_out(held.name, error)
             return
+        if self._segments is not None:
+            self._append_to_segment(held, data, self._segments)
+            return
         if self._on_disk + len(data) > self._disk:
             what = f"tensors beyond {self._disk} bytes on disk, from {held.name} on"
             self._stop(what, "--keep-disk BYTES")
@@ -190,11 +195,18 @@ class OutputKeeper:
             self._stop(f"tensors from {held.name} on: {error.strerror}", "--runs DIR")
 
     def _append(self, held: _Held, data: bytes) -> None:
-        blob = self._writer.blob(data)
+        blob = self._writer.append_with_blob(data, held.record)
         if blob not in self._written:
             self._written.add(blob)
             self._on_disk += len(data)
-        self._writer.append(held.record(blob))
+
+    def _append_to_segment(self, held: _Held, data: bytes, segments: Segments) -> None:
+        if segments.blob_bytes + len(data) > self._disk:
+            self._not_covered(f"the content of some tensors, beyond {self._disk} bytes", "--keep-disk BYTES")
+        elif not segments.has_room(len(data)):
+            self._not_covered("the content of some tensors, which --disk has no room for", "a larger --disk")
+        else:
+            self._writer.append_with_blob(data, held.record)
 
     def _leave_out(self, name: str, error: Exception) -> None:
         reason = next(iter(str(error).splitlines()), type(error).__name__)

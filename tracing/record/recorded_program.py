@@ -87,7 +87,8 @@ class RecordedProgram:
         self._session.end(self.outcome)
         seen = self._session.launches
         if not quiet:
-            _say(f"{seen} launch{'' if seen == 1 else 'es'} seen: tracing show {self._session.writer.path}")
+            launches = f"{seen} launch{'' if seen == 1 else 'es'} seen{self._session.kept}"
+            _say(f"{launches}: tracing show {self._session.writer.path}")
 
 
 def _say(line: str) -> None:

@@ -26,8 +26,13 @@ class Recording:
     lock: threading.RLock = field(default_factory=threading.RLock)  # CUDA's backward has threads of its own
 
     @classmethod
-    def of(cls, writer: RunWriter) -> Recording:
-        """A new recording into `writer`."""
+    def of(cls, writer: RunWriter, *, segments: bool = False) -> Recording:
+        """A new recording into `writer`.
+
+        segments -- steps are written to segments, of which the oldest may be deleted
+        """
+        if segments:
+            writer.begin_segments()
         thread = CurrentThread(itertools.count())
         storages = Storages(writer)
         return cls(writer, Catalogue(writer, storages), storages, CallSites(writer), thread)

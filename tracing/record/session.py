@@ -15,7 +15,6 @@ from tracing.program.device import Device
 from tracing.record.graphs.frame_compiles import frame_compiles_recorded
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.recording import PassIRWhen, passes_recorded
-from tracing.record.steps import StepRecorder
 from tracing.record.winners import Winners
 from tracing.store import RunWriter
 from tracing.virtual_gpu import is_active
@@ -36,7 +35,7 @@ class Session:
         winners: Winners | None = None,
         around: Sequence[_Context] = (),
     ) -> None:
-        """passes  -- as for `tracing.record.run.record`; their IR is derived when somebody asks for it
+        """passes  -- as for `tracing.record.run.record`; their IR is derived on demand
         winners -- the configurations for autotuners; None: they choose
         around  -- entered around the recorder, in this order
         """
@@ -62,13 +61,17 @@ class Session:
             for context in self._around:
                 stack.enter_context(context)
             stack.enter_context(self._recorder)
-            stack.enter_context(StepRecorder(self.writer, lambda: self._recorder.count).installed())
             self._exit = stack.pop_all()
 
     @property
     def launches(self) -> int:
         """How many launches were seen so far."""
         return self._recorder.count
+
+    @property
+    def kept(self) -> str:
+        """The steps that are on disk; empty if none was deleted."""
+        return self._recorder.kept
 
     def flush(self) -> None:
         """Write buffered records: this process may end without `end`."""

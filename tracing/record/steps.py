@@ -1,4 +1,4 @@
-"""Records the ends of a program's steps: at `tracing.step()`, or with a step of an optimizer.
+"""Finds the ends of a program's steps: at `tracing.step()`, or with a step of an optimizer.
 
 From its first `tracing.step()` on, only these calls end steps. Otherwise a step ends with a step of one
 optimizer, the first of the program; another one takes over if it steps twice between two steps of that one.
@@ -16,26 +16,22 @@ from weakref import ref
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from tracing.model import ProgramStep
-from tracing.store import RunWriter
-
 _active: list[StepRecorder] = []
 
 
 class StepRecorder:
-    """Numbers the steps of one recording."""
+    """Finds the ends of the steps of one recording."""
 
-    def __init__(self, writer: RunWriter, launches: Callable[[], int]) -> None:
-        """launches -- how many launches there have been"""
-        self._writer, self._launches = writer, launches
-        self._count = 0
+    def __init__(self, ended: Callable[[], None]) -> None:
+        """ended -- called at the end of each step"""
+        self._ended = ended
         self._marked = False  # by the program
         self._leader: ref[Any] | None = None  # the optimizer whose steps end steps
         self._others: set[int] = set()  # other optimizers that stepped since
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """While active, steps are recorded."""
+        """While active, the ends of steps are reported."""
         handle = register_optimizer_step_post_hook(self._stepped)
         _active.append(self)
         try:
@@ -62,12 +58,11 @@ class StepRecorder:
 
     def _end(self) -> None:
         self._others.clear()
-        self._writer.append(ProgramStep(self._count, self._launches()))
-        self._count += 1
+        self._ended()
 
 
 def step() -> None:
-    """End a step here: an iteration of a loop, whose launches are then numbered within it.
+    """End a step here: an iteration of a loop. Launches are numbered within their step.
 
     Does nothing where nothing is recorded.
     """

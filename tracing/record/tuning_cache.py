@@ -29,8 +29,8 @@ class TuningCache(dict[Any, Any]):
         measured: Callable[[Any], bool],
         took: Callable[[Winner], None],
     ) -> None:
-        """frozen   -- the configurations to take, by tuner, source and key; None: those that measuring gives
-        measured -- whether the autotuner did before it chose; else Triton's cache on disk gave it
+        """frozen   -- the configurations to use, by tuner, source and key; None: measure
+        measured -- True if the autotuner measured before it chose; False: it read Triton's cache on disk
         took     -- receives every choice
         """
         super().__init__(autotuner.cache)

@@ -29,14 +29,14 @@ from tracing.upstream.inductor import autotuner as inductor_autotuner
 from tracing.upstream.inductor.compiler import around_selection, worker_jobs
 from tracing.upstream.triton import autotune as triton_autotuner
 
-# what else Inductor tries when a kernel's configurations are compiled, or measured
+# settings by which Inductor tries further configurations when it compiles or measures a kernel
 _NO_TUNING = {
     "coordinate_descent_tuning": False,
     "dynamic_scale_rblock": False,
     "dynamic_disable_pipelining": False,
     "combo_tuning_groups": None,
 }
-# set where coordinate descent or combo tuning did something: they pass by the kernels of templates
+# set if coordinate descent or combo tuning changed something; neither applies to kernels of templates
 _REFINED = ("found_by_coordesc", "found_by_combo_autotune")
 
 
@@ -195,7 +195,7 @@ def _inductor_key(autotuner: Any) -> tuple[str, ...]:
 
 
 def _freeze(autotuner: Any, config: CacheSettings, reload_kernel: Callable[[], Any] | None) -> None:
-    # before it compiles; if a worker compiled, only the frozen configuration is kept
+    # called before it compiles; if a worker has compiled, only the frozen configuration is kept
     autotuner.inductor_meta.update(_NO_TUNING)
     compiled = autotuner.compile_results
     same = [result for result in compiled if settings(result.config) == config]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from tracing.model import KernelArg, KernelLaunch
+from tracing.model import KernelLaunch, TensorMeta
 from tracing.record.outputs import load
 from tracing.store.recorded_launch import Number, RecordedLaunch
 
@@ -78,16 +78,25 @@ class ReplayInputs:
 
 def layout_of(launch: KernelLaunch) -> LaunchLayout:
     """The recorded memory layout of a launch's tensors, without distant parts of their storages."""
+    return layout_of_tensors(
+        {
+            arg.name: (arg.tensor, -1 - position if arg.storage is None else arg.storage)
+            for position, arg in enumerate(launch.args)
+            if arg.tensor is not None
+        }
+    )
+
+
+def layout_of_tensors(recorded: Mapping[str, tuple[TensorMeta, int]]) -> LaunchLayout:
+    """The memory layout of some tensors, by name, each with the number of its storage."""
     extents: dict[int, tuple[int, int]] = {}
     tensors: dict[str, TensorLayout] = {}
-    for position, arg in enumerate(launch.args):
-        if arg.tensor is None:
-            continue
-        one = _layout(arg, -1 - position if arg.storage is None else arg.storage)
+    for name, (meta, storage) in recorded.items():
+        one = TensorLayout(storage, getattr(torch, meta.dtype), meta.shape, meta.stride, meta.offset)
         start, stop = _extent(one)
-        known = extents.get(one.storage, (start, stop))
-        extents[one.storage] = min(start, known[0]), max(stop, known[1])
-        tensors[arg.name] = one
+        known = extents.get(storage, (start, stop))
+        extents[storage] = min(start, known[0]), max(stop, known[1])
+        tensors[name] = one
     bases = {storage: (start // _PAGE - 1) * _PAGE for storage, (start, _) in extents.items()}
     return LaunchLayout(
         {storage: stop + _PAGE - bases[storage] for storage, (_, stop) in extents.items()},
@@ -130,12 +139,6 @@ def tensors_in(layout: LaunchLayout, memory: Memory) -> Tensors:
 def copied(memory: Memory) -> Memory:
     """Storages of the same bytes."""
     return {storage: content.clone() for storage, content in memory.items()}
-
-
-def _layout(arg: KernelArg, storage: int) -> TensorLayout:
-    assert arg.tensor is not None
-    meta = arg.tensor
-    return TensorLayout(storage, getattr(torch, meta.dtype), meta.shape, meta.stride, meta.offset)
 
 
 def _extent(one: TensorLayout) -> tuple[int, int]:

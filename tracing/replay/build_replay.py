@@ -98,8 +98,8 @@ class BuildReplay:
             try:
                 torch.testing.assert_close(actual[name], expected, equal_nan=True, atol=atol, rtol=rtol)
             except AssertionError as error:
-                said = " ".join(line.strip() for line in str(error).splitlines() if line.strip())
-                return "bad", f"{name}: {said}"
+                lines = " ".join(line.strip() for line in str(error).splitlines() if line.strip())
+                return "bad", f"{name}: {lines}"
         return "good", f"{', '.join(self._expected)} as expected"
 
 

@@ -29,7 +29,7 @@ _SHARED_LIMIT = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 class CudaBinary:
     """One build of a kernel."""
 
-    ptx: str  # says how it is to be launched
+    ptx: str  # declares parameters and launch bounds
     cubin: bytes
     shared: int  # bytes of dynamic shared memory
 
@@ -64,7 +64,7 @@ def parameters(ptx: str, values: ParameterValues) -> list[Any] | str:
 
 
 def _packed(value: torch.Tensor | int | float | bool | None, kind: str) -> Any:
-    # None: a value of this kind is not passed so
+    # None: no parameter of this kind takes the value
     bits = kind.lstrip("busf")
     if isinstance(value, torch.Tensor):
         return ctypes.c_uint64(value.data_ptr()) if bits == "64" else None

@@ -22,7 +22,7 @@ from tracing.upstream.triton.knobs import fpsan_enabled, has_fpsan
 def require_fpsan() -> None:
     """Raise Problem, with what is missing, where kernels cannot run under FpSan."""
     missing = [] if available() else [f"Triton 3.8 or later (this is {triton.__version__})"]
-    if torch.version.hip or not torch.cuda.is_available():  # Triton has it for some of AMD's; untried
+    if torch.version.hip or not torch.cuda.is_available():  # Triton has it for some AMD GPUs; not tested here
         missing.append("a GPU of NVIDIA's")
     if missing:
         raise Problem(f"FpSan wants {' and '.join(missing)}")

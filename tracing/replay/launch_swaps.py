@@ -138,7 +138,7 @@ class Swaps:
 
 def _own_grid(site: InductorSite, args: Sequence[Any]) -> Grid | None:
     # None: an autotuner has not chosen yet
-    if len(args) > site.count:  # after the arguments of a user's kernel comes its grid
+    if len(args) > site.count:  # the grid of a user's kernel follows its arguments
         return site.trailing_grid(args)
     return site.grid(args) if site.settled else None
 
@@ -169,7 +169,7 @@ def _require_own(replacement: Replacement, function: Any, grid: Grid | None) -> 
 
 
 def _constants(kernel: LoadedKernel) -> dict[str, object]:
-    # without what Triton made a constant of because of its value
+    # without the arguments that Triton made constants because of their values
     declared = [parameter.name for parameter in kernel.function.params if parameter.is_constexpr]
     return {name: kernel.constants[name] for name in declared if name in kernel.constants}
 

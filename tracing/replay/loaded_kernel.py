@@ -38,7 +38,7 @@ class LoadedKernel:
         self.function[x, y, z](*call.args, **call.kwargs, **self.options)
 
     def interpret(self, arguments: Arguments, grid: Grid) -> None:
-        """Execute one launch on CPU tensors, in place; as `launch`, and as `tracing.interpreter.launch`."""
+        """Execute one launch on CPU tensors, in place, by the interpreter; arguments as for `launch`."""
         interpreter.launch(self.function, self._values(arguments), self.constants, grid)
 
     def _values(self, arguments: Arguments) -> dict[str, object]:

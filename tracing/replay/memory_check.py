@@ -44,7 +44,7 @@ def memory_check(launch: RecordedLaunch) -> list[MemoryEvidence]:
 
 
 def _recorded_line(launch: RecordedLaunch, where: str | None) -> str | None:
-    # a line of the module that was loaded, as a line of the file that the kernel was recorded from
+    # maps a line of the loaded module to the line of the file that the kernel was recorded from
     _, _, number = (where or "").rpartition(":")
     kernel = launch.launch.kernel
     if not number or kernel.file is None or kernel.source is None:

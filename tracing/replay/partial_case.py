@@ -88,8 +88,8 @@ class PartialCase:
             with diagnosis:
                 expected = self._in_eager() if self._eager is None else self._eager
         except Exception as error:  # of the case's own
-            said = diagnosis.of(error) if diagnosis.failure is not None else _said(error)
-            return {"kind": "no answer", "text": f"it fails in eager: {said}", "in_eager": True}
+            reason = diagnosis.of(error) if diagnosis.failure is not None else _error_text(error)
+            return {"kind": "no answer", "text": f"it fails in eager: {reason}", "in_eager": True}
 
         def written(name: str, source: str, nodes: list[str]) -> None:
             kernels.append({"name": name, "source": source, "nodes": nodes})
@@ -111,12 +111,17 @@ class PartialCase:
             one = agreement(actual, expected, self._referee if self._experiment.referee else None)
         except (Exception, SystemExit) as error:  # of the compiler, or of the case's own
             where = _raised_at(error)
-            return {"kind": "raises", "text": _said(error), "error": type(error).__name__, "where": where}
+            return {
+                "kind": "raises",
+                "text": _error_text(error),
+                "error": type(error).__name__,
+                "where": where,
+            }
         return _described(one, actual, expected)
 
     @contextmanager
     def _kept_inside(self) -> Iterator[RunWriter]:
-        # as under `tracing run`, a launch fails that leaves its tensors; a GPU does not notice
+        # as under `tracing run`, a launch that leaves its tensors fails; a GPU does not notice it
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tracing-")))
             (folder / "blobs").mkdir()
@@ -164,6 +169,6 @@ def _raised_at(error: BaseException) -> str:
     return f"{file}, line {last.lineno}: {last.line}"
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     lines = [line.strip() for line in message(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -16,11 +16,11 @@ from string import Template
 
 from tracing import errors, interpreter, upstream
 from tracing.errors import Problem
-from tracing.replay.arguments import layout_of
+from tracing.replay.arguments import LaunchLayout, layout_of
 from tracing.store.recorded_launch import Number, RecordedLaunch
 from tracing.store.run_files import file_name
 
-_TEMPLATE = Path(__file__).with_name("repro.py.in")
+_FOLDER = Path(__file__).parent
 _INTERPRETER = "interpreter"  # the copy, as the script imports it
 
 
@@ -67,7 +67,6 @@ def write_repro(recorded: RecordedLaunch, folder: Path) -> Repro:
     for name in recorded.inputs:
         if not all(part.isidentifier() or part.isdecimal() for part in name.split(".")):
             raise Problem(f"{name!r} is no name of an argument of a kernel")
-    folder.mkdir(parents=True, exist_ok=True)
     launch = recorded.launch
     names = {
         "index": launch.index,
@@ -75,12 +74,23 @@ def write_repro(recorded: RecordedLaunch, folder: Path) -> Repro:
         "run": file_name(recorded.run.name),
     }
     files = {
-        "repro.py": Template(_TEMPLATE.read_text()).substitute(names),
+        "repro.py": filled("launch_repro.py.in", names),
+        "recorded.py": filled("recorded_tensors.py.in", {"of": "the launch", "facts": "launch.json"}),
         "kernel.py": recorded.module,  # a file of its own: its names are not the script's
         "launch.json": json.dumps(asdict(_launch_file(recorded)), indent=1),
         **{f"{name}.safetensors": content for name, content in recorded.contents().items()},
         **dict(_interpreter()),
     }
+    return write_files(folder, files)
+
+
+def filled(template: str, values: Mapping[str, object]) -> str:
+    """The text of a template of this folder with these values."""
+    return Template((_FOLDER / template).read_text()).substitute(values)
+
+
+def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Repro:
+    """Write the files of a repro into a folder, by their names in it; one of them is repro.py."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,14 +98,18 @@ def write_repro(recorded: RecordedLaunch, folder: Path) -> Repro:
     return Repro(folder / "repro.py", tuple(folder / name for name in files))
 
 
-def _launch_file(recorded: RecordedLaunch) -> LaunchFile:
-    layout = layout_of(recorded.launch)
-    tensors = {
+def tensor_facts(layout: LaunchLayout) -> dict[str, TensorFacts]:
+    """The layout of tensors as a repro states it, by name."""
+    return {
         name: TensorFacts(
             one.storage, str(one.dtype).removeprefix("torch."), one.shape, one.stride, one.offset
         )
         for name, one in layout.tensors.items()
     }
+
+
+def _launch_file(recorded: RecordedLaunch) -> LaunchFile:
+    layout = layout_of(recorded.launch)
     return LaunchFile(
         recorded.launch.index,
         recorded.run.info.environment.device,
@@ -103,7 +117,7 @@ def _launch_file(recorded: RecordedLaunch) -> LaunchFile:
         recorded.values,
         layout.storages,
         tuple(recorded.inputs),
-        tensors,
+        tensor_facts(layout),
         {name: bits for name, bits in recorded.read.items() if name in recorded.inputs},
         {name: digest.bits for name, digest in recorded.expected.items()},
     )

@@ -7,22 +7,22 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from tracing.analyze.passes.pass_table import KernelPasses
-from tracing.analyze.runs.call_sites import Visit
+from tracing.analyze.runs.call_sites import LaunchOrigin
 from tracing.model import Digest, KernelArg, KernelLaunch
 from tracing.report.text import Line, line_text, plural, step_text, tensor_text, times, user_hashes
 
 
-def launch_in_full(launch: KernelLaunch, visit: Visit | None) -> Iterator[Line]:
+def launch_in_full(launch: KernelLaunch, origin: LaunchOrigin | None) -> Iterator[Line]:
     """The launch, its kernel, and its arguments, several lines each.
 
-    visit -- its call site, None if that is unknown
+    origin -- its call site, None if that is unknown
     """
     kernel = launch.kernel
     yield Text.assemble(
         f"#{launch.index} ", (kernel.name, "bold"), "" if launch.finished else "  did not finish"
     )
     facts = {
-        "at": str(visit or "an unknown line of the program"),
+        "at": str(origin or "an unknown line of the program"),
         "grid": launch.grid,
         "phase": f"{launch.phase}, on {launch.device}, stream {launch.stream}",
         "kernel": f"{kernel.hash}  {kernel.target}  {kernel.kind}",
@@ -35,7 +35,7 @@ def launch_in_full(launch: KernelLaunch, visit: Visit | None) -> Iterator[Line]:
         facts["step"] = step
     if time := ", ".join(times(launch)):
         facts["time"] = time
-    lines = [("computes", line_text(line)) for line in visit.computes] if visit else []
+    lines = [("computes", line_text(line)) for line in origin.computes] if origin else []
     yield from (Text(f"    {name:<9} {value}") for name, value in [*facts.items(), *lines])
     yield Text(f"    {plural(len(launch.args), 'argument')}:")
     for position, arg in enumerate(launch.args):

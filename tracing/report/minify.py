@@ -39,9 +39,9 @@ def known_text(known: int, file: str) -> Line:
 def tried_text(event: CandidateTried) -> Line:
     """The result of executing a candidate."""
     nodes, inputs = plural(event.trial.nodes, "node"), _elements(event.trial.inputs)
-    said = f": {event.trial.text}" if event.verdict == "unresolved" else ""
+    detail = f": {event.trial.text}" if event.verdict == "unresolved" else ""
     style = {"fail": "red", "pass": "green"}.get(event.verdict, "yellow")
-    return Text.assemble(f"    {nodes}, {inputs}: ", (_VERDICTS[event.verdict], style), said)
+    return Text.assemble(f"    {nodes}, {inputs}: ", (_VERDICTS[event.verdict], style), detail)
 
 
 def minimal_text(event: Minimal, whole: Trial, lines: Mapping[str, str], executed: int) -> Iterator[Line]:
@@ -64,7 +64,7 @@ def minimal_text(event: Minimal, whole: Trial, lines: Mapping[str, str], execute
             yield Text(f"    {name}: {lines[name]}", "dim")
 
 
-def script_text(script: str, said: str, missing: Sequence[str], *, fails: bool) -> Iterator[Line]:
+def script_text(script: str, output: str, missing: Sequence[str], *, fails: bool) -> Iterator[Line]:
     """The written script, and whether it fails in a fresh process."""
     if fails:
         yield Text.assemble(
@@ -74,7 +74,7 @@ def script_text(script: str, said: str, missing: Sequence[str], *, fails: bool) 
     yield Text.assemble(("not a repro: ", "bold yellow"), f"{script} does not fail so in a fresh process")
     if missing:
         yield Text(f"    no source makes what it uses: {', '.join(missing)}")
-    for line in said.splitlines():
+    for line in output.splitlines():
         yield Text(f"    {line}")
 
 

@@ -25,7 +25,7 @@ def nonfinite_text(
     commands -- to type next
     """
     if answer.origin is not None:
-        yield from _origin(answer.origin, elements)
+        yield from _origin(answer.origin, elements, bool(answer.missing))
     elif not answer.unknown:
         counts = f"{plural(answer.launches, 'launch')}, {plural(answer.operators, 'operator call')}"
         yield Text.assemble(("✓", "green"), f" no NaN and no inf: {counts}")
@@ -35,7 +35,7 @@ def nonfinite_text(
         yield Text(f"    next      {command}")
 
 
-def _origin(origin: NonFiniteOrigin, elements: dict[str, list[int]]) -> Iterator[Text]:
+def _origin(origin: NonFiniteOrigin, elements: dict[str, list[int]], partial: bool) -> Iterator[Text]:
     event = origin.event
     what = "makes the first NaN or inf" if origin.made else "reads the first NaN or inf"
     yield Text.assemble((f"✗ {title(event)}", "bold red"), f" {what}")
@@ -48,8 +48,9 @@ def _origin(origin: NonFiniteOrigin, elements: dict[str, list[int]]) -> Iterator
     if origin.made:
         yield Text("    → every value that it reads is finite")
     else:
+        where = "a step that is not in the run, " if partial else ""
         yield Text(
-            "    → no recorded launch or operator made it: it is in the program's data, or in "
+            f"    → no recorded launch or operator made it: it is from {where}the program's data, or "
             "a number that it passes"
         )
     for after in origin.chain[: _SHOWN - 1]:
@@ -92,7 +93,7 @@ def _elements(indices: list[int]) -> str:
 def nonfinite_json(
     run: str, answer: NonFiniteAnswer, elements: dict[str, list[int]], commands: Sequence[str]
 ) -> dict[str, Any]:
-    """The same as data."""
+    """The answer as data; keys as in docs/json.md."""
     origin = answer.origin
     return {
         "run": run,

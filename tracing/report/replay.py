@@ -51,7 +51,7 @@ _KINDS = {
 
 def replay_text(
     result: ReplayResult,
-    said: ReplayVerdict,
+    verdict: ReplayVerdict,
     recorded: Recorded,
     launches: Mapping[Side, KernelLaunch],
     names: RunNames,
@@ -66,16 +66,16 @@ def replay_text(
     if not result.device and programs > 1:
         where += ", its programs in another order each time"
     yield f"launch #{launch.index} {launch.kernel_name}, replayed {where}:"
-    yield f"  {verdict_text(said, names, launched_otherwise(launches))}"
+    yield f"  {verdict_text(verdict, names, launched_otherwise(launches))}"
     for series in result.series:
         if len(names) > 1:
             who = f"launch #{launches[series.launched].index} of {names[series.launched]}"
             yield f"  {who} on the inputs of {names[series.inputs]}:"
         yield from _series_text(series, recorded, names)
-    if isinstance(said, CodeDiffers):
+    if isinstance(verdict, CodeDiffers):
         yield "  they differ in:"
-        yield from _elements_text(said.elements)
-    if not result.device and not isinstance(said, ReplaysDiffer):
+        yield from _elements_text(verdict.elements)
+    if not result.device and not isinstance(verdict, ReplaysDiffer):
         order = "one program has only one order, and " if programs == 1 else ""
         yield f"  ({order}a race between threads of a program does not show in the interpreter)"
 
@@ -96,12 +96,12 @@ def _configured(launch: KernelLaunch) -> object:
     return kernel.num_warps, kernel.num_stages, kernel.num_ctas, constants
 
 
-def verdict_text(said: ReplayVerdict, names: RunNames, otherwise: Sequence[str] = ()) -> str:
+def verdict_text(verdict: ReplayVerdict, names: RunNames, otherwise: Sequence[str] = ()) -> str:
     """A verdict in a sentence.
 
     otherwise -- settings that differ between the launches of the two runs
     """
-    match said:
+    match verdict:
         case ReplaysDiffer(series):
             whose = " and ".join(dict.fromkeys(names[one.launched] for one in series))
             of = f" of {whose}" if len(names) > 1 else ""
@@ -149,7 +149,7 @@ def payload_text(payloads: ReplayResult) -> Iterator[str]:
 
 
 def replay_json(
-    result: ReplayResult, said: ReplayVerdict, recorded: Recorded, launches: Mapping[Side, KernelLaunch]
+    result: ReplayResult, verdict: ReplayVerdict, recorded: Recorded, launches: Mapping[Side, KernelLaunch]
 ) -> dict[str, Any]:
     """Keys: verdict, kernel, launch, device, series, differences; the series are those of `ReplayResult`."""
     series = [
@@ -164,9 +164,9 @@ def replay_json(
         }
         for one in result.series
     ]
-    launched = isinstance(said, CodeDiffers) and launched_otherwise(launches)
+    launched = isinstance(verdict, CodeDiffers) and launched_otherwise(launches)
     return {
-        "verdict": "configuration" if launched else _KINDS[type(said)],
+        "verdict": "configuration" if launched else _KINDS[type(verdict)],
         "kernel": next(iter(launches.values())).kernel_name,
         "launch": {side: one.index for side, one in launches.items()},
         "device": result.device or "interpreter",

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tracing.analyze.memory.evidence import memory_evidence
+from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.analyze.runs.winners import Choice
-from tracing.model import Digest, Failure, KernelArg, KernelLaunch, MemoryEvidence, NotCovered, Outcome
+from tracing.model import Digest, Failure, KernelArg, KernelLaunch, MemoryEvidence, Outcome
 from tracing.store import Run, rank_of
 
 
@@ -42,7 +43,7 @@ def run_json(run: Run, launches: Iterable[tuple[int, KernelLaunch]]) -> dict[str
         "failures": [_failure(one) for one in run.records(Failure)],
         "outcomes": [{"status": one.status, "detail": one.detail} for one in run.records(Outcome)],
         "launches": [_launch(rank, one) for rank, one in launches],
-        "not_covered": [{"what": one.what, "setting": one.setting} for one in run.records(NotCovered)],
+        "not_covered": [{"what": one.what, "setting": one.setting} for one in not_covered(run)],
     }
 
 

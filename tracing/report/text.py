@@ -16,13 +16,13 @@ from rich.text import Text
 
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.runs.launch_counts import launch_counts, launches_between
+from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel, unlaunched
 from tracing.model import (
     Cut,
     KernelArg,
     KernelLaunch,
     LaunchLine,
-    NotCovered,
     Outcome,
     OutOfBounds,
     ReadVariable,
@@ -120,7 +120,7 @@ def run_text(run: Run, page: int | None = None) -> Iterator[Line]:
     page -- print the launches of this page, from 1, and a count of launches for each kernel; None: print all
             launches
     """
-    yield from _heading(run)
+    yield from heading_text(run)
     kernel_seen: set[str] = set()
     counts = launch_counts(run)
     start = PAGE * ((page or 1) - 1)
@@ -128,7 +128,7 @@ def run_text(run: Run, page: int | None = None) -> Iterator[Line]:
     for launch in launches:
         if launch.kernel.hash not in kernel_seen:
             kernel_seen.add(launch.kernel.hash)
-            yield from _kernel_text(launch)
+            yield from kernel_text(launch)
         yield from launch_text(launch)
     yield ""
     total = sum(one.total() for one in counts.values())
@@ -136,7 +136,7 @@ def run_text(run: Run, page: int | None = None) -> Iterator[Line]:
         yield from _paged(run, page, counts, total)
     else:
         yield f"{plural(total, 'launch')} of {plural(len(kernel_seen), 'kernel')}{_more_compiled(run)}"
-    yield from _ending(run, whole=page is None or total <= PAGE)
+    yield from ending_text(run, whole=page is None or total <= PAGE)
 
 
 def _more_compiled(run: Run) -> str:
@@ -170,7 +170,8 @@ def _paged(run: Run, page: int, counts: Mapping[str, Counter[str]], total: int) 
     )
 
 
-def _heading(run: Run) -> Iterator[Line]:
+def heading_text(run: Run) -> Iterator[Line]:
+    """What was run, on which device, with which versions."""
     info, env = run.info, run.info.environment
     yield Text(run.name, "bold")
     yield _what(info)
@@ -197,7 +198,8 @@ def _variable(one: ReadVariable) -> str:
     return f"{one.name}={one.value}"
 
 
-def _kernel_text(launch: KernelLaunch) -> Iterator[Line]:
+def kernel_text(launch: KernelLaunch) -> Iterator[Line]:
+    """The kernel of a launch."""
     kernel = launch.kernel
     yield ""
     yield Text.assemble((kernel.name, "bold"), f"  {kernel.hash[:DIGITS]}  {kernel.target}")
@@ -208,7 +210,8 @@ def _kernel_text(launch: KernelLaunch) -> Iterator[Line]:
     yield f"    stages kept: {', '.join(kernel.stages) or 'none'}"
 
 
-def _ending(run: Run, *, whole: bool) -> Iterator[Line]:
+def ending_text(run: Run, *, whole: bool) -> Iterator[Line]:
+    """What was noticed, what was not covered, and how the run ended; whole: with all memory evidence."""
     for line in out_of_bounds_text(run):
         yield Text.assemble(("out of bounds", "yellow"), f": {line}")
     if whole:
@@ -253,7 +256,7 @@ def out_of_bounds_text(run: Run, *, padding: bool = True) -> Iterator[str]:
 def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
     """The memory evidence, a line each.
 
-    but -- kinds to leave out
+    but -- kinds that are left out
     """
     names: dict[tuple[int, int], str] = {}
     for rank in dict.fromkeys(map(rank_of, run.processes())):
@@ -275,7 +278,7 @@ def no_kernel_text(run: Run) -> Iterator[Text]:
 
 def uncovered_text(runs: Iterable[Run]) -> Iterator[Text]:
     """The launches and operators that these runs did not cover, and the settings that cover them."""
-    for record in dict.fromkeys(record for run in runs for record in run.records(NotCovered)):
+    for record in dict.fromkeys(record for run in runs for record in not_covered(run)):
         setting = f"to cover it: {record.setting}" if record.setting else "no setting covers it"
         yield Text.assemble(("not covered", "yellow"), f": {record.what}; {setting}")
 

@@ -18,8 +18,9 @@ from __future__ import annotations
 from tracing.store.blobs import blob_name
 from tracing.store.reader import Run, rank_of
 from tracing.store.recording import being_recorded
+from tracing.store.run_folder import create, now, reopened
 from tracing.store.runs import is_run, open_run, recorded, require_folder
-from tracing.store.writer import Pack, RunWriter, create, now, reopened
+from tracing.store.writer import Pack, RunWriter
 
 __all__ = [
     "Pack",

@@ -54,9 +54,11 @@ class LaunchJoiner:
 
         times, hashes -- read these records of the process from the beginning, in launch order
         digested      -- whether the run has digests: a launch that lacks them did not finish
-        steps         -- the steps of the program in this process, in order
+        steps         -- the ends of steps of the program in this process, in order; not of all of them if
+                         some steps are missing in the run
         """
         self._path, self._signatures, self._sites, self._digested = path, signatures, sites, digested
+        self._steps = steps
         self._ends = [one.launches for one in steps]
         self._times, self._hashes = _ByLaunch(times), _ByLaunch(hashes)
 
@@ -89,8 +91,11 @@ class LaunchJoiner:
     def _step(self, launch: int) -> tuple[int, int] | None:
         if not self._ends:
             return None
-        step = bisect_right(self._ends, launch)
-        return step, launch - (self._ends[step - 1] if step else 0)
+        ended = bisect_right(self._ends, launch)
+        if not ended:
+            return self._steps[0].index, launch
+        last = self._steps[ended - 1]
+        return last.index + 1, launch - last.launches
 
 
 def _arguments(signature: Signature, line: LaunchLine, digests: DigestLine | None) -> tuple[KernelArg, ...]:
@@ -160,7 +165,7 @@ def _tensors(
 
 
 def in_step(lines: Iterator[L], of: Callable[[L], int]) -> Callable[[int], L | None]:
-    """A function that returns the line of a launch or operator, if it has one; call it in order.
+    """A function that returns the line of a launch or operator, or None; call it with increasing numbers.
 
     of -- the number of a line's launch or operator
     """

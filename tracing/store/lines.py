@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from tracing.model import Record, file_of
+from tracing.model import Record, Segment, file_of
 from tracing.store.run_files import LINE, damaged, records
 
 # of a line: not JSON, not this record, nested a thousand deep, or with values that the record refuses
 REFUSED = (msgspec.MsgspecError, RecursionError, ArithmeticError, LookupError, TypeError, ValueError)
-_NAME = re.compile(r"[a-z]+-[\w.-]+-[0-9]{1,9}-[0-9]{1,9}\.ndjson(\.zst)?")  # host, rank and process
+_NAME = re.compile(  # kind; host, rank and process; segment
+    r"(?P<kind>[a-z]+)(?P<process>-[\w.-]+-[0-9]{1,9}-[0-9]{1,9})(?:\.(?P<segment>[0-9]{6,9}))?\.ndjson(?:\.zst)?"
+)
+_HEADERS = f"{file_of(Segment).name}-"
+_NONE = 1 << 62  # no segment
 R = TypeVar("R", bound=Record)
 
 
@@ -27,24 +32,57 @@ def files(run: Path, kind: type[Record]) -> list[Path]:
 
 
 def files_of_process(run: Path, kind: type[Record], process: str) -> list[Path]:
-    """The file with the records of one kind that one process wrote: one, or none.
+    """The files with the records of one kind that one process wrote: one or none, or one a segment, in order.
 
     process -- as "-<host>-<rank>-<pid>"
     """
-    names = (f"{file_of(kind).name}{process}{suffix}" for suffix in (".ndjson", ".ndjson.zst"))
-    return [run / name for name in names if os.path.lexists(run / name)]
+    return [run / name for name in _names(run, f"{file_of(kind).name}{process}.")]
+
+
+def process_of(path: Path) -> str:
+    """The process that wrote a file, as "-<host>-<rank>-<pid>"."""
+    match = _NAME.fullmatch(path.name)
+    return match["process"] if match else ""
+
+
+def record_files(run: Path) -> list[Path]:
+    """The files of a run with records of any kind."""
+    return [run / name for name in _names(run)]
 
 
 def plain_files(run: Path) -> list[Path]:
     """The files of a run with records of any kind that are not compressed."""
-    return [run / name for name in _names(run) if name.endswith(".ndjson")]
+    return [path for path in record_files(run) if path.suffix == ".ndjson"]
 
 
 def _names(run: Path, prefix: str = "") -> list[str]:
+    # without the rest of a segment whose header is gone: it was being deleted
     with suppress(FileNotFoundError, NotADirectoryError):
         names = os.listdir(run)  # noqa: PTH208  # a Path for each costs more than all the rest
-        return sorted(name for name in names if name.startswith(prefix) and _NAME.fullmatch(name))
+        headers = sorted(name for name in names if name.startswith(_HEADERS))
+        matches = [_NAME.fullmatch(name) for name in names if name.startswith(prefix)]
+        first: dict[str, int] = {}
+        for header in filter(None, map(_NAME.fullmatch, headers)):
+            number = int(header["segment"] or 0)
+            first[header["process"]] = min(number, first.get(header["process"], number))
+        matching = [
+            one
+            for one in matches
+            if one and (one["segment"] is None or first.get(one["process"], _NONE) <= int(one["segment"]))
+        ]
+        return [one[0] for one in sorted(matching, key=_order)]
     return []
+
+
+def _order(name: re.Match[str]) -> tuple[str, str, int, str]:
+    return name["kind"], name["process"], int(name["segment"] or -1), name[0]
+
+
+def lines_of(paths: Sequence[Path], kind: type[R], skip: int = 0) -> Iterator[R]:
+    """The complete records of the files of one process, in order; see `lines`."""
+    if len(paths) == 1:
+        return lines(paths[0], kind, skip)
+    return islice((line for path in paths for line in lines(path, kind)), skip, None)
 
 
 def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:

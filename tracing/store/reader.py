@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -36,17 +33,19 @@ from tracing.model import (
     ProgramStep,
     Record,
     RunInfo,
+    Segment,
     Signature,
     StageArtefact,
     Storage,
     UserHash,
-    file_of,
 )
 from tracing.store.blobs import Blobs
 from tracing.store.joins import LaunchJoiner, in_step, join_operator
-from tracing.store.lines import REFUSED, files, files_of_process, lines
+from tracing.store.lines import REFUSED, files, files_of_process, lines, lines_of, process_of
+from tracing.store.recording import being_recorded
 from tracing.store.run_files import RUN_JSON, TENSOR, TEXT, damaged, read
 from tracing.store.seals import is_own
+from tracing.store.snapshots import snapshot, temporary_folder
 
 R = TypeVar("R", bound=Record)
 
@@ -70,6 +69,7 @@ class Run:
                 f"{path} is not a run: it has no run.json",
                 "list recorded runs with `tracing list`; record one with `tracing run CASE`",
             )
+        self._folder: Path | None = None
         self.info = _run_info(path, read(path / "run.json", RUN_JSON))
         self._blobs = Blobs([path, scratch] if scratch else [path])
 
@@ -77,12 +77,19 @@ class Run:
     def name(self) -> str:
         return self.path.name
 
+    @property
+    def folder(self) -> Path:
+        """The folder with the records: that of the run, or a snapshot if steps may be deleted meanwhile."""
+        if self._folder is None:
+            changes = self.info.steps.drops and being_recorded(self.path)
+            self._folder = snapshot(self.path, temporary_folder()) if changes else self.path
+        return self._folder
+
     def use_scratch(self) -> Path:
         """The folder for temporary records derived from this run; it is deleted when this process ends."""
         if self.scratch is None:
-            self.scratch = Path(tempfile.mkdtemp(prefix="tracing-"))
+            self.scratch = temporary_folder()
             (self.scratch / "blobs").mkdir()
-            atexit.register(shutil.rmtree, self.scratch, ignore_errors=True)
             self._blobs = Blobs([self.path, self.scratch])
         return self.scratch
 
@@ -103,7 +110,7 @@ class Run:
 
     def records(self, kind: type[R]) -> Iterator[R]:
         """Every record of one kind, process by process, in the order written."""
-        for folder in filter(None, (self.path, self.scratch)):
+        for folder in filter(None, (self.folder, self.scratch)):
             for path in files(folder, kind):
                 yield from lines(path, kind)
 
@@ -134,9 +141,7 @@ class Run:
 
         kind -- the processes that wrote a record of this kind instead
         """
-        return [
-            path.name.removeprefix(file_of(kind).name).split(".ndjson")[0] for path in files(self.path, kind)
-        ]
+        return list(dict.fromkeys(map(process_of, files(self.folder, kind))))
 
     def signatures(self, process: str) -> dict[int, tuple[Kernel, Signature]]:
         """The kernels and signatures with which one process launched, by number."""
@@ -149,15 +154,17 @@ class Run:
 
         skip -- number of records to skip at the beginning
         """
-        paths = files_of_process(self.path, kind, process)
-        return (line for path in paths for line in lines(path, fields, skip))
+        return lines_of(files_of_process(self.folder, kind, process), fields, skip)
 
     def rows(self, process: str, launches: int = 0, batches: int = 0) -> Iterator[Row]:
         """The launches of one process in launch order, unjoined: some 2 µs a launch, of constant memory.
 
         launches, batches -- numbers to skip at the beginning: launches, and the lines of their digests
         """
+        first = self.first_launch(process)
         started = self._written(process, LaunchLine, launches)
+        if first:
+            started = (one for one in started if one.index >= first)
         try:
             yield from rows(started, self._written(process, DigestBatch, batches))
         except (ValueError, IndexError) as error:
@@ -172,8 +179,22 @@ class Run:
             lambda: self._written(process, LaunchTime),
             lambda: self._written(process, UserHash),
             self.info.digests != "none",
-            list(self._written(process, ProgramStep)),
+            self.steps(process),
         )
+
+    def steps(self, process: str) -> list[ProgramStep]:
+        """The recorded ends of steps of one process, in order."""
+        ends = {one.index: one for one in self._written(process, ProgramStep)}  # a segment repeats the last
+        return [ends[index] for index in sorted(ends)]
+
+    def first_segment(self, process: str) -> Segment | None:
+        """The first segment of one process that is on disk; None: its records are in no segments."""
+        return next(self._written(process, Segment), None) if self.info.steps.drops else None
+
+    def first_launch(self, process: str) -> int:
+        """The first launch of one process that is on disk with everything about it."""
+        segment = self.first_segment(process)
+        return segment.launches if segment is not None else 0
 
     def sites(self, process: str) -> dict[int, CallSite]:
         """The call sites of one process, by number."""
@@ -197,7 +218,9 @@ class Run:
         signatures = {one.id: one for one in self._written(process, OperatorSignature)}
         sites = self.sites(process)
         digests = in_step(self._written(process, OperatorDigests), lambda line: line.operator)
-        for call in self._written(process, OperatorCall):
+        segment = self.first_segment(process)
+        first = segment.operators if segment is not None else 0
+        for call in (one for one in self._written(process, OperatorCall) if one.index >= first):
             if call.signature not in signatures:
                 raise damaged(self.path, f"operator {call.index} has no signature {call.signature}")
             signature, site = signatures[call.signature], sites.get(call.site)
@@ -252,8 +275,7 @@ class Run:
                 yield self._compiled(compilations, artefact.compilation), artefact
 
     def _written(self, process: str, kind: type[R], skip: int = 0) -> Iterator[R]:
-        paths = files_of_process(self.path, kind, process)
-        return (line for path in paths for line in lines(path, kind, skip))
+        return lines_of(files_of_process(self.folder, kind, process), kind, skip)
 
     def _joined_passes(
         self, process: str, sides: Mapping[tuple[str, int, int, str], Blob]
@@ -292,6 +314,6 @@ def _run_info(path: Path, content: bytes) -> RunInfo:
 
 
 def rank_of(process: str) -> int:
-    """The rank of a process that `Run.processes` gives."""
+    """The rank of a process, by its name in `Run.processes`."""
     rank = process.rsplit("-", 2)[1]
     return int(rank) if rank.isdecimal() else 0

@@ -89,7 +89,9 @@ def find_launch(run: Run, index: int, rank: int | None = None) -> tuple[str, Ker
     processes = [one for one in run.processes() if rank in (None, rank_of(one))]
     having = [(one, row) for one in processes for row in run.rows(one) if row.line.index == index]
     if len(having) != 1:
+        kept = [one for one in processes if run.first_launch(one) > index]
         why = f"{len(having)} processes of it have one" if having else "it has none"
+        why = f"launches 0:{run.first_launch(kept[0])} were deleted while it was recorded" if kept else why
         there = "name its rank: `--rank R`;  " if having else ""
         raise Problem(
             f"{run.path} has no single launch {index}: {why}", f"{there}`tracing show {run.path}` lists them"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tracing.model import Outcome, file_of
 
-_RECORD = re.compile(r"[a-z]+-(?P<host>.+)-(?P<rank>\d+)-(?P<pid>\d+)\.ndjson(?:\.zst)?")
+_RECORD = re.compile(r"[a-z]+-(?P<host>.+)-(?P<rank>\d+)-(?P<pid>\d+)(?:\.\d{6,9})?\.ndjson(?:\.zst)?")
 
 
 def being_recorded(run: Path) -> bool:

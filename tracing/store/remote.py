@@ -75,9 +75,9 @@ def fetched(address: str, into: Path) -> Run:
 
 
 def _unreadable(address: str, error: Exception) -> Problem:
-    said = str(error).splitlines()
+    lines = str(error).splitlines()
     return Problem(
-        f"{address} cannot be read: {type(error).__name__}{f': {said[0]}' if said else ''}",
+        f"{address} cannot be read: {type(error).__name__}{f': {lines[0]}' if lines else ''}",
         "check the address, and that this machine may read it (s3:// takes the credentials of `aws s3 ls`,"
         " gs:// those of `gcloud auth application-default login`)",
     )

@@ -73,9 +73,9 @@ def unpacked(path: Path, most: int) -> bytes:
 
 def content(path: Path) -> Iterator[bytes]:
     """The decompressed contents of a file, piece by piece; raises Problem where it is damaged."""
-    # A packed file is one frame without an end, whose last bytes zstandard's stream_reader keeps to itself.
-    # Lines that resemble one another are packed to a hundredth: what a piece of the file holds has no bound,
-    # what is unpacked at once has.
+    # A compressed file is one frame without an end; zstandard's stream_reader would withhold its last bytes.
+    # Similar lines compress to a hundredth, so a piece of the file may unpack to any size: `write_size`
+    # limits what is unpacked at once.
     with opened(path) as file:
         if path.suffix != ".zst":
             while piece := file.read(PIECE):

@@ -16,6 +16,7 @@ import secrets
 from pathlib import Path
 
 from tracing import environment
+from tracing.errors import Problem
 from tracing.model import Seal, file_of
 from tracing.store.lines import files, lines, plain_files, whole_lines
 from tracing.store.run_files import RUN_JSON, read
@@ -41,9 +42,13 @@ class Sealer:
         self._macs[name] = size + len(data), mac
         return Seal(name, size + len(data), mac.copy().hexdigest())
 
+    def forget(self, name: str) -> None:
+        """No more data is appended to this file."""
+        self._macs.pop(name, None)
+
 
 def sealer(run: Path) -> Sealer | None:
-    """What seals files of a run; None where the user's key cannot be kept, or the folder is no run's."""
+    """The sealer of a run's files; None if the user's key cannot be stored, or if the folder is not a run."""
     key = _key(make=True) if (run / "run.json").is_file() else None
     return Sealer(run, key) if key else None
 
@@ -63,8 +68,13 @@ def is_own(run: Path) -> bool:
 
 def _is_sealed(run: Path, path: Path, key: bytes, seals: dict[tuple[str, int], str]) -> bool:
     sealer, made = Sealer(run, key), None
-    for block in whole_lines(path):
-        made = sealer.seal(path.name, block)
+    try:
+        for block in whole_lines(path):
+            made = sealer.seal(path.name, block)
+    except Problem:
+        if path.exists():
+            raise
+        return True  # of a segment that was deleted meanwhile
     return made is None or hmac.compare_digest(
         made.mac.encode(), seals.get((path.name, made.size), "").encode()
     )

@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import io
-import itertools
 import os
-import re
-import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import zstandard
 
-from tracing.errors import Problem
-from tracing.model import Blob, PackedBlob, Record, RecordFile, RunInfo, Seal, file_of
-from tracing.model.redaction import redacted_arguments, redacted_text, redacted_value
+from tracing.model import Blob, PackedBlob, Record, RecordFile, Seal, Segment, file_of
 from tracing.store.blobs import blob_name
 from tracing.store.run_files import append, private, write
 from tracing.store.seals import sealer
+from tracing.store.segments import Segments
 
 PACK_WINDOW = 23  # log2 of the bytes that a pack looks back: beyond the text before
 _SEALS = file_of(Seal)
-RESERVE = 64 << 20  # bytes of disk that must be free before a run starts
 
 
-def now() -> str:
-    """The time in UTC as a run states it, to the second."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+_FileKey: TypeAlias = tuple[RecordFile, int | None]  # and the segment of a file that is in one
 
 
 class RunWriter:
@@ -46,9 +38,10 @@ class RunWriter:
         self.rank = rank
         self._pid = os.getpid()
         self.process = f"{socket.gethostname()}-{rank}-{self._pid}"
-        self._files: dict[RecordFile, io.FileIO] = {}
+        self.segments: Segments | None = None  # None: no step is ever deleted
+        self._files: dict[_FileKey, io.FileIO] = {}
         self._encoder = msgspec.json.Encoder()
-        self._compressors: dict[RecordFile, zstandard.ZstdCompressionObj] = {}
+        self._compressors: dict[_FileKey, zstandard.ZstdCompressionObj] = {}
         self._lock = threading.RLock()  # kernels are compiled by several threads
         self._packed_blobs: set[Blob] = set()
         self._packs = 0
@@ -64,6 +57,10 @@ class RunWriter:
         """Write records of one kind, a line each, with one call to the operating system."""
         if records and self.writes:
             kind = file_of(type(records[0]))
+            segments = self.segments
+            if kind.segmented and segments is not None and not segments.has_room():
+                with self.survived():
+                    raise OSError("kernels, IR and the current step occupy more than --disk allows")
             lines = b"".join(self._encoded(record) + b"\n" for record in records)
             with self._lock, self.survived():
                 self._write(kind, lines)
@@ -97,26 +94,98 @@ class RunWriter:
             self._broken = True
             self.failed(error)
 
-    def seal(self, name: str, data: bytes) -> None:
-        """Note that this user appends `data` to a file of the run."""
+    def seal(self, name: str, data: bytes, segment: int | None = None) -> None:
+        """Note that this user appends `data` to a file of the run, which is in a segment, or in none."""
         if self._sealer is not None:
-            self._write(_SEALS, self._encoder.encode(self._sealer.seal(name, data)) + b"\n")
+            self._append((_SEALS, segment), self._encoder.encode(self._sealer.seal(name, data)) + b"\n")
 
     def _write(self, kind: RecordFile, lines: bytes) -> None:
-        file = self._file(kind)
+        segment = self.segments.number if self.segments is not None and kind.segmented else None
         if not kind.compressed and kind is not _SEALS:
-            self.seal(Path(str(file.name)).name, lines)  # first: the process may be killed between the two
-        append(file, self._compressed(kind, lines) if kind.compressed else lines)
+            # first: the process may be killed between the two
+            self.seal(kind.file(self.process, segment), lines, segment)
+        self._append((kind, segment), lines)
+
+    def _append(self, key: _FileKey, lines: bytes) -> None:
+        data = self._compressed(key, lines) if key[0].compressed else lines
+        append(self._file(key), data)
+        self.grew(len(data))
+
+    def grew(self, count: int) -> None:
+        """Count bytes that were written to the run."""
+        if self.segments is not None:
+            self.segments.grew(count)
 
     def blob(self, content: str | bytes) -> Blob:
         """Store content once and return its name."""
         data = content.encode(errors="replace") if isinstance(content, str) else content
         name = blob_name(data)
-        target = self.path / "blobs" / f"{name}.zst"
-        if not self.holds(name) and self.writes and not target.exists():
+        if self.segments is not None:
+            self.segments.keep(name)
+        if not self.holds(name) and self.writes and not self._blob_file(name).exists():
             with self.survived():
-                write(target, zstandard.compress(data))
+                self._write_blob(name, data)
         return name
+
+    def append_with_blob(self, data: bytes, record: Callable[[Blob], Record]) -> Blob:
+        """Store content once, and the record that refers to it; returns its name.
+
+        In a run of segments, the content is deleted with the last segment that has such a record.
+        """
+        name = blob_name(data)
+        segments = self.segments
+        if segments is None:
+            self.append(record(self.blob(data)))
+        elif self.writes:
+            with self._lock, self.survived():
+                own = segments.refers(name) or not self._blob_file(name).exists()
+                if not segments.refers(name) and own:
+                    self._write_blob(name, data)
+                if own:
+                    segments.refer(name, len(data))
+                one = record(name)
+                self._write(file_of(type(one)), self._encoded(one) + b"\n")
+        return name
+
+    def _blob_file(self, name: Blob) -> Path:
+        return self.path / "blobs" / f"{name}.zst"
+
+    def _write_blob(self, name: Blob, data: bytes) -> None:
+        packed = zstandard.compress(data)
+        write(self._blob_file(name), packed)
+        self.grew(len(packed))
+
+    def begin_segments(self) -> Segments:
+        """Write the records of steps to segments, from the first one on."""
+        self.segments = Segments(self.path, self.process)
+        return self.segments
+
+    def begin_segment(self, header: Segment) -> None:
+        """Begin the segment of this number, and end the current one; the first has number 0."""
+        assert self.segments is not None
+        if not self.writes:
+            return
+        with self._lock, self.survived():
+            if header.index > self.segments.number:
+                number = self.segments.number
+                for name in self.segments.next():
+                    self._close(name, number)
+            self._write(file_of(Segment), self._encoded(header) + b"\n")
+
+    def delete_oldest_segment(self) -> None:
+        """Delete the oldest closed segment."""
+        assert self.segments is not None
+        if self.writes_here:
+            with self._lock, self.survived():
+                self.segments.delete_oldest()
+
+    def _close(self, name: str, segment: int) -> None:
+        for key in [one for one in self._files if one[0].file(self.process, segment) == name]:
+            if key[1] == segment:
+                self._files.pop(key).close()
+                self._compressors.pop(key, None)
+        if self._sealer is not None:
+            self._sealer.forget(name)
 
     def pack(self, level: int = 1) -> Pack:
         """Start a pack: blobs that resemble each other, compressed together.
@@ -140,11 +209,14 @@ class RunWriter:
         """Note blobs that are in packs of other processes."""
         self._packed_blobs.update(blobs)
 
-    def _file(self, kind: RecordFile) -> io.FileIO:
-        file = self._files.get(kind)
+    def _file(self, key: _FileKey) -> io.FileIO:
+        file = self._files.get(key)
         if file is None:
-            suffix = ".ndjson.zst" if kind.compressed else ".ndjson"
-            file = self._files[kind] = private(self.path / f"{kind.name}-{self.process}{suffix}", "ab")
+            kind, segment = key
+            path = self.path / kind.file(self.process, segment)
+            file = self._files[key] = private(path, "ab")
+            if segment is not None and self.segments is not None:
+                self.segments.opened(path)
         return file
 
     def _encoded(self, record: Record) -> bytes:
@@ -153,11 +225,11 @@ class RunWriter:
         except UnicodeEncodeError:  # half of a pair of surrogates, as in an exception's message
             return self._encoder.encode(_encodable(msgspec.to_builtins(record.stored())))
 
-    def _compressed(self, kind: RecordFile, lines: bytes) -> bytes:
+    def _compressed(self, key: _FileKey, lines: bytes) -> bytes:
         # one frame a file, so that lines refer to earlier ones; flushed: all lines so far are readable
-        if kind not in self._compressors:
-            self._compressors[kind] = zstandard.ZstdCompressor().compressobj()
-        compressor = self._compressors[kind]
+        if key not in self._compressors:
+            self._compressors[key] = zstandard.ZstdCompressor().compressobj()
+        compressor = self._compressors[key]
         return compressor.compress(lines) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
 
     def close(self) -> None:
@@ -165,16 +237,6 @@ class RunWriter:
         for file in self._files.values():
             file.close()
         self._files.clear()
-
-
-def reopened(path: Path) -> RunWriter:
-    """A writer that adds new files to a recorded run.
-
-    File names contain the process id, which the operating system reuses: a second process would append to a
-    compressed frame that has ended, and readers stop at the end of a frame.
-    """
-    writers = (RunWriter(path, number) for number in itertools.count())
-    return next(one for one in writers if not any(path.glob(f"*-{one.process}.ndjson*")))
 
 
 class Pack:
@@ -199,6 +261,7 @@ class Pack:
             packed = self._packer.compress(data) + self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
             with self._writer.survived():
                 self._append(packed)
+                self._writer.grew(len(packed))
             self._writer.packed(PackedBlob(name, self._name, self._size, len(data)))
             self._size += len(data)
         return name
@@ -218,80 +281,9 @@ class Pack:
         append(self._file, packed)
 
 
-def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> RunWriter:
-    """Create a run directory below `runs`, or join that of another rank of the same job.
-
-    Its path is absolute, because the program may change its working directory.
-
-    Only this user may read it. Secrets in run.json are redacted: `tracing.model.redaction`.
-
-    Raises Problem if it cannot be written or the disk is nearly full.
-    """
-    info, runs = _redacted(info), runs.absolute()
-    stamp = info.started.translate(str.maketrans("T", "-", "-:"))[:15]
-    try:
-        name = re.sub(r"[^\w.+=,-]", "_", info.case)[:100]  # a case's options may be paths, or have quotes
-        path = _fresh(runs, f"{name}-{stamp}") if job is None else runs / f"{name}-job-{job}"
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (path / "blobs").mkdir(mode=0o700, exist_ok=True)
-        if shutil.disk_usage(path).free < RESERVE:
-            raise Problem(
-                f"{runs} has less than {RESERVE >> 20} MiB of free disk",
-                "free some, or record elsewhere with `--runs DIR`",
-            )
-        content = msgspec.json.format(msgspec.json.encode(info)) + b"\n"
-        is_first = _write_once(path / "run.json", content)
-    except OSError as error:
-        raise Problem(
-            f"cannot write a run below {runs}: {error.strerror}", "record elsewhere with `--runs DIR`"
-        ) from error
-    writer = RunWriter(path, rank)
-    if is_first:
-        writer.seal("run.json", content)
-    return writer
-
-
-def _redacted(info: RunInfo) -> RunInfo:
-    knobs = {name: redacted_value(name, value) for name, value in info.environment.knobs.items()}
-    return msgspec.structs.replace(
-        info,
-        case=redacted_text(info.case),
-        argv=redacted_arguments(info.argv),
-        program=redacted_arguments(info.program),
-        environment=msgspec.structs.replace(info.environment, knobs=knobs),
-    )
-
-
 def _encodable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
     if isinstance(value, dict):
         return {_encodable(name): _encodable(one) for name, one in value.items()}
     return [_encodable(one) for one in value] if isinstance(value, (list, tuple)) else value
-
-
-def _write_once(path: Path, data: bytes) -> bool:
-    # written atomically; the first rank's file is kept, and only that rank seals it
-    partial = path.with_suffix(f".{socket.gethostname()}-{os.getpid()}")
-    with private(partial, "xb") as file:
-        append(file, data)
-    try:
-        path.hardlink_to(partial)
-    except FileExistsError:
-        return False
-    finally:
-        partial.unlink()
-    return True
-
-
-def _fresh(runs: Path, name: str) -> Path:
-    # two runs of one case in one second get different names
-    runs.mkdir(parents=True, exist_ok=True)
-    for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
-        path = runs / (name + suffix)
-        try:
-            path.mkdir(mode=0o700)
-        except FileExistsError:
-            continue
-        return path
-    raise Problem(f"{runs} holds a thousand runs named {name}", "delete some of its folders")

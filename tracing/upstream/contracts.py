@@ -44,6 +44,7 @@ FEATURES: Mapping[str, str] = {
     "torch.torch_debug_mode": "DebugMode with whole kernel calls",
     "triton.autotune": "winners of @triton.autotune",
     "triton.backends": "compiling for a chosen target",
+    "triton.batched_handles": "executing several programs of a launch together",
     "triton.compiled_kernel": "recording launches by Triton",
     "triton.driver": "the virtual GPU in Triton",
     "triton.interpreter": "executing kernels without a GPU",
@@ -72,6 +73,6 @@ def features() -> Iterator[Feature]:
 def _failure(module: str) -> str:
     try:
         import_module(f"tracing.upstream.{module}").contract()
-    except Exception as error:  # whatever a private object does after an upgrade is the answer here
+    except Exception as error:  # after an upgrade a private object may raise anything: the feature is off
         return f"{type(error).__name__}: {error}"
     return ""

@@ -22,7 +22,7 @@ _ABSENT = object()
 
 @dataclass(eq=False, slots=True)
 class _Layer:
-    # one replacement that is active
+    # one active replacement
     make: Callable[[Any], Any]  # makes the value of this layer from the one below
     below: Any  # a descriptor, a value, or _ABSENT
     value: Any

@@ -65,7 +65,7 @@ def tried(call: Callable[[], object], *arguments: Any, quantiles: Any = None, **
 
 def _once(is_virtual: Callable[[], bool]) -> Callable[[Method], Method]:
     def wrapper(original: Method) -> Method:
-        # an autotuner keeps what it measures with for good, also when the virtual GPU is gone
+        # an autotuner keeps its benchmark function for good, even after the virtual GPU has ended
         def do_bench(call: Callable[[], object], *arguments: Any, **options: Any) -> Any:
             if not is_virtual():
                 return original(call, *arguments, **options)

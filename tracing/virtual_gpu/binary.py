@@ -26,7 +26,7 @@ class Resources:
 
     registers: int | None  # of a thread; None: the binary does not say
     spills: int  # spilled words of a thread, in memory
-    threads: int  # most that one program may have
+    threads: int  # maximum of one program
 
 
 @functools.lru_cache(maxsize=1024)  # Triton asks before every launch

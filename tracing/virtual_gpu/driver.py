@@ -57,7 +57,7 @@ class _Utilities:
         answers: dict[str, Any] = {
             "max_shared_mem": chip.shared_bytes,
             "multiprocessor_count": chip.processors,
-            # of CDNA's registers HIP counts half: the others are those of its matrix units
+            # HIP counts half of CDNA's registers: the others belong to its matrix units
             "max_num_regs": chip.registers // 2 if self.name.startswith("gfx9") else chip.registers,
             "warpSize": self.target.warp_size,
             "sm_clock_rate": chip.mhz * 1000,
@@ -109,7 +109,7 @@ class _Launcher:
 
 
 class _Driver:
-    """The part of triton.backends.driver.DriverBase that compiling and launching touch."""
+    """The part of triton.backends.driver.DriverBase that compiling and launching use."""
 
     launcher_cls = _Launcher
 

@@ -13,7 +13,7 @@ import triton.testing
 from tracing.upstream.patch import Method, patched
 from tracing.virtual_gpu.querying_module import program_asks
 
-# Functions by which programs check their results; here they receive nothing that was computed.
+# Functions by which programs check their results; here no kernel has computed their arguments.
 _JUDGES: tuple[tuple[Any, str, Any], ...] = (
     (torch, "allclose", True),
     (torch, "equal", True),

@@ -1,4 +1,4 @@
-"""How two sequences of launches come back into step, and where in a tensor two digests differ."""
+"""Launches of two runs are paired correctly after a difference, and differing ranges of tensors are found."""
 
 from __future__ import annotations
 

@@ -124,15 +124,19 @@ def test_an_operator_that_both_runs_call_on_equal_inputs_caused_or_propagated_th
     assert cause == OperatorCause(("aten::mm",) * 2, ("", ""), "ab", proven=False)
 
 
-def test_digests_prove_that_an_operator_is_not_deterministic(why: Why) -> None:
+@pytest.mark.parametrize("random", [False, True])
+def test_digests_prove_that_an_operator_is_not_deterministic_or_drew_other_numbers(
+    why: Why, random: bool
+) -> None:
     sides = []
     for value in "yz":
-        mm = Operators().call(1, "aten::mm", [Y], [X], bits=("y", value))
-        sides.append(([writer(0, "y", Y), reader(1, value)], mm.records))
+        called = Operators().call(1, "aten::mm", [Y], [X], bits=("y", value), random=random)
+        sides.append(([writer(0, "y", Y), reader(1, value)], called.records))
 
     cause = why(*sides)
 
-    assert cause == OperatorCause(("aten::mm",) * 2, ("", ""), "ab", proven=True, not_deterministic=True)
+    assert isinstance(cause, OperatorCause) and cause.proven
+    assert (cause.not_deterministic, cause.random, cause.calls) == (not random, random, (0, 0))
 
 
 def test_a_write_by_an_operator_of_one_run_is_followed_through_operators_that_propagate_it(why: Why) -> None:

@@ -12,14 +12,14 @@ import pytest
 from commands import ROOT
 from handmade.records import META, arg, launch
 from handmade.runs import Operators, digits, saved
-from test_causes import ADDRESSES, EMPTY, X, Y, overrun, reader, writer
+from test_causes import ADDRESSES, EMPTY, X, Y, overrun, reader, result, writer
 from typer.testing import CliRunner
 
 from tracing.analyze.compare.accused import AccusedKind
 from tracing.analyze.compare.divergence_kinds import InputDiffers, LaunchDiffers, LaunchPair, UnknownCause
 from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import SettingChange
-from tracing.analyze.runs.call_sites import Visit
+from tracing.analyze.runs.call_sites import LaunchOrigin
 from tracing.cli import app
 from tracing.model import (
     CallSite,
@@ -163,6 +163,23 @@ def test_an_unexplained_result_accuses_itself_and_names_the_command_that_decides
     assert "--operators digests" in divergence["accused"]["decides"]
 
 
+def test_a_result_of_an_operator_that_is_not_deterministic_leads_to_a_script_that_repeats_it(
+    tmp_path: Path,
+) -> None:
+    sides = []
+    for value in "yz":
+        mm = Operators().call(1, "aten::mm", [Y], [X], bits=("y", value))
+        sides.append(([writer(0, "y", Y)], [*ADDRESSES, *mm.records, result(value, X)]))
+
+    (divergence,) = answered(tmp_path, *sides)["divergences"]
+
+    assert (divergence["kind"], divergence["accused"]["name"]) == ("result", "aten::mm")
+    assert "this operator is not deterministic" in divergence["evidence"][0]
+    (command,) = divergence["next"]
+    assert "--operators digests --keep-inputs --launches 1:2" in command
+    assert command.endswith(" --operator 0")
+
+
 def test_what_was_not_compared_is_listed(tmp_path: Path) -> None:
     for name, selection in (("a", Selection()), ("b", Selection(launches=(1, 2)))):
         launches = [one for one in DIFFERENT[0][0] if selection.wants(one.index, "", "forward")]
@@ -187,7 +204,7 @@ PAIR = LaunchPair(0, *(launch(index, arg("in_ptr", "in", "x")) for index in (0, 
 
 
 def test_a_call_site_has_file_line_and_iteration() -> None:
-    site = Visit(CallSite(0, "case.py", 31, "fn"), 2, 9)
+    site = LaunchOrigin(CallSite(0, "case.py", 31, "fn"), 2, 9)
 
     said = json_of(InputDiffers(PAIR, 0, UnknownCause("it was not recorded")), site=site)
 

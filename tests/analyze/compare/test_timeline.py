@@ -1,4 +1,4 @@
-"""Equal launches are passed over: what is known of memory afterwards is as if each had been looked at."""
+"""Passing over equal launches gives the same knowledge of memory as reading each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What launches do to memory is evidence where they are wrong, and nothing where they are correct."""
+"""Memory evidence is reported for programs that access memory wrongly, and never for correct programs."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import proof
 import pytest
 from data import gluon_kernels, kernels
+from recorded import case_kernels
 
 from tracing.analyze.passes.pass_table import compilation, passes_of
 from tracing.model import Derivation
@@ -20,40 +20,44 @@ KINDS = [(kind, target) for kind in STAGES for target in ("sm_90", "gfx942")]
 @pytest.fixture(scope="module", params=KINDS, ids="-".join)
 def recorded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[str, str, proof.Source, Run]:
+) -> tuple[str, str, case_kernels.Source, Run]:
     kind, target = request.param
     source = written(kind, target, tmp_path_factory.mktemp("ir"))
-    return kind, target, source, proof.recorded([source], target, tmp_path_factory.mktemp("runs"))
+    return kind, target, source, case_kernels.recorded([source], target, tmp_path_factory.mktemp("runs"))
 
 
-def written(kind: str, target: str, folder: Path) -> proof.Source:
+def written(kind: str, target: str, folder: Path) -> case_kernels.Source:
     if kind == "gluon":
-        return proof.Source(gluon_kernels.source(kernels.TARGETS[target].warp_size))
+        return case_kernels.Source(gluon_kernels.source(kernels.TARGETS[target].warp_size))
     file = folder / f"softmax.{kind}"
     file.write_text(str(kernels.compiled("softmax", target)[kind]))
-    return proof.Source(str(file))
+    return case_kernels.Source(str(file))
 
 
 def test_its_passes_are_recorded_and_its_artefacts_untouched(
-    recorded: tuple[str, str, proof.Source, Run],
+    recorded: tuple[str, str, case_kernels.Source, Run],
 ) -> None:
     kind, target, source, run = recorded
 
     assert list(dict.fromkeys(one.stage for one in passes_of(run, compilation(run)))) == STAGES[kind]
-    assert proof.not_identical(run, [source], target) == []
+    assert case_kernels.not_identical(run, [source], target) == []
 
 
-def test_the_ir_between_its_passes_is_derived(recorded: tuple[str, str, proof.Source, Run]) -> None:
+def test_the_ir_between_its_passes_is_derived(recorded: tuple[str, str, case_kernels.Source, Run]) -> None:
     assert [one.differs for one in recorded[3].records(Derivation)] == [""]
 
 
-def test_resuming_reproduces_the_recorded_artefacts(recorded: tuple[str, str, proof.Source, Run]) -> None:
-    tried, different = proof.not_resumed(recorded[3], compilation(recorded[3]), EACH)
+def test_resuming_reproduces_the_recorded_artefacts(
+    recorded: tuple[str, str, case_kernels.Source, Run],
+) -> None:
+    tried, different = case_kernels.not_resumed(recorded[3], compilation(recorded[3]), EACH)
 
     assert tried > 3 and different == []
 
 
-def test_the_compilation_has_its_language_and_constants(recorded: tuple[str, str, proof.Source, Run]) -> None:
+def test_the_compilation_has_its_language_and_constants(
+    recorded: tuple[str, str, case_kernels.Source, Run],
+) -> None:
     kind, _, _, run = recorded
     recorded_compilation = compilation(run)
 

@@ -15,7 +15,7 @@ from handmade.records import INFO, launch
 from handmade.runs import saved
 
 from tracing import store
-from tracing.analyze.runs.call_sites import Visit, visit
+from tracing.analyze.runs.call_sites import LaunchOrigin, launch_origin
 from tracing.launch.call_sites import CallSites
 from tracing.model import CallSite, KernelLaunch
 from tracing.record.launches.launch_recorder import LaunchRecorder
@@ -168,9 +168,9 @@ def at(index: int, line: int, name: str = "k") -> KernelLaunch:
     return msgspec.structs.replace(launch(index, name=name), site=CallSite(line, "case.py", line, "fn"))
 
 
-def visited(folder: Path, *recorded: KernelLaunch, asked: int) -> Visit | None:
+def visited(folder: Path, *recorded: KernelLaunch, asked: int) -> LaunchOrigin | None:
     sites = {one.site.id: one.site for one in recorded if one.site}
-    return visit(saved(folder, recorded, sites.values()), 0, recorded[asked])
+    return launch_origin(saved(folder, recorded, sites.values()), 0, recorded[asked])
 
 
 def test_a_launch_in_a_loop_has_its_iteration(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from commands import DATA, ROOT, tracing
 from handmade.jobs import INFO
 from handmade.records import arg, compiled, launch
-from handmade.runs import add, saved
+from handmade.runs import Operators, add, saved
 from recorded.runs import recorded, words
 
 from tracing import store
@@ -40,8 +40,8 @@ from tracing.analyze.compare.divergence_kinds import (
 from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.passes.pass_table import compilations
-from tracing.cli.answers import hints
-from tracing.model import KernelLaunch
+from tracing.cli.answers import divergence_hints, hints
+from tracing.model import KeptOperatorTensor, KernelLaunch, Record
 
 HASH = "0123456789ab"
 
@@ -129,7 +129,7 @@ def test_commands_for_a_kernel_run_as_they_are_printed(
 def commands(a: store.Run, b: store.Run) -> tuple[list[str], str | None]:
     """The commands printed for the first divergence, and the command that decides an undecided cause."""
     divergence = next(iter(ComparisonVerdict.of(a, b, 64)))
-    return hints.of_divergence(divergence, (a, b)), hints.deciding(divergence, (a, b))
+    return divergence_hints.of_divergence(divergence, (a, b)), divergence_hints.deciding(divergence, (a, b))
 
 
 def test_the_commands_for_a_different_winner_make_the_runs_equal(tmp_path: Path) -> None:
@@ -195,12 +195,14 @@ def test_on_a_gpu_a_launch_with_its_inputs_is_its_own_judge(tmp_path: Path) -> N
 # ---- the commands for each kind of verdict, on a GPU, where no command is ruled out
 
 
-def on_gpu(folder: Path, **info: object) -> store.Run:
+def on_gpu(folder: Path, *records: Record, **info: object) -> store.Run:
     """A run of three launches with the passes of their kernel and the inputs of the last launch."""
     environment = msgspec.structs.replace(INFO.environment, device="NVIDIA H100")
     writer = store.create(folder, msgspec.structs.replace(INFO, environment=environment, **info))
     compiled(writer, "add", "ir", ("ttgir", "tritongpu-coalesce", "other"))
     add(writer, [readable(index) for index in range(3)])
+    for record in records:
+        writer.append(record)
     return store.Run(writer.path)
 
 
@@ -216,7 +218,7 @@ COMPILER = ("passes", "bisect", "lit", "debug", "reduce", "resume", "opt")
 
 def words_of(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> list[str]:
     """The commands after a divergence, without the paths of the runs: `show b --launch 1`."""
-    typed = hints.of_divergence(divergence, runs)
+    typed = divergence_hints.of_divergence(divergence, runs)
     for name, run in zip("ab", runs, strict=True):
         typed = [one.replace(str(run.path), name) for one in typed]
     return [one.replace("tracing ", "") for one in typed]
@@ -247,6 +249,33 @@ def test_a_difference_in_an_input_leads_to_its_producer(
     assert words_of(InputDiffers(BOTH, 0, cause), pair) == commands
 
 
+@pytest.mark.parametrize(
+    ("name", "kept", "command"),
+    [
+        ("aten::mm", True, "repro b --operator 0"),
+        ("aten::mm", False, "repro latest --runs {runs} --operator 0"),
+        ("mine::mm", True, None),
+    ],
+)
+def test_an_operator_of_torch_that_is_not_deterministic_leads_to_a_script_that_repeats_it(
+    name: str, kept: bool, command: str | None, tmp_path: Path
+) -> None:
+    kept_inputs = [KeptOperatorTensor(0, position, "blob") for position in range(2 * kept)]
+    runs = (
+        on_gpu(tmp_path / "a"),
+        on_gpu(tmp_path / "b", *Operators().call(2, name, [7, 7], [8]).records, *kept_inputs),
+    )
+    cause = OperatorCause((name,) * 2, ("", ""), "ab", True, not_deterministic=True, calls=(0, 0))
+
+    _, *script = words_of(InputDiffers(BOTH, 0, cause), runs)
+
+    assert [one.split("; ")[-1] for one in script] == (
+        [command.format(runs=tmp_path / "b")] if command else []
+    )
+    if command and not kept:
+        assert "--operators digests --keep-inputs --launches 2:3" in script[0]
+
+
 def test_an_overrun_leads_to_the_launch_that_stored_out_of_bounds(pair: tuple[store.Run, store.Run]) -> None:
     show, repro = words_of(InputDiffers(BOTH, 0, Overrun(WRITER, "ab")), pair)
 
@@ -257,7 +286,7 @@ def test_an_overrun_leads_to_the_launch_that_stored_out_of_bounds(pair: tuple[st
 def test_the_deciding_command_for_an_operator_records_operators(pair: tuple[store.Run, store.Run]) -> None:
     cause = OperatorCause(("aten::mm", "aten::mm"), ("", ""), "ab", proven=False)
 
-    decides = hints.deciding(InputDiffers(BOTH, 0, cause), pair)
+    decides = divergence_hints.deciding(InputDiffers(BOTH, 0, cause), pair)
 
     assert decides is not None and decides.startswith("tracing compare ")
     assert decides.count("--operators digests") == 2

@@ -1,4 +1,4 @@
-"""On a terminal a spinner stays in one line, and what it shows cannot control the terminal."""
+"""On a terminal a spinner stays in one line, and its text cannot control the terminal."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from commands import DATA, tracing
 from recorded.runs import words
 
 from tracing.analyze.runs.determinism import Rate, Repeat, table
-from tracing.report.compare.comparison import table_text
+from tracing.report.compare.repeat import table_text
 
 
 @pytest.fixture(scope="module")

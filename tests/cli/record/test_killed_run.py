@@ -1,4 +1,4 @@
-"""`tracing run` of a case that takes the process down, or whose compiler does, says so."""
+"""`tracing run` reports that the case, or its compiler, ended the process."""
 
 from __future__ import annotations
 

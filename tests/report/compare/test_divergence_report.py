@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracing.analyze.compare.divergence_kinds import OperatorCause
-from tracing.report.compare.divergence import cause_text
+from tracing.report.compare.cause import cause_text
 
 
 def sentences(operator: str) -> list[str]:
@@ -26,3 +26,12 @@ def test_attention_has_other_backends() -> None:
 
 def test_a_custom_operator_has_no_deterministic_form_in_torch() -> None:
     assert len(sentences("mine::scatter")) == 1
+
+
+def test_an_operator_that_draws_random_numbers_needs_a_seed_and_no_deterministic_form() -> None:
+    cause = OperatorCause(("aten::rand",) * 2, ("size=[4]",) * 2, "ab", proven=True, random=True)
+
+    first, advice = cause_text(cause, ("a", "b"))
+
+    assert first == "aten::rand(size=[4]): inputs are equal, and it drew other random numbers:"
+    assert "seed" in advice

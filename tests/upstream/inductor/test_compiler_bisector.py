@@ -1,4 +1,4 @@
-"""torch's questions for a bisection, answered in memory."""
+"""The queries of torch's CompilerBisector, answered in memory."""
 
 from __future__ import annotations
 

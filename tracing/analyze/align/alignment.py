@@ -104,7 +104,7 @@ class Alignment(Generic[T]):
         return self._ask.permuted(a, b) or (bool(waiting) and not self._ask.equal(a, b))
 
     def _next(self, queue: Queue, partner: Queue) -> Iterator[AlignedPair[T]]:
-        # the oldest launch of run a, or all up to where its queue is in step
+        # the oldest launch of run a, or all launches until its queue agrees with its partner
         one, other = self._a, self._b
         if not other.queues.get(partner):
             other.fill(self._window)
@@ -122,7 +122,7 @@ class Alignment(Generic[T]):
             yield AlignedPair(one.take(queue), other.take(partner))
 
     def _fewest_skips(self, queue: Queue, partner: Queue) -> tuple[int, int]:
-        # by the kernels' names over the window; where it is short, by all that is known of the launches
+        # by the kernels' names in the whole window; if few are skipped, by all properties of the launches
         one, other = self._a, self._b
         names = fewest_skips(one.kernels(queue), other.kernels(partner))
         if max(names) >= NEAR:
@@ -131,7 +131,7 @@ class Alignment(Generic[T]):
         return first_in_order(near[0], near[1], self._ask) or names
 
     def _same_kernel(self, queue: Queue, partner: Queue) -> Iterator[AlignedPair[T]]:
-        # the first launch of one of the runs, whose partner may wait, or come later
+        # one pair, or one launch without a partner: the partner of a first launch may wait or come later
         one, other = self._a, self._b
         one.fill(NEAR)
         other.fill(NEAR)

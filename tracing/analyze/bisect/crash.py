@@ -27,14 +27,14 @@ class CrashPoint:
     """How a compile died."""
 
     same: bool  # the result of the full pipeline
-    said: str
+    message: str
 
 
 class CrashBuilds:
     """Compiles without some passes; each is judged by whether it crashes as the full compile does."""
 
     def __init__(self, die: Callable[[Dropped, bool], CrashPoint | None], times: int) -> None:
-        """Judge against one death.
+        """Compare builds with the crash of the full compile.
 
         die   -- compiles without some passes, from the source if requested, and returns how it died; None: it
                  passes the point at which the full compile died
@@ -50,7 +50,7 @@ class CrashBuilds:
         self._from_source = True
 
     def judged(self, dropped: Dropped, *, anew: bool = False) -> Judgement:
-        """Bad: it crashes alike; good: it gets past the crash; skip: it crashes differently."""
+        """Bad: it crashes in the same manner; good: it gets past the crash; skip: it crashes differently."""
         if anew or dropped not in self._known:
             self._known[dropped] = self._judged(dropped, anew)
         return self._known[dropped]
@@ -62,11 +62,11 @@ class CrashBuilds:
 
     def _judged(self, dropped: Dropped, anew: bool) -> Judgement:
         for _ in range(self._times):
-            death = self._die(dropped, anew or self._from_source)
-            if death is not None and death.same:
-                return Judgement("bad", death.said)
-            if death is not None:
-                return Judgement("skip", f"it dies with another error: {death.said}")
+            ending = self._die(dropped, anew or self._from_source)
+            if ending is not None and ending.same:
+                return Judgement("bad", ending.message)
+            if ending is not None:
+                return Judgement("skip", f"it dies with another error: {ending.message}")
         return Judgement("good", "it does not die there")
 
 
@@ -85,8 +85,8 @@ class CompileCrash:
     layer: str  # the compiler of the pass: MLIR, LLVM; "": no pass, but another part of a stage
     step: Step  # the pass; index -1: it has no number
     stage: str
-    said: str
-    facts: Mapping[str, str] = field(default_factory=dict)  # further facts, and commands that show more
+    message: str
+    facts: Mapping[str, str] = field(default_factory=dict)  # details by title, and commands that show more
 
 
 @dataclass(frozen=True, slots=True)

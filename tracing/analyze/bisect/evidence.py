@@ -47,7 +47,7 @@ class Evidence:
         return Undecided(answer.layer, because, suspects)
 
     def _is_right(self, answer: FirstBad) -> bool:
-        # True if execution shows no fault up to this pass, while later passes may have one
+        # True if the IR up to this pass computes the right values, and a later pass may be the faulty one
         last = self.meaning.last
         return bool(answer.unavoidable) and last is not None and last.index >= answer.step.index
 
@@ -63,7 +63,7 @@ class Evidence:
         return Undecided(answer.layer, because, self._ordered(tuple(among)))
 
     def _ordered(self, suspects: Sequence[Suspect]) -> tuple[Suspect, ...]:
-        # first the passes that executing does not prove to be correct
+        # the passes that execution did not prove to be correct come first
         last = self.meaning.last.index if self.meaning.last else -1
         seen = (Suspect(one.step, _UNSEEN) for one in suspects if one.step.index <= last)
         return (*(one for one in suspects if one.step.index > last), *seen)

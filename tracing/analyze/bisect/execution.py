@@ -27,7 +27,7 @@ Stored: TypeAlias = Mapping[tuple[int, int, int], Any]  # by launch, argument an
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The step in a row of IRs at which their meaning changes."""
+    """The step in a sequence of IRs at which their meaning changes."""
 
     before: int  # position of the last IR that computes the values of the first IR
     after: int  # position of the first IR that computes other values; IR between the two cannot be executed

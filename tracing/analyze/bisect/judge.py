@@ -1,9 +1,9 @@
 """Judge a build by a user's command.
 
 The command's exit status is read as by `git bisect run`: 0 is good, 125 cannot be judged, 1 to 127 are bad,
-and a higher status ends the search. Status 124, the timeout of timeout(1), cannot be judged either, nor can a
-command that takes too long. `{ptx}`, `{cubin}`, ... in its arguments become the paths of the build's
-artefacts.
+and a higher status ends the search. A build cannot be judged either if the status is 124, the timeout of
+timeout(1), or if the command exceeds its time limit. `{ptx}`, `{cubin}`, ... in its arguments become the
+paths of the build's artefacts.
 
 `{ir}` becomes the path of the IR to judge: the artefact of a build that left out passes of LLVM, or the IR
 between two passes of a compilation, in its language at that point. `{stage}` names that language.
@@ -97,10 +97,10 @@ class CommandJudge:
     def __call__(self, folder: Path) -> Judgement:
         """Run the command for one build; raises Problem if it cannot be run, or asks to end the search."""
         words = self.words(folder)
-        status, said = run_command(words, self.seconds)
+        status, output = run_command(words, self.seconds)
         if status is None:
             return Judgement("skip", f"the command did not end within {self.seconds:g} s", final=False)
-        lines = said.strip().splitlines()
+        lines = output.strip().splitlines()
         detail = f"exit status {status}" + (f": {lines[-1].strip()}" if lines else "")
         if status >= 128:
             raise Problem(
@@ -117,10 +117,10 @@ def run_command(words: Sequence[str], seconds: float) -> tuple[int | None, str]:
 
     All processes that it started are killed when it ends or times out. Raises Problem if it cannot be run.
     """
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+                words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
         except OSError as error:
             raise Problem(f"cannot run {words[0]}: {error.strerror}") from None
@@ -132,8 +132,8 @@ def run_command(words: Sequence[str], seconds: float) -> tuple[int | None, str]:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # ends background processes of the command, too
             process.wait()
-        said.seek(0)
-        text = said.read().decode(errors="replace")
+        output.seek(0)
+        text = output.read().decode(errors="replace")
     return (128 - status if status is not None and status < 0 else status), text
 
 

@@ -28,8 +28,8 @@ from tracing.analyze.bisect.search import (
     Suspect,
     Undecided,
     border,
+    detail_text,
     require_pair,
-    said,
 )
 
 Dropped: TypeAlias = frozenset[int]
@@ -195,8 +195,7 @@ class LeaveOut:
         )
 
     def _that_do_it(self, run: Instance, left_out: Dropped) -> list[Instance]:
-        # the first runs of passes each of which has the fault: those found so far are left out, and the next
-        # is found
+        # several passes may have the fault: leave out those that were named, and name the next one
         faulty = [run]
         while len(faulty) < ALIKE:
             gone = frozenset().union(*(self._all(one.name) for one in faulty))
@@ -232,7 +231,7 @@ class LeaveOut:
         if judgement.verdict == "good":
             return "without it the result is good"
         same = judgement.detail.partition(":")[0] == self.full.detail.partition(":")[0]
-        return "" if same else f"without it the result is bad otherwise{said(judgement)}"
+        return "" if same else f"without it the result is bad otherwise{detail_text(judgement)}"
 
     def _no_good(self) -> str:
         return f"of {len(self.names)} builds, each without one pass, none is good"

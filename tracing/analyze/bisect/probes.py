@@ -119,8 +119,8 @@ class Probes:
             judgements.append(self._asked(build))
         counts = Counter(one.verdict for one in judgements)
         if len(counts) > 1:
-            said = " and ".join(f"{verdict} {times} times" for verdict, times in counts.items())
-            return Judgement("skip", f"the judge said {said} of one build", final=False)
+            counted = " and ".join(f"{verdict} {times} times" for verdict, times in counts.items())
+            return Judgement("skip", f"the judge said {counted} of one build", final=False)
         self._keep(self._path(build), judgements[0])
         return judgements[0]
 

@@ -85,7 +85,7 @@ def _join_blocks(text: str, holds: Holds) -> str:
 
 
 def _bypass(text: str, holds: Holds) -> str:
-    # if arguments of the function cannot replace results, because the IR is compiled further
+    # for IR that is compiled further: arguments of the function cannot replace results there
     def at(number: int) -> Edit:
         def edit(module: Module) -> bool:
             operations = edits.inner_operations(module)

@@ -43,7 +43,7 @@ class Repeated:
         self.votes.append(Votes(counts["good"], counts["bad"]))
         verdict, most = counts.most_common(1)[0]
         if 2 * most <= self.times:
-            return Judgement("skip", f"the judge said {_said(counts)} of one build", final=False)
+            return Judgement("skip", f"the judge said {_counted(counts)} of one build", final=False)
         last = next(one for one in judgements if one.verdict == verdict)
         often = "" if most == self.times else f", {most} of {self.times} times"
         return Judgement(verdict, f"{last.detail}{often}", final=last.final)
@@ -76,5 +76,5 @@ def confidence(votes: Sequence[Votes]) -> Confidence:
     return Confidence(calls, against, error, min(1.0, wrong))
 
 
-def _said(counts: Counter[JudgeAnswer]) -> str:
+def _counted(counts: Counter[JudgeAnswer]) -> str:
     return " and ".join(f"{verdict} {times} times" for verdict, times in counts.items())

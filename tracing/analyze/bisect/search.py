@@ -133,9 +133,8 @@ def first_bad(layer: Layer) -> Generator[BuildTried, None, FirstBad | Undecided]
     whole = layer.probe(len(layer.steps))
     yield BuildTried()
     if whole.verdict != "bad":
-        because = (
-            f"the build with every step is {whole.verdict}{said(whole)}, so a search in it would find nothing"
-        )
+        judged = f"{whole.verdict}{detail_text(whole)}"
+        because = f"the build with every step is {judged}, so a search in it would find nothing"
         return Undecided(layer.name, because)
     start = layer.probe(0)
     yield BuildTried()
@@ -176,7 +175,7 @@ def narrowed(
     return good, bad
 
 
-def said(judgement: Judgement) -> str:
+def detail_text(judgement: Judgement) -> str:
     """` (exit status 1)`."""
     return f" ({judgement.detail})" if judgement.detail else ""
 
@@ -185,8 +184,8 @@ def require_pair(step: Step, good: Judgement, bad: Judgement) -> None:
     """Raise Contradiction unless the builds without and with a step are good and bad, as they were before."""
     if (good.verdict, bad.verdict) != ("good", "bad"):
         raise Contradiction(
-            f"asked once more, the build without {step} is {good.verdict}{said(good)} and the one with it "
-            f"{bad.verdict}{said(bad)}, where they were good and bad"
+            f"asked once more, the build without {step} is {good.verdict}{detail_text(good)} "
+            f"and the one with it {bad.verdict}{detail_text(bad)}, where they were good and bad"
         )
 
 
@@ -208,5 +207,5 @@ def _confirmed(layer: Layer, position: int) -> Generator[BuildTried, None, First
 
 def _not_good(layer: Layer, judgement: Judgement) -> str:
     if judgement.verdict == "bad":
-        return f"{layer.off} is bad as well{said(judgement)}"
-    return f"{layer.off} cannot be judged{said(judgement)}, so no build is known to be good"
+        return f"{layer.off} is bad as well{detail_text(judgement)}"
+    return f"{layer.off} cannot be judged{detail_text(judgement)}, so no build is known to be good"

@@ -110,7 +110,8 @@ def _needed(
     accused: Sequence[CompileStep],
     others: Sequence[CompileStep],
 ) -> Sequence[CompileStep]:
-    # the last of the fewest first ones that are enough is needed; then the same of those before it
+    # the shortest prefix of the others that makes the case wrong ends with a step that is needed; repeat with
+    # the steps before that one
     needed: list[CompileStep] = []
 
     def made(count: int) -> Judgement:

@@ -34,7 +34,7 @@ AccusedKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Accused:
-    """The culprit, as far as the evidence goes."""
+    """The culprit, as far as the run proves it."""
 
     kind: AccusedKind
     name: str  # of the kernel or the operator; empty: the host

@@ -19,7 +19,7 @@ class Notes:
     window: int = WINDOW
     selected: str = ""  # the launches that both runs selected; empty: all
     covers: Callable[[int, str, str, int], bool] | None = None
-    # of index, kernel, phase and rank: whether both recorded such a launch; None: both recorded the same
+    # (index, kernel, phase, rank) -> True if both runs recorded such a launch; None: both recorded the same
     unrecorded: str = ""  # why unrecorded launches may have written memory
     unknown: str = ""  # why the writer of some memory is unknown; empty: the host wrote it
     started: bool = False  # the case started from other tensors
@@ -28,7 +28,7 @@ class Notes:
     swapped: int = 0  # pairs of independent launches that changed their order
     consequences: int = 0  # launches whose differences follow from earlier ones
     reported: int = 0  # differences, without those that repeat one
-    unwritten: int = 0  # results that differ in memory which held other bits before
+    unwritten: int = 0  # results that differ in memory whose contents differed before the launch
     uninitialised: int = 0  # launches whose results differ because they read uninitialised memory
     suspects: list[Divergence] = field(default_factory=list)  # the first of each kind of doubt
     first_consequence: Divergence | None = None
@@ -48,6 +48,11 @@ class Notes:
         """Note something that was not compared; repetitions are ignored."""
         if note not in self.notes:
             self.notes.append(note)
+
+    def select(self, what: str) -> None:
+        """Note launches to which both runs limit the comparison; repetitions are ignored."""
+        if what not in self.selected:
+            self.selected = "; ".join(filter(None, (self.selected, what)))
 
     def follows(self, divergence: InputDiffers | OutputDiffers) -> None:
         """Note a difference that follows, or may follow, from another one."""

@@ -51,8 +51,10 @@ class OperatorCause:
     runs: WhichRuns  # the runs in which it acted differently
     proven: bool  # False: both runs called it alike, so it caused the difference or propagated it
     not_deterministic: bool = False  # the digests of its inputs are equal, those of its results are not
+    random: bool = False  # the same of an operator that draws random numbers: it drew other ones
+    calls: tuple[int, int] | None = None  # numbers of the two calls with equal inputs and other results
     through: tuple[str, ...] = ()  # operators that copied the value, the last one first
-    given: tuple[str, str] = ("", "")  # writers of the tensor argument in both runs, if they differ
+    given: tuple[str, str] = ("", "")  # what wrote its tensor argument in each run, if that differs
     elsewhere: bool = False  # the other run calls the operator as often, at another point of the program
 
 
@@ -61,7 +63,7 @@ class Host:
     """Memory changed without a launch or an operator: through numpy, a C library, another process."""
 
     runs: WhichRuns  # the runs in which it changed; empty: at least one of them, unknown which
-    writer: Writer | None  # the launch that wrote it before; None: no launch wrote it
+    writer: Writer | None  # the last launch that wrote it; None: no launch did
     proven: bool = True  # False: no writer was recorded, or it may have changed alike in both runs
     through: tuple[str, ...] = ()
 

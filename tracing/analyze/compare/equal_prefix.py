@@ -94,7 +94,7 @@ def _stretches(run: Run, process: str, at: Position) -> Iterator[_Stretch]:
 
 
 class _Equal:
-    # whether two stretches are equal; remembers the answers for signatures and streams
+    # True if two stretches are equal; caches the answers for signatures and streams
 
     def __init__(self, a: Signatures, b: Signatures, codes: KernelCodes) -> None:
         self._a, self._b, self._codes = a, b, codes

@@ -82,7 +82,7 @@ class Comparison:
             yield suspect
 
     def _order_of_results(self) -> Divergence | None:
-        # launches that are each equal, and wrote the memory of a result in another order
+        # launches that are equal one by one, but wrote the memory of a result in another order
         for result in differing_results(self.notes.a, self.notes.b):
             pair = self._pairs.get(result.rank)
             if pair is not None and pair.unshown and isinstance(self.cause_of(result), Follows):

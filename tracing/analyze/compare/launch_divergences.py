@@ -65,7 +65,7 @@ class LaunchDivergences:
             self._input(launches, slot, cause) for slot, cause in causes.items() if slot not in loose
         ]
         if divergences and not any(divergences) and not self._notes.reported and unshown is not None:
-            yield unshown  # whose launches are each equal, and wrote the same memory in another order
+            yield unshown  # its launches are equal one by one, and wrote the same memory in another order
         yield from (one for one in divergences if one is not None)
         if len(loose) < len(seen.inputs):
             self._mark(seen, outputs, "differs")

@@ -56,7 +56,7 @@ class LaunchOrder:
 
 
 def _meet(first: TimelineStep, second: TimelineStep) -> str | None:
-    # the argument of the second launch that shares bytes with the first one, where one of them writes these
+    # the argument of the second launch that shares bytes with the first one, if one of the two writes them
     for writes, address, meta, _ in first.ranges():
         for also_writes, its_address, its_meta, name in second.ranges():
             shared = writes or also_writes

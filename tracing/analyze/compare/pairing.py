@@ -25,7 +25,7 @@ class Pairing:
         self._status: OrderedDict[tuple[int, int], Status] = OrderedDict()
 
     def equal_until(self, index: int) -> None:
-        """The launches before this one that were not added are partners of those with their index."""
+        """Pair each earlier launch that was not added with the launch of the same index."""
         self._equal = index
 
     def add(self, a: int, b: int) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 
 from tracing.analyze.align.alignment import Alignment
 from tracing.analyze.align.launch_matching import Queue
 from tracing.analyze.compare.causes.cause_answer import Follows
 from tracing.analyze.compare.causes.input_causes import Causes
+from tracing.analyze.compare.common_steps import CommonSteps
 from tracing.analyze.compare.comparison_notes import Notes
 from tracing.analyze.compare.divergence_kinds import Cause, Divergence, LaunchPair, OrderDiffers
 from tracing.analyze.compare.equal_prefix import FIRST, Prefix, equal_prefix
@@ -55,6 +57,10 @@ class ProcessPair:
         """Compare process 0 of run a with process 1 of run b; `notes` receives counts and doubts."""
         self._notes, self._rank, self._processes, self._codes = notes, rank, processes, codes
         self._runs = (notes.a, notes.b)
+        steps = (
+            CommonSteps(self._runs, processes) if any(one.info.steps.partial for one in self._runs) else None
+        )
+        self._steps_in_both = None if steps is None or steps.all else steps
         known = notes.a.signatures(processes[0]), notes.b.signatures(processes[1])
         sites = notes.a.sites(processes[0]), notes.b.sites(processes[1])
         self._joiners = (notes.a.joiner(processes[0]), notes.b.joiner(processes[1]))
@@ -68,17 +74,21 @@ class ProcessPair:
         self._divergences = LaunchDivergences(notes, self._pairing, self._causes, self._differences)
         self._one_sided = OneSidedLaunches(self._pairing, self._launches)
         self._pauses = 0
-        self._equal_to_the_end: tuple[Position, Position] | None = None  # launches that are not passed over
+        self._equal_to_the_end: tuple[Position, Position] | None = None  # launches to compare
         self._order = LaunchOrder()
-        self.unshown: OrderDiffers | None = None  # of launches that are each equal
+        self.unshown: OrderDiffers | None = None  # of launches that are equal one by one
         self._cut: set[RunIndex] = set()  # runs that could not be read to their end
 
     def differences(self) -> Iterator[Divergence]:
         """The differences in launch order, without consequences, with repetitions."""
+        if self._steps_in_both is not None:
+            self._notes.select(self._steps_in_both.text)
+            for difference in self._steps_in_both.differences():
+                self._notes.add(difference)
         start, queues = FIRST, dict[Queue, Queue]()
         while True:
             equal = Prefix(start, False, {})
-            if self._notes.covers is None:
+            if not self._selects:
                 equal = equal_prefix(*self._runs, self._processes, self._codes, start)
             self._notes.pairs += equal.stop.launches - start.launches
             queues.update(equal.queues)
@@ -110,7 +120,11 @@ class ProcessPair:
     def _may_pause(self) -> bool:
         # switching back to columns reads both runs from their beginnings to the present position
         self._pauses += 1
-        return self._pauses <= _PAUSES and self._notes.covers is None
+        return self._pauses <= _PAUSES and not self._selects
+
+    @property
+    def _selects(self) -> bool:
+        return self._notes.covers is not None or self._steps_in_both is not None
 
     def _stepwise(self, start: Position, queues: dict[Queue, Queue], pause: _Pause) -> Iterator[Divergence]:
         # launch by launch, until the runs are in step at the end of a line of digests
@@ -131,8 +145,10 @@ class ProcessPair:
                 yield from self._one_sided.add(b, 1)
 
     def _steps(self, side: RunIndex, start: Position, pause: _Pause) -> Iterator[TimelineStep]:
+        both = self._steps_in_both
+        chosen = functools.partial(both.covers, side) if both is not None else None
         try:
-            for step in self._timelines[side].steps(start, self._notes.covers):
+            for step in self._timelines[side].steps(start, self._notes.covers, chosen):
                 pause.count(side, step)
                 yield step
                 if pause.reached():

@@ -46,7 +46,7 @@ class Slot:
         return (a.bits(was[0], was[0] + 1), b.bits(was[1], was[1] + 1)) != is_now
 
     def held_other_bits(self, a: Row, b: Row) -> bool:
-        """True if the two launches found different bits here, as far as they were digested."""
+        """True if the memory held different bits before the two launches, as far as it was digested."""
         was = self.before
         return was is not None and a.bits(was[0], was[0] + 1) != b.bits(was[1], was[1] + 1)
 
@@ -67,7 +67,7 @@ class SignaturePair:
 def signature_of(row: Row, known: Signatures, run: Run) -> tuple[Kernel, Signature]:
     """The kernel of a launch, and how it is launched; raises Problem where the run has lost it.
 
-    known -- what `run.signatures` gives for the launch's process
+    known -- the result of `run.signatures` for the launch's process
     """
     number = row.line.signature
     if number not in known:

@@ -9,6 +9,7 @@ from tracing.analyze.compare.causes.cause_answer import Follows
 from tracing.analyze.compare.divergence_kinds import Cause, Divergence, UnknownCause
 from tracing.analyze.compare.first_divergence import Comparison
 from tracing.analyze.runs.coverage import coverage
+from tracing.analyze.runs.recorded_steps import not_covered_steps
 from tracing.analyze.runs.results import (
     ResultDiffers,
     differing_outcomes,
@@ -50,6 +51,8 @@ class ComparisonVerdict:
         if both.left_out:
             notes.unrecorded = "only some launches were recorded"
             notes.selected = both.left_out
+        if not_covered_steps(a) or not_covered_steps(b):
+            notes.unrecorded = "only some steps were recorded"
         if a.info.selection != b.info.selection:
             notes.covers = both.covers
         start = differing_start(a, b)

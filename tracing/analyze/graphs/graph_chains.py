@@ -1,7 +1,7 @@
 """Compare one graph of two runs after each of Inductor's passes, and find the pass at which they diverge.
 
-A chain is what becomes of one graph between Dynamo and the code generator: the texts before and after the
-passes of the parts pre-grad, joint and post-grad. A training graph has two chains, forward and backward,
+A chain is the sequence of texts of one graph between Dynamo and the code generator: before and after each
+pass of the parts pre-grad, joint and post-grad. A training graph has two chains, forward and backward,
 which share their first two parts.
 
 The passes of two chains are aligned by part and name, in order. After each pass the texts are compared,

@@ -19,14 +19,14 @@ class WrongElements:
     name: str  # name of the argument, "out_ptr0", or of the result, "output 0"
     buffer: str  # as the generated code names it
     node: str  # of the graph, whose value it should hold
-    count: int  # elements farther away than rounding explains
+    count: int  # elements whose distance from the reference rounding does not explain
     of: int
     index: tuple[int, ...]  # of the worst
-    value: float | complex  # of the worst; an int or a bool of a tensor of these
+    value: float | complex  # of the worst; an int or a bool if the tensor holds these
     reference: float | complex
-    roundings: float  # that the worst is away; inf: no rounding explains it
-    limit: float  # that rounding explains
-    dtype: str = ""  # another one than the node's: "int64, not uint8"
+    roundings: float  # distance of the worst from the reference; inf: no rounding explains it
+    limit: float  # the greatest distance that rounding explains, in roundings
+    dtype: str = ""  # if it differs from the node's: "int64, not uint8"
 
     @property
     def explained(self) -> float | None:
@@ -57,7 +57,7 @@ class JudgedLaunch:
     lines: tuple[PythonLine, ...] = ()
     wrong: tuple[WrongElements, ...] = ()
     why: str = ""  # the reason why there is no reference, or the source of its wrong inputs
-    others: tuple[int, ...] = ()  # launches that made partial results for it: one of them or this one is off
+    others: tuple[int, ...] = ()  # launches with partial results for it: one of these launches is off
     rounded: tuple[str, ...] = ()  # nodes whose ATen value differs because ATen rounds more often
 
 
@@ -68,7 +68,7 @@ class Overwritten:
     graph: int
     reader: str  # "launch 4 triton_...", "output 0"
     buffer: str
-    node: str  # whose value was to be read; "": not a single one's
+    node: str  # the node whose value should have been read; "": no single one
     by: int | None  # the launch that overwrote it; None: not a launch that was seen
     by_kernel: str
     cause: str  # "Inductor's graph passes", "Inductor's generated code"
@@ -92,7 +92,7 @@ class PassesOff:
 
     graph: int
     wrong: WrongElements
-    first: str  # node of the graph after the passes that is off first; "": none that both graphs have
+    first: str  # first node after the passes that is off; "": none that both graphs have
     lines: tuple[PythonLine, ...] = ()
 
 

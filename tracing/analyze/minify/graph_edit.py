@@ -47,8 +47,8 @@ class GraphNode:
 def closed(nodes: Sequence[GraphNode], kept: Iterable[str]) -> tuple[str, ...]:
     """The nodes that have to be kept with some nodes.
 
-    An opaque node requires the opaque nodes that it reads, and the nodes without value that end what it
-    began, such as the end of an autocast region.
+    An opaque node requires the opaque nodes that it reads, and the nodes without a value that end its region,
+    such as the exit of autocast.
     """
     known = {one.name: one for one in nodes}
     wanted, waiting = set[str](), list(kept)

@@ -57,7 +57,7 @@ class ScriptForm:
 
 
 def script_forms(trial: Trial, *, virtual: bool) -> list[ScriptForm]:
-    """The forms of a script of a graph that fails so, the simplest first.
+    """The forms of a script that can reproduce this failure, the simplest first.
 
     virtual -- there is no GPU: a failure of Inductor's Triton kernels needs the interpreter
     """

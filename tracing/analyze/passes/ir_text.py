@@ -28,9 +28,9 @@ _BRACKET = re.compile(rf"{STRING}|->|[{{}}\[\]()<>,]")
 # Triton names a helper by the module that defines it; Inductor names that module by the digest of its source,
 # which has the options of the launch in it.
 _HELPER = re.compile(r"@(\"?)(?:\w+\.)+(?=\w+__)")
-# what Triton 3.6 to 3.9 call differently, by the LLVM that each is built with
+# operations whose names differ between the LLVM versions of Triton 3.6 to 3.9
 _SPELLING = {"nvvm.barrier0": "nvvm.barrier"}
-# Operations of one line that neither read nor write memory. What is not here keeps its order.
+# Operations of one line that neither read nor write memory. All others keep their order.
 _PURE = re.compile(
     r"\s*%[^=]* = \"?(?:(?:arith|math|ub|index)\.\w+|builtin\.unrealized_conversion_cast|ttg\.convert_layout"
     r"|ttg\.memdesc_\w+|tt\.(?:make_range|splat|unsplat|broadcast|expand_dims|addptr|reshape|trans|join|split|cat"
@@ -73,7 +73,7 @@ def plain(text: str) -> PlainModule:
 def canonical(module: PlainModule) -> str:
     """The text of a module with its values numbered as they are defined, and its aliases spelt out.
 
-    Two modules with one canonical text say the same.
+    Two modules with equal canonical texts are equivalent.
     """
     aliases: dict[str, str] = {}
     names: dict[str, str] = {}
@@ -90,8 +90,9 @@ def canonical(module: PlainModule) -> str:
 
 
 def unordered(module: PlainModule) -> str:
-    """The text of a module with operations without effects in an order of their own, and each value called by
-    the operation that makes it. Equal texts say the same, whatever the order of such operations.
+    """The text of a module with operations without effects in a canonical order; equal texts: equal modules.
+
+    Each value is named after the operation that defines it.
     """
     return "\n".join(_Unordered().lines(canonical(module).splitlines()))
 

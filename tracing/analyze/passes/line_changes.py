@@ -68,7 +68,7 @@ def changing_passes(run: Run, chosen: Compilation, position: str) -> list[PassRe
     """
     own = _own_lines(run, chosen, position)
     if own is None and not _has(run, chosen, position):
-        remedy = f"`tracing passes {run.path} --kernel {chosen.hash[:12]} --line {position}` names its lines"
+        remedy = f"`tracing line {run.path} {position} --kernel {chosen.hash[:12]}` names its lines"
         raise Problem(f"nothing of {chosen.kernel_name} comes from {position}", remedy)
     lines = [split_position(one) for one in ([position] if own is None else own)]
     copied = copied_functions(run, chosen)

@@ -110,7 +110,7 @@ class _Module:
         used = _reached(body, aliases)
         self.aliases = {name: value for name, value in aliases.items() if name in used}
         definitions = [f"#{name} = {value}" for name, value in self.aliases.items()]
-        self.text = without_keywords("\n".join([*definitions, *body, ""]))  # what a test has as its input
+        self.text = without_keywords("\n".join([*definitions, *body, ""]))  # the input of a test
         self.parts = list(_parts([line.rstrip() for line in body]))
 
     def part(self, label: str) -> _Part:
@@ -196,7 +196,7 @@ def _choice(source: _Module, result: _Module, part: _Part, limit: int | None, on
 
 
 def _changed(old: Sequence[str], new: Sequence[str], ordered: bool) -> set[int]:
-    # lines that were not there, and both neighbours of those that are gone
+    # lines that the pass added, and both neighbours of lines that it removed
     changed: set[int] = set()
     for kind, _, _, start, end in LineMatcher(old, new).get_opcodes():
         if kind == "delete" and ordered and 0 < start < len(new):
@@ -207,11 +207,11 @@ def _changed(old: Sequence[str], new: Sequence[str], ordered: bool) -> set[int]:
 
 
 def _unambiguous(keys: Sequence[str], chosen: Collection[int]) -> set[int]:
-    # FileCheck takes the first line that fits: those before the one that is meant are checked too
+    # FileCheck takes the first line that matches: earlier lines that match must be checked, too
     kept = set(chosen)
     start = 0
     for at in sorted(chosen):
-        pattern = keys[at][len(results_of(keys[at])[0]) :]  # it is checked without them if no line uses them
+        pattern = keys[at][len(results_of(keys[at])[0]) :]  # without its results, if no line uses them
         kept |= {between for between in range(start, at) if pattern in keys[between]}
         start = at + 1
     return kept

@@ -29,7 +29,7 @@ class Frame:
     line: int
 
 
-Stack: TypeAlias = tuple[Frame, ...]  # innermost first; the others are where it was inlined
+Stack: TypeAlias = tuple[Frame, ...]  # innermost first; the others are the calls at which it was inlined
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Located:
 
     line: int  # of the artefact's text, from 1
     text: str
-    stacks: tuple[Stack, ...]  # several: it was fused of several; none: it does not say
+    stacks: tuple[Stack, ...]  # several: it was fused from several; none: it names no location
 
 
 def located(stage: str, text: str) -> list[Located]:
@@ -224,7 +224,7 @@ def _amdgcn(text: str) -> Iterator[Located]:
     by_name: dict[str, str] = {}
     for path in set(files.values()):
         name = path.rpartition("/")[2]
-        by_name[name] = name if name in by_name else path  # of two files with one name, neither
+        by_name[name] = name if name in by_name else path  # two files of one name: keep the bare name
     stack: Stack = ()
     for number, line in enumerate(text.splitlines(), 1):
         if loc := _LOC.match(line):

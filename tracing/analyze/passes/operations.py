@@ -17,7 +17,7 @@ _OPERATION = re.compile(
     r"\s*(?:%[\w$.:#-]+(?:, %[\w$.:#-]+)* = )?"  # results
     r'"?(?P<name>[A-Za-z_]\w*(?:\.[\w$]+)+)"?(?=[\s(<{\[@#]|$)'
 )
-# a string that does not end goes on to the end of the text: no other start is tried, so a search is linear
+# an unterminated string extends to the end of the text: no other start is tried, so a search is linear
 STRING = r'"(?:[^"\\]|\\(?s:.))*(?:"|\\?\Z)'
 _LOCATION = re.compile(rf"{STRING}|(?P<begin>(?<!\s)\s*\bloc\()")
 _PARENTHESIS = re.compile(rf"{STRING}|[()]")

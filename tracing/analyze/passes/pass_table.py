@@ -26,7 +26,7 @@ SHOWN = 12  # kernels in a message: a run can have thousands
 
 
 class NamedPass(Protocol):
-    """What a pass is found by."""
+    """The properties by which a user names a pass."""
 
     @property
     def index(self) -> int | None: ...  # None: it is known only by its name
@@ -260,7 +260,7 @@ def _only(counted: Mapping[str, int], wanted: Collection[str]) -> dict[str, int]
 
 
 def _numbered(items: Sequence[T], which: str, name: Callable[[T], str]) -> list[T]:
-    # `NAME#n`, counted from 1 as a person counts
+    # `NAME#n`, counted from 1
     wanted, _, number = which.rpartition("#")
     same = [item for item in items if name(item) == wanted]
     return same[int(number) - 1 : int(number)] if number.isdecimal() and int(number) else []

@@ -55,8 +55,8 @@ def _with_aliases_of(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
 
 
 def _aligned(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
-    # lines of `new` -> lines of `old`: those of one form in the same order, then those that moved, then those
-    # that begin alike, as where a pass changes every type: first with the names of their results
+    # lines of `new` -> lines of `old`: lines of one form in the same order, then moved lines, then lines with
+    # the same beginning, because a pass may change every type; those whose results have one name come first
     forms = [[_VALUE.sub(_form, line).strip() for line in lines] for lines in (old, new)]
     named = [["".join(line.split()[:3]) for line in lines] for lines in (old, new)]
     unnamed = [["".join(form.split()[:3]) for form in lines] for lines in forms]

@@ -34,7 +34,7 @@ class StageLines:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """The code of one call path to a Python line, stage by stage."""
+    """The code of one Python line, reached by one path of calls, stage by stage."""
 
     stack: Stack
     stages: Mapping[str, Sequence[Located]]  # only stages that contain something of the line
@@ -72,7 +72,7 @@ def located_stages(
     copied: Sequence[CopiedFunction],
     nvdisasm: Path | None,
 ) -> list[StageLines]:
-    """The same of these artefacts.
+    """Every stage of a kernel with these artefacts, like `stage_lines`.
 
     blobs  -- by file suffix
     copied -- functions that are copies of the user's

@@ -31,7 +31,7 @@ _PTX_LOCATION = re.compile(r"^[ \t]*(?:\.loc|\.file)\b.*\n|^[ \t]*//.*\n|^\$L__t
 _PTX_SECTION = re.compile(
     r"^[ \t]*\.section[ \t]+\.debug\w*\s*\{.*?(?:^[ \t]*\}\n|\Z)", re.MULTILINE | re.DOTALL
 )
-DEPTH = 3  # of metadata in metadata that is compared: what loops and ranges say
+DEPTH = 3  # compared levels of nested metadata, as that of loops and ranges
 
 
 def same(a: str, b: str, stage: str) -> str:

@@ -12,7 +12,7 @@ from tracing.analyze.ranks.rank_events import RankEvent
 RankDivergenceKind: TypeAlias = Literal[
     "launch", "missing", "added", "collective", "altered", "update", "output"
 ]
-Groups: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # ranks and what they have, the most ranks first
+Groups: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # ranks and their value, the largest group first
 
 
 @dataclass(frozen=True, slots=True)

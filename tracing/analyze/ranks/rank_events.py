@@ -114,7 +114,7 @@ def side_by_side(ranks: list[RankEvents]) -> Iterator[tuple[RankStep, Mapping[in
 
 
 class _Ahead:
-    # one rank, looked at ahead
+    # the events of one rank, with look-ahead
 
     def __init__(self, events: Iterator[RankEvent]) -> None:
         self._events = events

@@ -155,7 +155,7 @@ class RankComparison:
                     rank: f"last written by {one or 'a launch, or nobody'}" for rank, one in writers.items()
                 }
             elif _offsets(slot, step) > 1 or name in self._spoilt:
-                continue  # each rank reads its own part; or it follows
+                continue  # each rank reads its own part; or the difference follows from an earlier one
             else:
                 by_rank = _bits(slot, step, pairs)
             yield RankDivergence(

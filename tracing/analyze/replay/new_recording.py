@@ -39,7 +39,7 @@ def launch_recorded_anew(recorded: RecordedLaunch, recorder: Recorder) -> NewRec
 
     Cost: one run of the case; three if the launch has another number by now.
 
-    Raises Problem if the launch does not recur, or if that cannot be said.
+    Raises Problem if the launch does not recur, or if that cannot be decided.
     """
     same = _recorded(recorded, recorder, recorded.launch.index)
     if same is not None and not _different(recorded, same) and not _other_inputs(recorded, same):

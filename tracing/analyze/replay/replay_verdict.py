@@ -149,7 +149,7 @@ def _matches(
 
 
 def _alike(left: Digest, recorded: Digest, written: Sequence[int] | None) -> bool | None:
-    # written: the ranges without elements that depend on other memory; None: all of them
+    # written: the ranges whose elements depend on no other memory; None: all ranges
     if left.bits == recorded.bits:
         return True
     if written is None:

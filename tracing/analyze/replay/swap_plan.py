@@ -110,7 +110,7 @@ class _Side:
 
 @dataclass(frozen=True, slots=True)
 class _Launched:
-    # a kernel as one run launches it
+    # a kernel with the configuration of its launches in one run
     run: Run
     kernel: Kernel
     signature: Signature

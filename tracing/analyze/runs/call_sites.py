@@ -11,7 +11,7 @@ from tracing.store.graph_file import PythonLine
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class LaunchOrigin:
     """One launch at its call site."""
 
     site: CallSite
@@ -30,7 +30,7 @@ class _Launch(Record, frozen=True):
     site: int = -1
 
 
-def visit(run: Run, rank: int, launch: KernelLaunch) -> Visit | None:
+def launch_origin(run: Run, rank: int, launch: KernelLaunch) -> LaunchOrigin | None:
     """The call site of a launch; None: it is not known.
 
     Cost: a pass over the launches of its process, about 1 µs each.
@@ -50,7 +50,7 @@ def visit(run: Run, rank: int, launch: KernelLaunch) -> Visit | None:
             if one.site == here.site and _same(kernels.get(one.signature), launch.kernel)
         ]
         lines_of_it = launch_lines(run, rank, launch)
-        return Visit(sites[here.site], there.index(launch.index), len(there), lines_of_it)
+        return LaunchOrigin(sites[here.site], there.index(launch.index), len(there), lines_of_it)
     return None
 
 

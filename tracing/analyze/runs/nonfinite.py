@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tracing.analyze.runs.data_events import DataEvent, Kind, NonFiniteTensor, data_events
+from tracing.analyze.runs.recorded_steps import not_covered_steps
 from tracing.model import KernelLaunch, Operator
 from tracing.store import Run
 
@@ -34,6 +35,7 @@ class NonFiniteAnswer:
     operators: int = 0
     unknown: list[str] = field(default_factory=list)  # launches and operators without digests
     record: list[str] = field(default_factory=list)  # options of `tracing run` that would show it
+    missing: list[str] = field(default_factory=list)  # steps that the run lacks
 
     @property
     def status(self) -> int:
@@ -136,6 +138,8 @@ def _unknown(run: Run, answer: NonFiniteAnswer) -> None:
     if selection.kernels or selection.phases or selection.launches or selection.ranks:
         answer.unknown.append("only some launches were recorded")
         answer.record.append("all launches")
+    answer.missing = [one.what for one in not_covered_steps(run)]
+    answer.unknown += answer.missing
     if not run.processes():
         answer.unknown.append("the run has no launches")
     answer.record[:] = dict.fromkeys(answer.record)

@@ -34,10 +34,13 @@ def unlaunched(run: Run) -> list[Compilation]:
 def reasons_for_no_kernel(run: Run) -> list[str]:
     """Why a run has no launch of a Triton kernel, a sentence each; empty if it has one.
 
-    Nothing is said of a job of several ranks, and of a run that leaves out launches by number, phase or rank.
+    Empty also for a job of several ranks, and for a run that leaves out launches by number, phase, rank or
+    step.
     """
     selection = run.info.selection
     if selection.launches or selection.phases or selection.ranks or run.info.world_size > 1:
+        return []
+    if run.info.steps.partial:
         return []
     kernels = _launched(run)
     if any(one.kind != "cpp" for one in kernels):

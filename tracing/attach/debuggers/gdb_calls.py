@@ -90,16 +90,18 @@ def _unnoticed() -> Iterator[None]:
 
 @contextmanager
 def _unreported() -> Iterator[None]:
-    # gdb 15 and later connect this function; gdb 14's adapter reports no calls
-    adapter = getattr(sys.modules.get("gdb.dap.events"), "_on_inferior_call", None)
-    handlers = [_forget, *([adapter] if adapter else [])]
-    for handler in handlers:
-        gdb.events.inferior_call.disconnect(handler)
+    # gdb's adapter reports no call that is made while the process runs, as those of a breakpoint's condition
+    adapter: Any = sys.modules.get("gdb.dap.events")
+    running = getattr(adapter, "inferior_running", True)
+    if not running:
+        adapter.inferior_running = True
+    gdb.events.inferior_call.disconnect(_forget)
     try:
         yield
     finally:
-        for handler in handlers:
-            gdb.events.inferior_call.connect(handler)
+        gdb.events.inferior_call.connect(_forget)
+        if not running:
+            adapter.inferior_running = False
 
 
 @contextmanager

@@ -42,8 +42,7 @@ class Triton(Command):
 class AttachTo(Command):
     """Attach to a process, as `attach` does: attach-to PID
 
-    A thread that ends at that moment makes gdb 13 give up; the attempt is repeated while the process is
-    there."""
+    gdb 13 fails if a thread ends at that moment; the attempt is repeated while the process exists."""
 
     name = "attach-to"
     attempts = 5
@@ -121,7 +120,7 @@ class PrintModule(Command):
 
 
 class PassInfo(Command):
-    """Say which pass this is: its class, its position in the pipeline, the kernel and its options."""
+    """Print the current pass: its class, its position in the pipeline, the kernel and its options."""
 
     name = "pass-info"
 

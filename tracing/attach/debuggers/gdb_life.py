@@ -1,7 +1,7 @@
-"""End gdb, under an editor, when the process that it has stopped, or who started either of them, is gone.
+"""Ends gdb, under an editor, when its stopped process, or the program that started either of them, has ended.
 
-A stopped gdb does not look at its process: if that is killed, as by Stop in an editor, it stays a zombie, and
-gdb waits for ever. A worker of a program that was killed stays stopped. In a terminal a person ends gdb.
+gdb does not watch a stopped process: if that is killed, as by Stop in an editor, it stays a zombie, and gdb
+waits for ever. A worker of a killed program stays stopped. In a terminal a person ends gdb.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import gdb
 
-_SECONDS = 0.5  # between two looks
+_SECONDS = 0.5  # between two checks
 
 
 class _Held:
@@ -55,7 +55,7 @@ def _look(held: _Held, editor: int) -> None:
                 os.kill(pid, signal.SIGKILL)
             break
         time.sleep(_SECONDS)
-    os._exit(0)  # gdb's own end would wait for its process; the kernel lets that go
+    os._exit(0)  # quitting gdb would wait for its process; the kernel detaches it
 
 
 def _stops_for_us(pid: int) -> bool:
@@ -65,7 +65,7 @@ def _stops_for_us(pid: int) -> bool:
 
 
 def _state_and_parent(pid: int) -> tuple[str, int]:
-    # of a process, "" and 0 if it is gone
+    # of a process, "" and 0 if it has ended
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

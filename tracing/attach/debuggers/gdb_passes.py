@@ -43,7 +43,7 @@ class Course:
         if arrived.argument:
             self.last = arrived
             self.names[arrived.argument] = None
-            # on several functions it comes several times
+            # a pass on several functions arrives several times
             if listed and now.get("passes", [])[self.index + 1 : self.index + 2] == [arrived.argument]:
                 self.index += 1
 

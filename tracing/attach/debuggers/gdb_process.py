@@ -115,7 +115,7 @@ def address_of(name: str, path: str) -> int:
 
 def literal(function: int) -> str:
     """The string that a function returns: the first address that it takes; "" if it takes none."""
-    # not by gdb's disassembler, which reads the debug information of each function that it names
+    # gdb's disassembler would read the debug information of each function that it names
     code = bytes(gdb.selected_inferior().read_memory(function, _LOOKED_AT))
     address = abi().taken(code, function)
     return _string(address) if address else ""
@@ -125,7 +125,7 @@ def operation(expression: str) -> int:
     """The address of an operation: of a pointer, or of any of MLIR's Op classes."""
     value = gdb.parse_and_eval(expression)
     if value.type.strip_typedefs().code == gdb.TYPE_CODE_STRUCT:
-        value = value["state"]  # what every Op class holds
+        value = value["state"]  # a member of every Op class
     return int(value)
 
 

@@ -18,7 +18,7 @@ RUN = "_ZN4mlir6detail17OpToOpPassAdaptor3runEPNS_4PassEPNS_9OperationENS_15Anal
 GET_ARGUMENT = 4  # its index in a pass's vtable, after two destructors, getName and getDependentDialects
 RUN_ON_OPERATION = 7  # its index in the vtable, for a vtable without symbols
 SLOTS = 16  # maximum of searched entries of a pass's vtable
-# asked before each optional pass of LLVM; before 16 the other one is, and the first for older passes
+# called before each optional pass of LLVM; before LLVM 16 the second one is, and the first for older passes
 OPT_BISECT = ("llvm::OptBisect::shouldRunPass", "llvm::OptBisect::checkPass")
 
 

@@ -18,7 +18,7 @@ from tracing.model import Violation
 
 
 @dataclass(frozen=True, slots=True)
-class Objection:
+class Rejection:
     """The reason why a constraint rejects something."""
 
     found: str
@@ -49,8 +49,8 @@ class TensorConstraint(NodeConstraint):
     """A constraint on each output tensor of a node; the readers of a rejected tensor are rejected, too."""
 
     @abstractmethod
-    def finding(self, tensor: torch.Tensor) -> Objection | None:
-        """The objection to a tensor; None: it is accepted."""
+    def finding(self, tensor: torch.Tensor) -> Rejection | None:
+        """Why a tensor is rejected; None: it is accepted."""
 
     def applies_to(self, node: Node) -> bool:
         """False for nodes whose tensors are not checked."""
@@ -63,7 +63,7 @@ class TensorConstraint(NodeConstraint):
             finding = self.finding(tensor)
             if finding is not None:
                 of = "" if position is None else f"result {position}: "
-                findings.append(Objection(of + finding.found, finding.required, finding.decided))
+                findings.append(Rejection(of + finding.found, finding.required, finding.decided))
         first = min(findings, key=lambda one: not one.decided, default=None)
         return first.at(node, self) if first is not None else None
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 import torch
 
-from tracing.backend.constraints.constraint import Objection, TensorConstraint
+from tracing.backend.constraints.constraint import Rejection, TensorConstraint
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class DtypeConstraint(TensorConstraint):
     """Every tensor has one of the allowed dtypes.
 
     allowed_dtypes -- torch dtypes, or their names: "float16", "torch.float16", "half". Integers and bool are
-                      looked at only if a dtype of theirs is among them
+                      checked only if one of their dtypes is listed
     """
 
     allowed_dtypes: Collection[torch.dtype | str]
@@ -25,12 +25,12 @@ class DtypeConstraint(TensorConstraint):
         names = sorted({dtype_name(one) for one in self.allowed_dtypes})
         object.__setattr__(self, "allowed_dtypes", tuple(names))
 
-    def finding(self, tensor: torch.Tensor) -> Objection | None:
+    def finding(self, tensor: torch.Tensor) -> Rejection | None:
         """The dtype of a tensor, if it is not allowed."""
         name = dtype_name(tensor.dtype)
         if name in self.allowed_dtypes or not (_is_float(tensor.dtype) or self._integers()):
             return None
-        return Objection(name, " or ".join(map(str, self.allowed_dtypes)))
+        return Rejection(name, " or ".join(map(str, self.allowed_dtypes)))
 
     def _integers(self) -> bool:
         return not all(_is_float(getattr(torch, str(one))) for one in self.allowed_dtypes)

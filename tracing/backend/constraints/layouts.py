@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 import torch
 from torch.fx import Node
 
-from tracing.backend.constraints.constraint import Objection, TensorConstraint
+from tracing.backend.constraints.constraint import Rejection, TensorConstraint
 from tracing.backend.constraints.shapes import shape_text
 from tracing.backend.node_values import is_view
 from tracing.upstream.torch.symbolic_sizes import known
@@ -26,8 +26,8 @@ class LayoutConstraint(TensorConstraint):
                other ranks. Ignored where `strides` is given
     strides -- in elements, of the last dimensions; None in it accepts any: (None, 1) wants rows without gaps.
                Tensors of fewer dimensions are accepted
-    views   -- False: results of operators that compute nothing (transpose, expand, slices) are not looked at,
-               only inputs, constants, and what operators write
+    views   -- False: results of operators that compute nothing (transpose, expand, slices) are not checked,
+               only inputs, constants, and tensors that operators write
 
     A dimension of size 1 may have any stride, and so may tensors without elements.
     """
@@ -44,10 +44,10 @@ class LayoutConstraint(TensorConstraint):
         """False for views, unless `views` is true."""
         return self.views or not is_view(node)
 
-    def finding(self, tensor: torch.Tensor) -> Objection | None:
+    def finding(self, tensor: torch.Tensor) -> Rejection | None:
         """The strides of a tensor, if they violate the constraint."""
         if tensor.layout is not torch.strided:
-            return Objection(f"layout {tensor.layout}", self._required())
+            return Rejection(f"layout {tensor.layout}", self._required())
         pairs = self._pairs(tensor)
         if any(known(size == 0) for size in tensor.shape):
             return None
@@ -59,7 +59,7 @@ class LayoutConstraint(TensorConstraint):
             _equal(stride, wanted) is False and known(size == 1) is False for size, stride, wanted in pairs
         )
         text = f"strides {tuple(tensor.stride())} of shape {shape_text(tensor)}"
-        return Objection(text, self._required(), decided)
+        return Rejection(text, self._required(), decided)
 
     def _required(self) -> str:
         return self.layout if self.strides is None else f"strides {tuple(self.strides)}"

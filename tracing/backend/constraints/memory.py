@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch.fx import Graph
 
-from tracing.backend.constraints.constraint import GraphConstraint, Objection, TensorConstraint
+from tracing.backend.constraints.constraint import GraphConstraint, Rejection, TensorConstraint
 from tracing.backend.constraints.shapes import shape_text
 from tracing.backend.liveness import memory_use
 from tracing.model import Violation
@@ -16,11 +16,11 @@ from tracing.upstream.torch.symbolic_sizes import example, known
 
 @dataclass(frozen=True)
 class MemoryConstraint(TensorConstraint):
-    """Every tensor has at most `max_bytes` of elements; `PeakMemoryConstraint` is about all at once."""
+    """Every tensor has at most `max_bytes` of elements; `PeakMemoryConstraint` limits all tensors."""
 
     max_bytes: int
 
-    def finding(self, tensor: torch.Tensor) -> Objection | None:
+    def finding(self, tensor: torch.Tensor) -> Rejection | None:
         """The bytes of the elements of a tensor, if they are too many."""
         size = tensor.numel() * tensor.element_size()
         fits = known(size <= self.max_bytes)
@@ -28,7 +28,7 @@ class MemoryConstraint(TensorConstraint):
             return None
         name = str(tensor.dtype).removeprefix("torch.")
         text = f"{bytes_text(size)}: {name} {shape_text(tensor)}"
-        return Objection(text, f"at most {bytes_text(self.max_bytes)} a tensor", fits is False)
+        return Rejection(text, f"at most {bytes_text(self.max_bytes)} a tensor", fits is False)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class PeakMemoryConstraint(GraphConstraint):
             if fits or (undecided is not None and fits is None):
                 continue
             text = f"{bytes_text(use.total)} in {use.tensors} tensors at once"
-            finding = Objection(text, f"at most {bytes_text(self.max_bytes)} at once", fits is False)
+            finding = Rejection(text, f"at most {bytes_text(self.max_bytes)} at once", fits is False)
             if finding.decided:
                 return finding.at(use.node, self)
             undecided = finding.at(use.node, self)

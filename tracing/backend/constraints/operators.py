@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from torch.fx import Node
 
-from tracing.backend.constraints.constraint import NodeConstraint, Objection
+from tracing.backend.constraints.constraint import NodeConstraint, Rejection
 from tracing.backend.node_values import is_getitem, is_operator_call, operator_name
 from tracing.backend.operator_names import OperatorName, key_of, keys_of
 from tracing.model import Violation
@@ -37,7 +37,7 @@ class UnsupportedOpsConstraint(NodeConstraint):
             if key in self._names:
                 name, asked = operator_name(node), self._names[key]
                 text = name if name == asked else f"{name} of {asked}"
-                return Objection(text, f"no {asked}").at(node, self)
+                return Rejection(text, f"no {asked}").at(node, self)
         return None
 
 
@@ -60,7 +60,7 @@ class SupportedOpsConstraint(NodeConstraint):
         """The operator of a node, unless it is one of these."""
         if not is_operator_call(node) or any(key in self._names for key in keys_of(node)):
             return None
-        return Objection(operator_name(node), f"one of {', '.join(self._names.values())}").at(node, self)
+        return Rejection(operator_name(node), f"one of {', '.join(self._names.values())}").at(node, self)
 
 
 def _by_key(operators: Collection[OperatorName]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from tracing.backend.constraints.constraint import Objection, TensorConstraint
+from tracing.backend.constraints.constraint import Rejection, TensorConstraint
 from tracing.upstream.torch.symbolic_sizes import example, known
 
 _MULTIPLES = (*range(1, 17), 32, 64)  # torch does not conclude from `size % 16 == 0` that `size % 8` is 0
@@ -32,7 +32,7 @@ class ShapeConstraint(TensorConstraint):
         if self.alignment < 1:
             raise ValueError(f"alignment is {self.alignment} elements; at least 1 is needed")
 
-    def finding(self, tensor: torch.Tensor) -> Objection | None:
+    def finding(self, tensor: torch.Tensor) -> Rejection | None:
         """The first misaligned size, or else the first that cannot be decided."""
         undecided = None
         for dimension in self._dimensions(tensor.dim()):
@@ -40,7 +40,7 @@ class ShapeConstraint(TensorConstraint):
             multiple = is_multiple(size, self.alignment)
             if multiple is True or (undecided is not None and multiple is None):
                 continue
-            finding = Objection(
+            finding = Rejection(
                 f"size {size_text(size)} of dimension {dimension}, shape {shape_text(tensor)}",
                 f"a multiple of {self.alignment}",
                 multiple is not None,
@@ -58,7 +58,7 @@ class ShapeConstraint(TensorConstraint):
 
 
 def is_multiple(size: int | torch.SymInt, of: int) -> bool | None:
-    """Whether a size is 1 or a multiple; None: that of this call is, and others need not be."""
+    """True if a size is 1 or a multiple of `of`; None: it is in this call, and need not be in others."""
     if isinstance(size, int):
         return size == 1 or size % of == 0
     if any(known(size % (of * k) == 0) for k in _MULTIPLES):

@@ -9,9 +9,9 @@ from rich.text import Text
 
 from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, OutputDiffers
 from tracing.analyze.compare.evidence import evidence
-from tracing.analyze.runs.call_sites import Visit, visit
+from tracing.analyze.runs.call_sites import LaunchOrigin, launch_origin
 from tracing.analyze.runs.element_values import differing_values
-from tracing.cli.answers import hints
+from tracing.cli.answers import divergence_hints
 from tracing.cli.app import out
 from tracing.cli.options.run_pair import RunPair
 from tracing.errors import Problem
@@ -32,7 +32,7 @@ def print_divergence(
     try:
         for line in _evidence(divergence, runs):
             out.print(line)
-        typed = hints.of_divergence(divergence, runs) if first and commands else []
+        typed = divergence_hints.of_divergence(divergence, runs) if first and commands else []
     except Problem as problem:  # a run without its blobs still has launches and digests
         out.print(Text(f"    no more is known: {problem.problem}"))
         return []
@@ -46,14 +46,15 @@ def as_json(divergence: Divergence, runs: RunPair) -> dict[str, Any]:
     site, values = _context(divergence, runs)
     return divergence_json(
         divergence, site=site, values=values, evidence=list(evidence(runs, divergence)),
-        commands=list(hints.of_divergence(divergence, runs)), decides=hints.deciding(divergence, runs),
+        commands=divergence_hints.of_divergence(divergence, runs),
+        decides=divergence_hints.deciding(divergence, runs),
     )  # fmt: skip
 
 
-def _context(divergence: Divergence, runs: RunPair) -> tuple[Visit | None, list[tuple[int, Any, Any]]]:
+def _context(divergence: Divergence, runs: RunPair) -> tuple[LaunchOrigin | None, list[tuple[int, Any, Any]]]:
     # the call site, and the elements that differ
     pair = divergence.pair
-    site = visit(runs[1 if pair.a is None else 0], pair.rank, pair.launch)
+    site = launch_origin(runs[1 if pair.a is None else 0], pair.rank, pair.launch)
     if not isinstance(divergence, (InputDiffers, OutputDiffers)) or pair.a is None or pair.b is None:
         return site, []
     launches = pair.a.index, pair.b.index
@@ -64,5 +65,5 @@ def _context(divergence: Divergence, runs: RunPair) -> tuple[Visit | None, list[
 def _evidence(divergence: Divergence, runs: RunPair) -> Iterator[Text]:
     for line in evidence(runs, divergence):
         yield Text(f"    → {line}")
-    if decides := hints.deciding(divergence, runs):
+    if decides := divergence_hints.deciding(divergence, runs):
         yield Text(f"    decides   {decides}")

@@ -54,10 +54,10 @@ def reported(err: SafeConsole) -> Iterator[None]:
     except BaseException as error:  # a case may raise a BaseException that is no Exception
         if hasattr(error, "exit_code") or isinstance(error, typer.Abort):  # typer's own
             raise
-        _fail(err, *_said(error))
+        _fail(err, *_problem_of(error))
 
 
-def _said(error: BaseException) -> tuple[str, str]:
+def _problem_of(error: BaseException) -> tuple[str, str]:
     if isinstance(error, Problem):
         return error.problem, error.remedy
     if isinstance(error, FileNotFoundError) and error.filename:

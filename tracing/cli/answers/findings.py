@@ -1,4 +1,4 @@
-"""What a recorded run leads to, at the end of `tracing run`: a line for each finding, with its command."""
+"""The findings in a recorded run, as `tracing run` prints them: a line for each, with its command."""
 
 from __future__ import annotations
 

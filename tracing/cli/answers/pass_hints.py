@@ -11,7 +11,7 @@ from tracing.model import PassRecord
 
 
 def of_passes(run: store.Run, kernel: str, passes: Sequence[PassRecord]) -> list[str]:
-    """The commands for the pass of a kernel that shows most.
+    """The commands for one pass of a kernel, the last of Triton's own that changed the TTGIR.
 
     kernel -- a name that identifies one compilation of the run
     passes -- those of that compilation

@@ -71,8 +71,8 @@ def answered(launches: Mapping[Side, RecordedLaunch], first: Side, how: Replayin
     notes += _elsewhere(launches, result)
     payloads = _payloads(launches, given, first, how.times) if how.fpsan else None
     recorded = {side: one.expected for side, one in launches.items()}
-    said = verdict(result, recorded, different, changed)
-    return ReplayAnswer(launches, recorded, tuple(notes), result, said, payloads)
+    decided = verdict(result, recorded, different, changed)
+    return ReplayAnswer(launches, recorded, tuple(notes), result, decided, payloads)
 
 
 def _elsewhere(launches: Mapping[Side, RecordedLaunch], result: ReplayResult) -> Iterator[str]:

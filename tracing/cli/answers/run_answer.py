@@ -93,8 +93,8 @@ class RunAnswer:
             raise Problem(self.hash_failure, f"the run up to this point: `tracing show {path}`")
         if outcome.status == "failed":
             err.print(f"tracing: the case failed: {outcome.detail}")
-            for said in (*_source_line(self.run, outcome), *_further(outcome)):
-                err.print(f"  {said}")
+            for further in (*_source_line(self.run, outcome), *_further(outcome)):
+                err.print(f"  {further}")
             err.print(f"  the run up to this point, and the traceback: `tracing show {path}`")
 
 

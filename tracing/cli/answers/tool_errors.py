@@ -10,7 +10,7 @@ import typer
 from tracing.cli.app import err
 from tracing.errors import Problem
 
-# Settings of such a command. -h is no option of it: click would find one in every word that has an h.
+# Settings of such a command. It has no option -h: click would find one in every word that contains an h.
 TOOL_WORDS = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 
 
@@ -20,12 +20,12 @@ def as_a_tool() -> Iterator[None]:
     try:
         yield
     except Problem as problem:
-        said, remedy = problem.problem, problem.remedy
+        text, remedy = problem.problem, problem.remedy
     except OSError as error:
-        said, remedy = f"{error.filename or 'standard output'}: {error.strerror}", ""
+        text, remedy = f"{error.filename or 'standard output'}: {error.strerror}", ""
     else:
         return
-    err.print(f"tracing: {said}")
+    err.print(f"tracing: {text}")
     if remedy:
         err.print(f"  {remedy}")
     raise typer.Exit(1)

@@ -16,12 +16,13 @@ from tracing.analyze.compare.verdict import ComparisonVerdict, ResultCause
 from tracing.cli.answers import hints
 from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
 from tracing.cli.answers.divergence_answer import print_divergence
+from tracing.cli.answers.divergence_hints import of_operator
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.cli.options.run_pair import Anyway, First, RunPair, Second, open_pair
 from tracing.report import text
 from tracing.report.compare import comparison as report
+from tracing.report.compare.cause import cause_text
 from tracing.report.compare.comparison_json import result_json, without_launch_json
-from tracing.report.compare.divergence import cause_text
 
 LimitOption = Annotated[int, typer.Option(min=1, help="Show at most this many divergences.")]
 WindowOption = Annotated[int, typer.Option(min=8, help="Launches to search ahead for the end of a gap.")]
@@ -74,6 +75,8 @@ def _conclusion(runs: RunPair, verdict: ComparisonVerdict, typed: list[str] | No
     # typed -- the commands that were printed; None: no launch differs, so no swap can help
     if verdict.why is not None and not (verdict.start or verdict.outcomes):
         yield from report.why_text(verdict.why, _deciding(verdict.why, runs))
+        for command in of_operator(verdict.why.cause, runs[1], verdict.why.result.rank):
+            yield Text(f"    next      {command}")
     yield from report.summary_text(verdict.comparison, hints.of_unwritten(runs[1]))
     if not (verdict.found or verdict.start or verdict.outcomes):
         yield from report.equality_text(verdict.comparison, verdict.equal_results, verdict.results)
@@ -130,7 +133,8 @@ def _without_launch(runs: RunPair, verdict: ComparisonVerdict) -> Iterator[dict[
         result = Accused("result", why.result.name)
         who = accused_of(why.cause, result) if why.cause else result
         sentences = list(cause_text(why.cause, ("a", "b"))) if why.cause else []
-        yield without_launch_json("result", who, why.result.rank, sentences, _deciding(why, runs))
+        commands = of_operator(why.cause, runs[1], why.result.rank)
+        yield without_launch_json("result", who, why.result.rank, sentences, _deciding(why, runs), commands)
     elif verdict.start:
         one = verdict.start[0]
         yield without_launch_json("start", Accused("start", one.name), one.rank)

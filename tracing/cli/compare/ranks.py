@@ -10,7 +10,7 @@ import typer
 from tracing import store
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.analyze.runs.winners import choices
-from tracing.cli.answers import hints
+from tracing.cli.answers import divergence_hints
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
@@ -46,7 +46,7 @@ def _ranks_compared(run: store.Run, limit: int) -> int:
         if count <= limit:
             for line in divergence_text(divergence, first=count == 1):
                 out.print(line)
-            for command in hints.of_rank_divergence(run, divergence) if count == 1 else ():
+            for command in divergence_hints.of_rank_divergence(run, divergence) if count == 1 else ():
                 out.print(f"    next      {command}")
     _require_two(comparison)
     if count > limit:
@@ -78,7 +78,7 @@ def _print_json(run: store.Run) -> int:
     divergences = list(comparison)
     _require_two(comparison)
     status = 1 if divergences else 2 if comparison.notes else 0
-    commands = hints.of_rank_divergence(run, divergences[0]) if divergences else []
+    commands = divergence_hints.of_rank_divergence(run, divergences[0]) if divergences else []
     unlike = [choice.first.kernel for choice in choices(run) if not choice.agreed]
     print(json.dumps(ranks_json(comparison, status, divergences, commands, unlike), indent=2))
     return status

@@ -83,11 +83,9 @@ def debug(
     of_case = is_case(what) and not (Path(what) / "run.json").exists()
     if of_case:
         if line is not None:
-            raise Problem(
-                "--line needs a recorded run", f"record one with `tracing run {what}`, then name it"
-            )
-        _require_pass(which or "")
-        words, wanted = [what, "--target", target], wanted_of(f"{kernel or ''}:{stage or ''}:{which}")
+            remedy = f"record one with `tracing run {what}`, then name it"
+            raise Problem("--line needs a recorded run", remedy)
+        words, wanted = _live([what, "--target", target], kernel, which or "", stage)
     else:
         run = open_derived(what, runs, kernel, which, stage)
         if line is not None:
@@ -125,12 +123,19 @@ def _of_line(
     if not passes:
         raise Problem(
             f"no pass of {chosen.kernel_name} changed what {line} became",
-            f"`tracing passes {quote(str(run.path))} --line {line}` shows what it became",
+            f"`tracing line {quote(str(run.path))} {line}` shows what it became",
         )
     one = analysis.find_pass(passes, which or analysis.telling_pass(passes) or passes[0].name, stage)
     names = ", ".join(other.name for other in passes)
     err.print(Text(f"{line} is in {chosen.kernel_name}; it was changed by {names}; --pass chooses another"))
     return chosen.hash, str(one.index), one.stage
+
+
+def _live(
+    words: list[str], kernel: str | None, which: str, stage: str | None
+) -> tuple[list[str], WantedStop]:
+    _require_pass(which)
+    return words, wanted_of(f"{kernel or ''}:{stage or ''}:{which}")
 
 
 def _recorded(
@@ -147,7 +152,7 @@ def _recorded(
 def _require_pass(name: str) -> None:
     if not name:
         raise Problem("no pass is named", "name one with --pass; `tracing passes RUN` lists those of a run")
-    # a name that is nearly one of a pass would be waited for until the case has ended
+    # a misspelt name would be waited for until the case has ended
     from tracing.compiler.adders import adders
 
     known = list(adders())

@@ -24,9 +24,12 @@ def cases(as_json: Json = False) -> None:
     """
     known = {name: (path, described(path)) for name, path in known_cases().items()}
     if as_json:
-        listed = [{"case": name, "path": str(path), "says": said} for name, (path, said) in known.items()]
+        listed = [
+            {"case": name, "path": str(path), "says": description}
+            for name, (path, description) in known.items()
+        ]
         print(json.dumps({"cases": listed}, indent=2))
         return
     width = max(map(len, known), default=0)
-    for name, (path, said) in known.items():
-        out.print(Text(f"{name:<{width}}  {said or os.path.relpath(path)}"))
+    for name, (path, description) in known.items():
+        out.print(Text(f"{name:<{width}}  {description or os.path.relpath(path)}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -12,9 +13,11 @@ from rich.console import Console
 from tracing import store
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.passes.pass_table import KernelPasses, kernel_passes, label
-from tracing.analyze.runs.call_sites import visit
+from tracing.analyze.runs.call_sites import launch_origin
+from tracing.analyze.runs.recorded_steps import not_covered_steps
 from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
+from tracing.cli.look.followed import followed
 from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.look.passes.failure import unassembled_text, unfinished
 from tracing.cli.options.named import RunArgument
@@ -38,6 +41,13 @@ def show(
         int, typer.Option(min=1, help=f"Of a run with more than {text.PAGE} launches: this page of them.")
     ] = 1,
     whole: Annotated[bool, typer.Option("--all", help="Show every launch.")] = False,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help="Show the last 10 launches, or --all, then new ones until the recording ends.",
+        ),
+    ] = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -49,13 +59,24 @@ def show(
 
     Exit status: 0; 2 if there is no such run, page or launch.
     """
-    if as_json:
+    if follow:
+        others = {"--json": as_json, "--launch": launch is not None, "--page": page != 1}
+        for option in (option for option, is_given in others.items() if is_given):
+            raise Problem(f"--follow prints launches as they arrive, and {option} does not", "leave out one")
+        _follow(open_run(name, runs), whole)
+    elif as_json:
         run = open_run(name, runs)
         print(json.dumps(run_json(run, _launches(run, launch)), indent=2))
     elif launch is None:
         print_run(open_run(name, runs), None if whole else page)
     else:
         _print_launch(open_derived(name, runs), launch)
+
+
+def _follow(run: store.Run, whole: bool) -> None:
+    with suppress(KeyboardInterrupt):
+        for line in followed(run, whole):
+            out.print(line)
 
 
 def print_run(opened: store.Run, page: int | None = 1) -> None:
@@ -74,8 +95,8 @@ def print_run(opened: store.Run, page: int | None = 1) -> None:
     except Problem as problem:  # another Triton is installed; the rest of the run is shown
         err.print(f"whether a pass did not end is not known: {problem.problem}")
         return
-    for record, said in unfinished(derived):
-        for part in unfinished_text(record, said):
+    for record, message in unfinished(derived):
+        for part in unfinished_text(record, message):
             out.print(part)
     for line in unassembled_text(derived):
         out.print(line)
@@ -90,16 +111,17 @@ def print_wrong_result(run: store.Run, console: Console = out) -> None:
 
 def _launches(run: store.Run, index: int | None) -> list[tuple[int, KernelLaunch]]:
     # with their ranks; several ranks may have a launch of one index
-    count, chosen = 0, []
+    first, last, chosen = -1, -1, []
     for rank in dict.fromkeys(map(store.rank_of, run.processes())):
         for one in run.launches(rank):
-            count = max(count, one.index + 1)
+            first, last = one.index if first < 0 else min(first, one.index), max(last, one.index)
             if index in (None, one.index):
                 chosen.append((rank, one))
     if index is not None and not chosen:
-        there = f"its launches are 0 to {count - 1}" if count else "it has no launches"
+        there = f"its launches are {first} to {last}" if last >= 0 else "it has no launches"
+        why = "".join(f"; not recorded: {one.what}" for one in not_covered_steps(run))
         listing = f"list them with `tracing show {run.path}`"
-        raise Problem(f"{run.path} has no launch {index}: {there}", listing)
+        raise Problem(f"{run.path} has no launch {index}: {there}{why}", listing)
     return chosen
 
 
@@ -107,7 +129,7 @@ def _print_launch(opened: store.Run, index: int) -> None:
     launches = _launches(opened, index)
     known = kernel_passes(opened)
     for rank, one in launches:
-        for line in launch_in_full(one, visit(opened, rank, one)):
+        for line in launch_in_full(one, launch_origin(opened, rank, one)):
             out.print(line)
         for evidence in memory_evidence(opened, rank, one.index):
             out.print(f"    memory      {evidence_sentence(evidence)}")

@@ -61,9 +61,12 @@ def lit(
     record = find_pass(passes_of(run, compilation(run, kernel)), which)
     before, after = _sides(run, record, ir)
     if after is None:
-        test, said = survival(run, record, before), "the test fails, until the pass is mended"
+        test, result = survival(run, record, before), "the test fails, until the pass is mended"
     else:
-        test, said = verified(run, record, before, after, grep), "the test passes, and fails without the pass"
+        test, result = (
+            verified(run, record, before, after, grep),
+            "the test passes, and fails without the pass",
+        )
     if output is not None:
         output.write_text(test.text)
     if as_json:
@@ -74,7 +77,7 @@ def lit(
         print(json.dumps(answer, indent=2))
     elif output is None:
         print(test.text, end="")
-    err.print(said)
+    err.print(result)
 
 
 def _sides(run: store.Run, record: PassRecord, ir: Path | None) -> tuple[str, str | None]:
@@ -102,10 +105,10 @@ def survival(run: store.Run, record: PassRecord, before: str) -> LitTest:
     from tracing.compiler.tools import filecheck
 
     passes = passes_in(record.pipeline)
-    death = run_passes(before, passes, seconds=SECONDS).death
-    if death is None:
+    ending = run_passes(before, passes, seconds=SECONDS).ending
+    if ending is None:
         raise Problem(f"{record.name} did not end when it was recorded, and ends now", "no test is needed")
-    test = survival_test(before, flags(passes), f"{_title(run, record)}\nThe pass dies: {death.said}")
+    test = survival_test(before, flags(passes), f"{_title(run, record)}\nThe pass dies: {ending.message}")
     untouched = run_passes(before, (), seconds=SECONDS).after or ""
     if wrong := filecheck(test.text, untouched, test.filecheck):
         raise Problem(f"no test of {record.name} could be made: {wrong}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -72,23 +73,11 @@ def reduce(
     if fresh:
         search.best.unlink(missing_ok=True)
     text = search.smallest()
-    operations = {"before": size(search.whole)[0], "after": size(text)[0]}
-    err.print(f"{operations['before']} operations became {operations['after']}, by {holds.asked} tries")
-    pretty = holds.pretty(text)
-    if output is not None:
-        output.write_text(pretty)
-        where = f"{shlex.quote(str(run.path))} --kernel {chosen.hash[:12]} --pass {record.index}"
-        err.print(f"a test of it: tracing lit {where} --ir {shlex.quote(str(output))}")
-    if as_json:
-        of = {"run": str(run.path), "status": 0, "kernel": chosen.kernel_name, "pass": record.index}
-        to = {"tries": holds.asked, "file": str(output) if output else None, "ir": pretty}
-        print(json.dumps({**of, "operations": operations, **to}, indent=2))
-    elif output is None:
-        print(pretty, end="")
+    _print_smallest(search, text, output, as_json=as_json)
 
 
 class _Reduction:
-    # can be interrupted: the run keeps the smallest IR so far
+    # may be interrupted: the run keeps the smallest IR so far
 
     def __init__(
         self, run: store.Run, chosen: Compilation, record: PassRecord, holds: Predicate, command: list[str]
@@ -96,20 +85,20 @@ class _Reduction:
         key = store.blob_name("\0".join([chosen.hash, str(record.index), *command]))
         self.best = run.path / "reduce" / f"{key}.mlir"
         self.whole = holds.generic(run.text(record.before))
-        self._holds = holds
+        self.run, self.chosen, self.record, self.holds = run, chosen, record, holds
 
     def smallest(self) -> str:
         """Validate the predicate, reduce, and return the smallest IR."""
         with spinner("trying the pass on the whole IR"):
-            self._holds.require(self.whole)
+            self.holds.require(self.whole)
             known = self.best.read_text() if self.best.exists() else ""
-            start = known if known and self._holds(known) else self.whole
+            start = known if known and self.holds(known) else self.whole
         self.best.parent.mkdir(exist_ok=True)
         with spinner("") as now:
 
             def holds(text: str) -> bool:
-                now(f"{self._holds.asked} tries, {size(start)[0]} operations at first")
-                if not self._holds(text):
+                now(f"{self.holds.asked} tries, {size(start)[0]} operations at first")
+                if not self.holds(text):
                     return False
                 partial = self.best.with_suffix(".partial")
                 partial.write_text(text)
@@ -120,6 +109,23 @@ class _Reduction:
                 return reduced(start, holds)
             except KeyboardInterrupt:
                 raise Problem("interrupted", f"the same command continues from {self.best}") from None
+
+
+def _print_smallest(search: _Reduction, text: str, output: Path | None, *, as_json: bool) -> None:
+    run, record, holds = search.run, search.record, search.holds
+    operations = {"before": size(search.whole)[0], "after": size(text)[0]}
+    err.print(f"{operations['before']} operations became {operations['after']}, by {holds.asked} tries")
+    pretty = holds.pretty(text)
+    if output is not None:
+        output.write_text(pretty)
+        where = f"{shlex.quote(str(run.path))} --kernel {search.chosen.hash[:12]} --pass {record.index}"
+        err.print(f"a test of it: tracing lit {where} --ir {shlex.quote(str(output))}")
+    if as_json:
+        of = {"run": str(run.path), "status": 0, "kernel": search.chosen.kernel_name, "pass": record.index}
+        to = {"tries": holds.asked, "file": str(output) if output else None, "ir": pretty}
+        print(json.dumps({**of, "operations": operations, **to}, indent=2))
+    elif output is None:
+        print(pretty, end="")
 
 
 def _required(which: str, name: str) -> str:

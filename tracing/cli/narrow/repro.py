@@ -1,48 +1,62 @@
-"""`tracing repro`: write one recorded launch as a standalone script, and test it."""
+"""`tracing repro`: write one recorded launch, or call of an operator, as a standalone script, and test it."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import join, quote
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
 from tracing.analyze.runs.recording_commands import recording
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
-from tracing.cli.options.launch_options import (
-    ExpectedKernelOption,
-    LaunchNumberOption,
-    RankOption,
-    chosen_launch,
-)
+from tracing.cli.options.launch_options import ExpectedKernelOption, RankOption, chosen_launch
 from tracing.cli.options.named import OutputOption, RunArgument
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch
+from tracing.store.recorded_operator import RecordedOperator, recorded_operator
+
+_CALLS = 10  # executions of an operator: one that is not deterministic seldom shows it at the second call
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenScript:
+    """A script, and the facts that the answer states about it."""
+
+    script: Path
+    files: tuple[Path, ...]
+    facts: dict[str, Any]  # keys of --json: kernel, launch, operator, zeros
+    commands: tuple[str, ...] = ()  # to type next if the script leaves other bits
 
 
 @app.command(rich_help_panel=NARROW)
 def repro(
     name: RunArgument,
-    launch: LaunchNumberOption,
+    launch: Annotated[int | None, typer.Option(help="The launch, by its number in the run.")] = None,
+    operator: Annotated[
+        int | None, typer.Option(help="Instead: the call of an operator outside of Triton, by its number.")
+    ] = None,
     kernel: ExpectedKernelOption = None,
     rank: RankOption = None,
     output: OutputOption = None,
-    times: Annotated[int, typer.Option(min=1, help="Number of executions.")] = 1,
+    times: Annotated[
+        int | None, typer.Option(min=1, help=f"Number of executions. Default: 1, of an operator {_CALLS}.")
+    ] = None,
     seconds: Annotated[float, typer.Option(help="Time limit of the executions.")] = 300.0,
     trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Write a launch and its inputs as a standalone script, and execute it once.
+    """Write a launch, or a call of an operator, with its inputs as a standalone script, and execute it.
 
-    Needs a run recorded with --keep-inputs.
+    Needs a run recorded with --keep-inputs, for an operator also with --operators digests.
 
     Example: tracing repro latest --launch 7 --kernel triton_poi_fused_mul_0
 
@@ -50,30 +64,61 @@ def repro(
     the launch belongs to another kernel.
     """
     run = consenting(open_run(name, runs), trust)
-    recorded = chosen_launch(run, launch, rank, kernel)
-    _require_inputs(recorded)
-    with spinner("importing torch"):
-        from tracing.replay.repro import write_repro
-    of_rank = "" if rank is None else f"-rank{rank}"
-    written = write_repro(recorded, output or Path(f"repro-{run.name}-{launch}{of_rank}"))
+    if (launch is None) == (operator is None):
+        raise Problem("name one launch or one operator", "`--launch N`, or `--operator N`")
+    if launch is not None:
+        written = _of_launch(chosen_launch(run, launch, rank, kernel), rank, output)
+    else:
+        assert operator is not None
+        written = _of_operator(recorded_operator(run, operator, rank), rank, output)
     err.print(f"wrote {len(written.files)} files into {written.script.parent}")
-    if recorded.missing:
-        err.print(f"zeros replace contents that were not kept: {', '.join(recorded.missing)}")
-    status, said = _tried(written.script, times, seconds)
-    whose = "" if rank is None else f" --rank {rank}"
-    commands = [f"tracing replay {quote(str(run.path))} --launch {launch}{whose}"] if status == 1 else []
+    if zeros := written.facts["zeros"]:
+        err.print(f"zeros replace contents that were not kept: {', '.join(zeros)}")
+    status, printed = _tried(written.script, times or (1 if operator is None else _CALLS), seconds)
+    commands = written.commands if status == 1 else ()
     if as_json:
-        answer = {
-            "run": str(run.path), "status": status, "kernel": recorded.launch.kernel_name, "launch": launch,
-            "script": str(written.script), "files": [str(one) for one in written.files],
-            "zeros": list(recorded.missing), "said": said, "next": commands,
-        }  # fmt: skip
+        answer = {"run": str(run.path), "status": status, **written.facts, "script": str(written.script)}
+        answer |= {"files": [str(one) for one in written.files], "said": printed, "next": [*commands]}
         print(json.dumps(answer, indent=2))
         raise typer.Exit(status)
-    out.print(Text(said))
+    out.print(Text(printed))
     for command in commands:
         out.print(Text(f"    next      {command}"))
     raise typer.Exit(status)
+
+
+def _of_launch(recorded: RecordedLaunch, rank: int | None, output: Path | None) -> WrittenScript:
+    _require_inputs(recorded)
+    with spinner("importing torch"):
+        from tracing.replay.repro import write_repro
+    run, launch = recorded.run, recorded.launch
+    of_rank, whose = ("", "") if rank is None else (f"-rank{rank}", f" --rank {rank}")
+    files = write_repro(recorded, output or Path(f"repro-{run.name}-{launch.index}{of_rank}"))
+    facts = {
+        "kernel": launch.kernel_name, "launch": launch.index, "operator": None,
+        "zeros": list(recorded.missing),
+    }  # fmt: skip
+    replay = f"tracing replay {quote(str(run.path))} --launch {launch.index}{whose}"
+    return WrittenScript(files.script, files.files, facts, (replay,))
+
+
+def _of_operator(recorded: RecordedOperator, rank: int | None, output: Path | None) -> WrittenScript:
+    run, call = recorded.run, recorded.call
+    if recorded.missing:
+        command = recording(
+            run, "--operators", "digests", "--keep-inputs", "--launches", f"{call.launch}:{call.launch + 1}"
+        )
+        raise Problem(
+            f"the inputs of operator {call.index} were not kept",
+            f"record it with `{join(command)}`, then `tracing repro latest --operator {call.index}`",
+        )
+    with spinner("importing torch"):
+        from tracing.replay.operator_repro import write_operator_repro
+    of_rank = "" if rank is None else f"-rank{rank}"
+    folder = output or Path(f"repro-{run.name}-operator{call.index}{of_rank}")
+    files = write_operator_repro(recorded, folder)
+    facts = {"kernel": call.name, "launch": None, "operator": call.index, "zeros": list[str]()}
+    return WrittenScript(files.script, files.files, facts)
 
 
 def _require_inputs(recorded: RecordedLaunch) -> None:
@@ -94,9 +139,11 @@ def _tried(script: Path, times: int, seconds: float) -> tuple[int, str]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         return 2, f"no repro: {script} took more than {seconds} s"
-    if "replays left the recorded bits" not in done.stdout:
+    if "left the recorded bits" not in done.stdout:
         last = next(iter(done.stderr.strip().splitlines()[-1:]), f"exit status {done.returncode}")
         return 2, f"no repro: {script} does not run: {last}"
+    if done.returncode and "is not deterministic" in done.stdout:
+        return 1, f"{done.stdout}a repro of results that differ: {script}"
     if done.returncode:
         return 1, f"{done.stdout}no repro: {script} runs, and produces other bits than the recorded ones"
     return 0, f"{done.stdout}a repro: {script}"

@@ -105,9 +105,9 @@ def _compiled(compile_on: Callable[[], Artefacts], seconds: float) -> Artefacts:
 
     ended = in_child(compile_on, seconds)
     if ended.failure:
-        said = next((line for line in ended.stderr.splitlines() if "Assertion" in line), "")
+        assertion = next((line for line in ended.stderr.splitlines() if "Assertion" in line), "")
         remedy = _OTHER_PTXAS if "Unsupported .version" in ended.failure else ""
-        raise Problem("\n  ".join(filter(None, [ended.failure, said])), remedy)
+        raise Problem("\n  ".join(filter(None, [ended.failure, assertion])), remedy)
     made: Artefacts = ended.result
     return made
 

@@ -27,7 +27,7 @@ def run_names(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """The runs of the folder of `--runs`, newest first, and "latest"."""
     runs = Path(ctx.params.get("runs") or "runs")
     names = [("latest", "the newest run"), *((path.name, "") for path in reversed(store.recorded(runs)))]
-    return [(name, said) for name, said in names if name.startswith(incomplete)]
+    return [(name, description) for name, description in names if name.startswith(incomplete)]
 
 
 def case_and_run_names(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:

@@ -12,7 +12,6 @@ from tracing.cli.options.completion import kernel_names
 from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
 
-LaunchNumberOption = Annotated[int, typer.Option("--launch", help="The launch, by its number in the run.")]
 ExpectedKernelOption = Annotated[
     str | None,
     typer.Option(

@@ -1,4 +1,4 @@
-"""Open the run that a command line names; of "latest", say which run it is if that run is not usable."""
+"""Open the run that a command line names; if "latest" is not usable, print which run it is."""
 
 from __future__ import annotations
 

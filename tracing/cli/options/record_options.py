@@ -1,4 +1,4 @@
-"""The options of `tracing run`, and the recorder settings that they stand for."""
+"""The options of `tracing run`, and the recorder settings that they select."""
 
 from __future__ import annotations
 
@@ -118,9 +118,13 @@ class RecordOptions:
     keep_outputs: Annotated[
         bool, typer.Option("--keep-outputs", help="Keep what each launch wrote, as safetensors.")
     ] = False
-    keep_inputs: Annotated[bool, typer.Option("--keep-inputs", help="Keep what each launch read, too.")] = (
-        False
-    )
+    keep_inputs: Annotated[
+        bool,
+        typer.Option(
+            "--keep-inputs",
+            help="Keep what each launch read, too; with --operators digests what operators read, as well.",
+        ),
+    ] = False
     keep_memory: Annotated[
         int,
         typer.Option(
@@ -219,11 +223,16 @@ class RecordOptions:
 
         return selection_of(self.kernel, self.launches, [p.value for p in self.phase or ()], self.rank)
 
+    @property
+    def keeps(self) -> bool:
+        """True if tensors are kept."""
+        return self.keep_outputs or self.keep_inputs or self.judge
+
     def kept(self) -> Keep | None:
         """The tensors that are kept, and their budgets; None: no tensor."""
         from tracing.record.outputs import Keep
 
-        if not (self.keep_outputs or self.keep_inputs or self.judge):
+        if not self.keeps:
             return None
         inputs = self.keep_inputs or self.judge
         return Keep(inputs, self.keep_memory, self.keep_disk, self.keep_spill.value)

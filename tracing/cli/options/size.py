@@ -16,7 +16,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([a-z]*)")
 
 
 def size(text: str | int) -> int:
-    """The bytes that a size says: `1GB` is 1,000,000,000 and `1GiB` 1,073,741,824; a number is bytes."""
+    """The number of bytes of a size: `1GB` is 1,000,000,000 and `1GiB` 1,073,741,824; a number is bytes."""
     match = _SIZE.fullmatch(str(text).strip().lower())
     unit = match[2] if match else ""
     unit = unit if unit in _UNITS else f"{unit}b"  # 1G

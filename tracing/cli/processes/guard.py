@@ -14,7 +14,7 @@ import typer
 from tracing.compiler.child import die_with
 
 _FORWARDED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
-_FAILED = (2, 130)  # exit statuses of a command that has printed why
+_FAILED = (2, 130)  # exit statuses of a command that has printed the reason
 _DEBUGGERS = ("debugpy", "pydevd")
 
 
@@ -62,7 +62,7 @@ def _announce(pipe: int, run: Path) -> None:
 
 
 def _announced(pipe: int) -> Path | None:
-    # what the case forked may still have the other end: its end is not waited for
+    # processes that the case forked may hold the other end: do not wait for its end
     os.set_blocking(pipe, False)
     try:
         run = os.read(pipe, 1 << 16)

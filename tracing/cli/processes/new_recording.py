@@ -104,14 +104,14 @@ class _Commands:
                 env=settings,
                 cwd=self._run.info.folder or None,
             )
-            printed, said = process.communicate()
+            printed, errors = process.communicate()
         lines = printed.splitlines()
         if is_program:  # a program has its own output and exit status
             run = _written_by(process.pid, runs)
         else:  # 1: the results differ from eager's
             run = Path(lines[-1]) if process.returncode in (0, 1) and lines else None
         if run is None:
-            raise subprocess.CalledProcessError(process.returncode, words, stderr=said)
+            raise subprocess.CalledProcessError(process.returncode, words, stderr=errors)
         return store.Run(run)
 
 

@@ -23,9 +23,10 @@ from tracing.cli.narrow.judge import judgement_of
 from tracing.cli.options.option_record import with_option_records
 from tracing.cli.options.program_words import ProgramArgument, ProgramCommand, program_of
 from tracing.cli.options.record_options import RecordOptions
+from tracing.cli.options.step_options import StepOptions
 from tracing.cli.processes.guard import guarded
 from tracing.errors import Problem
-from tracing.model import SCHEMA, Outcome, RunInfo
+from tracing.model import SCHEMA, Outcome, RunInfo, StepSelection
 from tracing.store.winners import read_winners
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ ShowOption = Annotated[bool, typer.Option("--show", help="Show the run afterward
 def run(
     words: ProgramArgument,
     options: RecordOptions,
+    steps: StepOptions,
     show: ShowOption = False,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -62,13 +64,17 @@ def run(
     """
     environment.require_compiler()
     program = program_of(words)
+    shared = options.rank_aware and options.keeps
+    selected = steps.selection(options.digests_of, shared_tensors=shared)
     if program is None:
-        _run_case(words[0], options, show, as_json, runs)
+        _run_case(words[0], options, selected, show, as_json, runs)
     else:
-        _run_program(program, options, show, as_json, runs)
+        _run_program(program, options, selected, show, as_json, runs)
 
 
-def _run_case(case: str, options: RecordOptions, show: bool, as_json: bool, runs: Path) -> None:
+def _run_case(
+    case: str, options: RecordOptions, steps: StepSelection, show: bool, as_json: bool, runs: Path
+) -> None:
     announce = guarded(lambda killed: report_killed(killed, as_json=as_json))
     options.require_values()
     job = environment.job() if options.rank_aware else None
@@ -80,14 +86,14 @@ def _run_case(case: str, options: RecordOptions, show: bool, as_json: bool, runs
         from tracing.program.variables import Reads
         from tracing.record.winners import Winners
 
-        recorder_of = _recorder_of(options)
+        recorder_of = _recorder_of(options, steps)
         device = Device(options.target, execute=not options.compile_only)
         with Reads() as reads:
             loaded = device.load(case)
         experiment = Experiment(
             loaded, device, options.seed or 0, mode=options.mode, referee=not options.no_referee
         )
-        info = _info(experiment, options)
+        info = _info(experiment, options, steps)
         writer = store.create(runs, info, environment.rank(), job)
         announce(writer.path)
         with closing(writer):
@@ -103,7 +109,9 @@ def _run_case(case: str, options: RecordOptions, show: bool, as_json: bool, runs
     raise typer.Exit(answer.print(show=show, as_json=as_json))
 
 
-def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_json: bool, runs: Path) -> None:
+def _run_program(
+    program: UserProgram, options: RecordOptions, steps: StepSelection, show: bool, as_json: bool, runs: Path
+) -> None:
     # never returns: the program runs after the command line has ended
     given = {"--show": show, "--json": as_json, "--judge": options.judge, "--no-referee": options.no_referee}
     given["--mode"] = bool(options.mode)
@@ -122,14 +130,14 @@ def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_js
     from tracing.record.session import Session
     from tracing.record.winners import Winners
 
-    recorder_of = _recorder_of(options)
+    recorder_of = _recorder_of(options, steps)
     virtual = not options.no_virtual_gpu
     device = Device(options.target, execute=not options.compile_only, select=False, virtual=virtual)
     size = environment.world_size() if options.rank_aware else 1
     info = RunInfo(
         SCHEMA, program.name, str(program.path), tuple(sys.argv), options.seed, store.now(),
         device.environment(), options.digests_of, size, options.selection(), options.operators.value,
-        kind="program", program=tuple(program.words), folder=str(Path.cwd()),
+        kind="program", program=tuple(program.words), folder=str(Path.cwd()), steps=steps,
     )  # fmt: skip
     writer = store.create(runs, info, environment.rank(), job)
     session = Session(
@@ -142,7 +150,7 @@ def _run_program(program: UserProgram, options: RecordOptions, show: bool, as_js
     raise LeaveTyper(RecordedProgram(program, session, options.seed).run)
 
 
-def _recorder_of(options: RecordOptions) -> Callable[..., LaunchRecorder]:
+def _recorder_of(options: RecordOptions, steps: StepSelection) -> Callable[..., LaunchRecorder]:
     # reads the options before a run is created: a malformed one leaves no run
     from tracing.record.launches.launch_recorder import LaunchRecorder
     from tracing.record.launches.selection import of_rank
@@ -154,19 +162,20 @@ def _recorder_of(options: RecordOptions) -> Callable[..., LaunchRecorder]:
         operators=options.operators.value,
         allow_out_of_bounds=options.allow_out_of_bounds,
         selection=of_rank(options.selection(), environment.rank()),
+        steps=steps,
         keep=options.kept(),
         time=options.time_launches,
         hash_fn=load_hash_fn(options.hash_fn) if options.hash_fn else None,
     )
 
 
-def _info(experiment: Experiment, options: RecordOptions) -> RunInfo:
+def _info(experiment: Experiment, options: RecordOptions, steps: StepSelection) -> RunInfo:
     case, device = experiment.case, experiment.device
     size = environment.world_size() if options.rank_aware else 1
     return RunInfo(
         SCHEMA, case.name, str(case.path), tuple(sys.argv), experiment.seed, store.now(),
         device.environment(), options.digests_of, size, options.selection(), options.operators.value,
-        mode=options.mode,
+        mode=options.mode, steps=steps,
     )  # fmt: skip
 
 
@@ -204,7 +213,7 @@ def _progress(now: Callable[[str], None], experiment: Experiment, started: float
         text = f"{time.perf_counter() - started:6.1f} s  {experiment.case.name}: {stage}"
         now(text)  # in place, on a terminal
         kind = re.sub(r"\d+", "", stage)
-        if not err.is_terminal and kind not in printed:  # of what is counted, the first line
+        if not err.is_terminal and kind not in printed:  # print only the first line of a count
             printed.append(kind)
             err.print(Text(text))
 

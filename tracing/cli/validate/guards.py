@@ -61,18 +61,8 @@ def guards(
     Exit status: 0 if each frame is compiled once to one graph, 1 with a graph break, a recompilation or a
     limit of them, 2 if nothing was compiled, or the case or the program failed.
     """
-    if len(words) == 1 and store.is_run(words[0], runs):
-        run = open_run(words[0], runs)
-    else:
-        program = program_of(words)
-        if program is not None and backend is not None:
-            raise Problem("--backend is for a case", "a program names its backends itself; leave it out")
-        with redirect_stdout(sys.stderr if as_json else sys.stdout):  # the program may print
-            if program is None:
-                path = _recorded(words[0], backend or "inductor", target, seed or 0, runs)
-            else:
-                path = _recorded_program(program, target, seed, runs)
-        run = store.Run(path)
+    with redirect_stdout(sys.stderr if as_json else sys.stdout):  # the program may print
+        run = _run(words, backend, target, seed, runs)
     report = guard_report(run)
     if not report.compiles:
         raise Problem(
@@ -89,6 +79,18 @@ def guards(
             out.print(line)
         err.print(str(run.path))
     raise typer.Exit(status)
+
+
+def _run(words: list[str], backend: str | None, target: str, seed: int | None, runs: Path) -> store.Run:
+    # the run that is named, or a new one of the case or the program
+    if len(words) == 1 and store.is_run(words[0], runs):
+        return open_run(words[0], runs)
+    program = program_of(words)
+    if program is not None and backend is not None:
+        raise Problem("--backend is for a case", "a program names its backends itself; leave it out")
+    if program is None:
+        return store.Run(_recorded(words[0], backend or "inductor", target, seed or 0, runs))
+    return store.Run(_recorded_program(program, target, seed, runs))
 
 
 def _only(report: GuardReport, frame: str) -> GuardReport:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tracing.compiler.child import Ended, in_child
+from tracing.compiler.child import ChildResult, in_child
 from tracing.compiler.codegen.llvm_text import LlvmPassText, printed_passes
 from tracing.compiler.symbols import function
 
@@ -44,7 +44,7 @@ class PrintedPass:
 class Limited:
     """A compile with some of LLVM's passes left out."""
 
-    ended: Ended
+    ended: ChildResult
     passes: tuple[PrintedPass, ...]
 
 
@@ -68,8 +68,9 @@ def limited(
 
     Raises Problem where LLVM's options cannot be set.
     """
-    # Triton connects LLVM's instrumentation, which asks the limit, only where IR is dumped. The filter leaves
-    # nothing to dump; LLVM reads it once, so a process that has compiled before dumps all the same, and waits
+    # Triton connects LLVM's instrumentation, which applies the limit, only if IR is dumped. The filter
+    # excludes every function; LLVM reads it once, so a process that has compiled before dumps in any case,
+    # and waits
     without = (f"-opt-disable={name}" for name in disabled)
     which = f"-opt-bisect-limit={limit}" if also is None else f"-opt-bisect={_up_to(limit)}{also}"
     options = (which, "-opt-bisect-verbose", "-filter-print-funcs=none", *without)
@@ -84,7 +85,7 @@ def _up_to(limit: int) -> str:
 
 def printed(
     compile: Callable[[Callable[[], None]], Any], *, seconds: float, dies: bool = False
-) -> tuple[Ended, Iterator[LlvmPassText]]:
+) -> tuple[ChildResult, Iterator[LlvmPassText]]:
     """Compile; return every pass of LLVM that ran, in order, with the IR before and after it.
 
     compile -- returns the artefacts of LLVM's half by stage, and calls its argument at the end of each stage
@@ -97,7 +98,7 @@ def printed(
     """
 
     def buffered() -> Any:
-        # LLVM hands what it prints to the system word by word, which takes nine tenths of the time
+        # LLVM writes its output word by word, a system call each, which takes nine tenths of the time
         stream = function("_ZN4llvm4errsEv", ctypes.c_void_p)()
         buffer = function("_ZN4llvm11raw_ostream11SetBufferedEv", None, ctypes.c_void_p)
         # a new buffer: the old one is written; after each stage, as another LLVM may print in the next one
@@ -115,7 +116,7 @@ def printed(
     return ended, printed_passes(ended.stderr, (ended.result or {}).get("llir", ""), died=bool(ended.failure))
 
 
-def _compiled(compile: Callable[[], Any], options: tuple[str, ...], seconds: float) -> Ended:
+def _compiled(compile: Callable[[], Any], options: tuple[str, ...], seconds: float) -> ChildResult:
     words = [word.encode() for word in ("tracing", *options)]
     argv = (ctypes.c_char_p * len(words))(*words)
     types = (ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p)

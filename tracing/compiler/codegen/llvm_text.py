@@ -47,15 +47,15 @@ class LlvmPassText:
     after: str | None  # None: LLVM printed nothing that can be compared, or died inside it
 
 
-def printed_passes(said: str, llir: str = "", *, died: bool = False) -> Iterator[LlvmPassText]:
+def printed_passes(log: str, llir: str = "", *, died: bool = False) -> Iterator[LlvmPassText]:
     """The passes in LLVM's output, in order.
 
-    said -- with `-opt-bisect-verbose`, `-print-after-all`, `-print-module-scope`, and the IR before the first
+    log -- with `-opt-bisect-verbose`, `-print-after-all`, `-print-module-scope`, and the IR before the first
     llir -- the input of the code generator; "": the last output of the middle end
     died -- the compiler died while it printed: the last pass is then the one that it died in
     """
     reader = _Reader(llir)
-    for line, text in _pieces(said):
+    for line, text in _pieces(log):
         if line["number"]:
             reader.number(int(line["number"]), line["optional"], line["whole"])
         elif line["running"]:
@@ -70,21 +70,21 @@ def printed_passes(said: str, llir: str = "", *, died: bool = False) -> Iterator
     yield from reader.rest(died)
 
 
-def _pieces(said: str) -> Iterator[tuple[re.Match[str], str]]:
+def _pieces(log: str) -> Iterator[tuple[re.Match[str], str]]:
     # the lines of LLVM's log, each with the text up to the next one
     last: re.Match[str] | None = None
-    for line in _LINE.finditer(said):
+    for line in _LINE.finditer(log):
         if last is not None:
-            yield last, _between(said, last.end(), line.start())
+            yield last, _between(log, last.end(), line.start())
         last = line
     if last is not None:
-        yield last, _between(said, last.end(), len(said))
+        yield last, _between(log, last.end(), len(log))
 
 
-def _between(said: str, start: int, end: int) -> str:
-    # LLVM's two halves put different numbers of empty lines around one text; the numbers of lines of machine
-    # code are an analysis', and come and go
-    text = _SLOT.sub("", said[start:end].strip("\n"))
+def _between(log: str, start: int, end: int) -> str:
+    # LLVM's middle end and code generator print different numbers of empty lines; slot indexes before lines
+    # of machine code come from an analysis, which only some passes need
+    text = _SLOT.sub("", log[start:end].strip("\n"))
     return f"{text}\n" if text else ""
 
 
@@ -144,7 +144,7 @@ class _Reader:
             self._open[-1] = replace(self._open[-1], alias=begun.name)
 
     def skip(self) -> Iterator[LlvmPassText]:
-        # a pass that Triton has LLVM leave out
+        # a pass that Triton disables
         if self._open and not self._open[-1].alias:
             *self._open, one = self._open
             yield from self.rest()
@@ -153,7 +153,7 @@ class _Reader:
     def end(self, ended: _Pass, text: str) -> Iterator[LlvmPassText]:
         same = [number for number, one in enumerate(self._open) if one.same(ended)]
         at = same[-1] if same else len(self._open)
-        inside = self._open[at + 1 :]  # a pass of the middle end may ask as one of the code generator does
+        inside = self._open[at + 1 :]  # middle-end passes may be announced as passes of the code generator
         one = self._open[at] if same else ended
         self._open = self._open[:at]
         yield from self.rest()

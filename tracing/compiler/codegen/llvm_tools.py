@@ -79,9 +79,11 @@ def assembled(
 def _in_child(call: Callable[[], Any], name: str = "<stdin>") -> Any:
     ended = in_child(call, _SECONDS)
     if ended.failure:
-        said = [line for line in ended.stderr.splitlines() if "error" in line.lower()]
+        errors = [line for line in ended.stderr.splitlines() if "error" in line.lower()]
         reasons = (
-            said[:3] if said and "Parse MLIR file failed" in ended.failure else [ended.failure, *said[:3]]
+            errors[:3]
+            if errors and "Parse MLIR file failed" in ended.failure
+            else [ended.failure, *errors[:3]]
         )
         raise Problem(_SCRATCH.sub(name, "; ".join(reasons)))
     return ended.result
@@ -108,16 +110,16 @@ def _optimised(text: str, level: str | None) -> str:
 
 
 def _read_into(module: Any, context: Any, text: str) -> None:
-    # the module is empty; what is linked into it brings its target along
+    # the empty module takes its target from the module that is linked into it
     data = text.encode()
-    buffer, read, said = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_char_p()
+    buffer, read, error = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_char_p()
     by_reference, string = ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_size_t)
     make = function(_BUFFER, None, by_reference, *string, *string, ctypes.c_bool)
     make(ctypes.byref(buffer), data, len(data), b"<stdin>", 7, False)
     parse = function("LLVMParseIRInContext", ctypes.c_int, *[ctypes.c_void_p] * 4)
     address = pointer_of(context)
-    if parse(address, buffer, ctypes.byref(read), ctypes.byref(said)):
-        raise Problem(f"it is no LLVM IR: {(said.value or b'').decode()}", "")
+    if parse(address, buffer, ctypes.byref(read), ctypes.byref(error)):
+        raise Problem(f"it is no LLVM IR: {(error.value or b'').decode()}", "")
     link = function("LLVMLinkModules2", ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
     if link(pointer_of(module), read):
         raise Problem("the module cannot be linked into an empty one", "")

@@ -90,5 +90,5 @@ def _assembler(name: str | None, arch: int) -> Iterator[None]:
 
 def _reason(message: str) -> str:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    said = [line for line in lines if "fatal" in line or "error   :" in line]
-    return (said or lines or ["it said nothing"])[0]
+    errors = [line for line in lines if "fatal" in line or "error   :" in line]
+    return (errors or lines or ["it said nothing"])[0]

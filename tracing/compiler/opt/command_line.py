@@ -66,7 +66,7 @@ class OptCommand:
     output: str  # "-": standard output
     settings: OptSettings
     list_passes: bool = False
-    stand_in: bool = False  # never a real triton-opt
+    stand_in: bool = False  # True: never run a real triton-opt
 
 
 def command(arguments: Sequence[str]) -> OptCommand:

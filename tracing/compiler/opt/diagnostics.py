@@ -64,7 +64,7 @@ def without_added(stderr: str) -> str:
 
 
 def _blocks(stderr: str) -> Iterator[tuple[re.Match[str] | None, list[str]]]:
-    # the first line of each diagnostic, and what follows up to the next; at first what precedes them
+    # the first line of each diagnostic with the lines up to the next one; before these, the lines before them
     head: re.Match[str] | None = None
     rest: list[str] = []
     for line in stderr.splitlines():

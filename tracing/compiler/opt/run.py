@@ -92,13 +92,13 @@ def optimise(text: str, name: str, settings: OptSettings) -> OptOutcome:
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
         chunks = list(_chunks(text, Path(folder), settings.split_input_file))
         ended = in_child(lambda: _all(chunks, Path(folder), settings), _DAY)
-        said = _renamed(ended.stderr, folder, name)
+        printed = _renamed(ended.stderr, folder, name)
         if settings.crash_reproducer and Path(settings.crash_reproducer).exists():
-            said += f"{name}: error: a reproducer has been generated in `{settings.crash_reproducer}`\n"
+            printed += f"{name}: error: a reproducer has been generated in `{settings.crash_reproducer}`\n"
         if ended.result is None:
-            return OptOutcome("", f"{said}{name}: the compiler failed: {ended.failure}\n", False)
+            return OptOutcome("", f"{printed}{name}: the compiler failed: {ended.failure}\n", False)
         output = _renamed("// -----\n".join(filter(None, ended.result)), folder, name)
-    stderr, dump = without_added(said), _pipeline(manager, settings)
+    stderr, dump = without_added(printed), _pipeline(manager, settings)
     if not settings.verify_diagnostics:
         return OptOutcome(output, dump + stderr, None not in ended.result)
     missed = unmet(text, diagnostics(stderr, name), name, surplus=not settings.only_expected)
@@ -181,7 +181,7 @@ def _one(path: Path, settings: OptSettings) -> str | None:
             _run_each(module, settings)
         _discard_reproducer(settings)
         return _printed(module, settings)
-    except RuntimeError:  # the compiler has said why
+    except RuntimeError:  # the compiler has printed the reason
         return None
     finally:
         del handler  # freed before the context that it serves

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 import torch
 
+from tracing.interpreter.batch.divergence import OneAtATime
 from tracing.interpreter.gates import AccessKind, Addresses
 from tracing.launch.kernel_line import kernel_line
 from tracing.launch.memory.memory_block import AccessedArgument, MemoryBlock
@@ -44,6 +46,7 @@ class Accesses:
         self.conflict: tuple[Conflict, str] | None = (
             None  # between programs, or else between threads, and the line
         )
+        self._batched = False  # several programs access memory in one call
         self._ordered = False  # an atomic may order programs: nothing is reported about them
         self._orders: dict[int, ProgramOrder] = {}  # by address of a block
         self._outside: dict[_Key, OutsideAccesses] = {}
@@ -103,8 +106,25 @@ class Accesses:
                 return
         self._scattered(kinds, addresses, size)
 
+    @contextmanager
+    def batches(self) -> Iterator[None]:
+        """While active, `note` receives accesses of several programs, and raises OneAtATime to report one."""
+        if self._outside or self._orders or any(block.accessed for block in self._blocks):
+            raise OneAtATime("is one of several launches that are watched as one")
+        self._batched = True
+        try:
+            yield
+        except BaseException:
+            for block in self._blocks:
+                block.forget()
+            raise
+        finally:
+            self._batched = False
+
     def _scattered(self, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> None:
         # in several blocks, or in none
+        if self._batched:
+            raise OneAtATime("accesses several blocks of memory")
         parts: list[tuple[MemoryBlock, Addresses]] = []
         for block in self._blocks:
             inside = block.holds(addresses, size)
@@ -124,6 +144,10 @@ class Accesses:
             block.note(kind, addresses, size)
         if len(kinds) > 1:
             self._ordered, self.conflict = True, None
+        if self._batched:  # programs are known to be independent
+            if "store" in kinds and block.shifted and block.loaded:
+                raise OneAtATime("reads and writes arguments that share memory")
+            return
         known = self.conflict
         if self._ordered or (known is not None and not known[0].of_threads) or not block.arguments:
             return
@@ -172,6 +196,8 @@ class Accesses:
         self, kinds: Sequence[AccessKind], addresses: Addresses, size: int, block: MemoryBlock | None
     ) -> None:
         # in the block, or outside of all of them
+        if self._batched:
+            raise OneAtATime("accesses memory outside of its arguments")
         where = kernel_line()
         for argument, part in _nearest(addresses, size, self._candidates(block)):
             for kind in kinds:

@@ -54,13 +54,32 @@ class MemoryBlock:
         self.start, self.stop = start, stop
         self.arguments: list[AccessedArgument] = []
         self._memory = memory(start, stop - start, owner)
+        self._occupied: Mask | None = None  # bytes that belong to an argument
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what was recorded."""
         self._unit = 0  # bytes; 0: nothing was accessed
         self._read: Mask | None = None  # before it was written
         self._written: Mask | None = None
         self._before: dict[str, Bytes] = {}  # what each argument's memory held before the first write
-        self._occupied: Mask | None = None  # bytes that belong to an argument
 
     # ---- while the launch runs
+
+    @property
+    def accessed(self) -> bool:
+        """True if an access was recorded."""
+        return self._unit > 0
+
+    @property
+    def loaded(self) -> bool:
+        """True if a load was recorded."""
+        return self._read is not None
+
+    @property
+    def shifted(self) -> bool:
+        """True if arguments lie in the block at different positions or with different strides."""
+        return len({(one.start, one.meta.stride, one.meta.shape) for one in self.arguments}) > 1
 
     def covers(self, low: int, high: int) -> bool:
         """True if one argument certainly has elements at all these addresses."""
@@ -122,8 +141,7 @@ class MemoryBlock:
     def program_order(self) -> ProgramOrder:
         """The tracker of conflicts between programs in this block."""
         unit = min(one.itemsize for one in self.arguments)
-        layouts = {(one.start, one.meta.stride, one.meta.shape) for one in self.arguments}
-        return ProgramOrder(self.start, self.stop, unit, shifted=len(layouts) > 1)
+        return ProgramOrder(self.start, self.stop, unit, shifted=self.shifted)
 
     # ---- when it has run
 

@@ -92,7 +92,7 @@ def cpp_failure(chain: ErrorChain) -> Failure | None:
 def generated_failure(chain: ErrorChain) -> Failure | None:
     """The failure of generated code that raises: a wrapper, or a kernel that the interpreter executes.
 
-    None if it called code of the user's, which raises: a hook of launches, an operator.
+    None if the exception comes from the user's code that it called: a launch hook, an operator.
     """
     where = _generated_line(chain)
     if where is None or _raised_by_user(chain.errors[-1]):
@@ -121,7 +121,7 @@ def _raised_by_user(error: BaseException) -> bool:
 
 
 def _generated_line(chain: ErrorChain) -> tuple[Path, int, str] | None:
-    # file, line and function of the innermost generated code; of code that is no Python, where it is wrong
+    # file, line and function of the innermost generated code; the line of the error if it is not Python
     for error in chain.errors:
         if isinstance(error, SyntaxError) and error.filename and is_generated(error.filename):
             return Path(error.filename), error.lineno or 0, "<module>"
@@ -139,7 +139,7 @@ def _copied_line(path: Path, line: int) -> str:
 
 
 def _program_line(chain: ErrorChain, path: Path, line: int) -> str:
-    # of a kernel's line it is that of the wrapper which launches the kernel
+    # for a line of a kernel, the line of the wrapper that launches the kernel
     wrappers = [(frame.f_code.co_filename, at) for frame, at in reversed(chain.frames)]
     for file, at in [(str(path), line), *wrappers]:
         lines = program_lines(file, at) if is_generated(file) else []

@@ -112,9 +112,9 @@ def _of_assembler(message: str, ptx: str) -> tuple[str, int, str]:
     # its message, the line of the PTX, and the Python line of that PTX line
     first = _PTX_LINE.search(message) if ptx else None
     if first is None:
-        said = [match[1] for line in message.splitlines() if (match := _REASON.search(line)) and match[1]]
-        said = [*(match[2].strip() for match in _PTX_LINE.finditer(message)), *said]
-        return one_line(said[0] if said else message), 0, ""
+        reasons = [match[1] for line in message.splitlines() if (match := _REASON.search(line)) and match[1]]
+        reasons = [*(match[2].strip() for match in _PTX_LINE.finditer(message)), *reasons]
+        return one_line(reasons[0] if reasons else message), 0, ""
     line = int(first[1])
     files = dict(_FILE.findall(ptx))
     for text in reversed(ptx.splitlines()[:line]):

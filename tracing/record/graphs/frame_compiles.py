@@ -13,7 +13,7 @@ from tracing.program.user_code import is_users
 from tracing.store import RunWriter
 from tracing.upstream.torch import frame_compiles as upstream
 
-# how torch prints a guard: the condition, then the line that needs it, and where that is
+# torch's text of a guard: the condition, the line that needs it, and the position of that line
 _OF_USER = re.compile(
     r"^(?P<code>.*?)\s*# (?P<line>\S.*?)\s+# (?P<file>\S.*?):(?P<number>\d+) in \S+", re.DOTALL
 )

@@ -22,7 +22,7 @@ from tracing.launch import hooks
 from tracing.launch.hidden_computation import HiddenComputation
 from tracing.record.failsafe import Failsafe
 from tracing.record.launches.launch_digests import CapturedLaunch, LaunchInFlight
-from tracing.record.launches.launch_template import LaunchTemplate
+from tracing.record.launches.launch_template import LaunchTemplate, LaunchTemplates
 from tracing.record.launches.launch_writer import LaunchWriter
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.recording import Recording
@@ -59,12 +59,16 @@ class RecordedCudaGraphs:
         writers: LastWriters,
         failsafe: Failsafe,
         admit: Callable[[LaunchTemplate], int | None],
+        templates: LaunchTemplates,
         *,
         digests: bool,
     ) -> None:
         """admit   -- numbers the next launch; None: it is not selected
+        templates -- write the records that a launch refers to
         digests -- whether launches have digests
         """
+        self.passes_over: Callable[[], bool] = lambda: False  # True: replays are counted, and not recorded
+        self._templates = templates
         self._recording, self._lines, self._writers = recording, lines, writers
         self._failsafe, self._admit, self._digests = failsafe, admit, digests
         self._open: list[CapturedCudaGraph] = []
@@ -74,6 +78,11 @@ class RecordedCudaGraphs:
         )
 
     # ---- while a graph is captured
+
+    @property
+    def open(self) -> bool:
+        """True while some graph is captured."""
+        return bool(self._open)
 
     def capturing(self) -> CapturedCudaGraph | None:
         """The graph that captures the work of this thread; None: none, or several on other threads."""
@@ -149,6 +158,9 @@ class RecordedCudaGraphs:
         return self._safely(self._written, captured) or ()
 
     def _written(self, captured: CapturedCudaGraph) -> Sequence[int | None]:
+        if self.passes_over():
+            self._recording.launches += captured.launches
+            return ()
         stream = current_handle(captured.device)
         numbers: list[int | None] = []
         with self._recording.lock:
@@ -164,12 +176,13 @@ class RecordedCudaGraphs:
 
     def _launched(self, event: CapturedLaunch, stream: int) -> int | None:
         slots, lines = event.slots, self._lines
+        self._templates.refresh(slots)
         writers = self._writers.of(slots)
         index = self._admit(slots.template)
         if index is not None:
             lines.hold(index, slots.template, stream, slots, writers, event.site, event.thread)
             if self._digests:
-                lines.expect(index)
+                lines.expect(index, slots.template)
                 if not event.digested:
                     lines.digested([Digested(index, Columns.of([]), 0, (), ())])
         return index
@@ -177,10 +190,19 @@ class RecordedCudaGraphs:
     def replayed(self, graph: torch.cuda.CUDAGraph, numbers: Sequence[int | None]) -> None:
         """Fetch the digests of the replay."""
         captured = self._graphs.get(graph)
-        if captured is not None and captured.digests is not None and numbers and not self._failsafe.over:
+        if captured is None or captured.digests is None or self._failsafe.over:
+            return
+        if numbers:
             self._safely(captured.digests.replayed, numbers)
             if not self._open:
                 self._safely(captured.digests.deliver)
+        else:
+            self._safely(captured.digests.passed_over)
+
+    def hand_over(self, *, wait: bool) -> None:
+        """Deliver the digests that have arrived; wait: of all replays so far."""
+        for digests in self._digested if not self._open else ():
+            self._safely(digests.drain if wait else digests.deliver)
 
     def drain(self) -> None:
         """Wait for the digests of all replays."""

@@ -49,7 +49,8 @@ class HostLaunches:
         """
         self._recording = recording
         self._digests = digests
-        self._follows_memory = digests and operators and _interprets()
+        self.interprets = _interprets()  # or launches C++
+        self._follows_memory = digests and operators and self.interprets
         self._fresh = FreshMemory(recording.catalogue.not_covered)
         self._rereads = Rereads(recording.catalogue.not_covered)
         self._exact = ExactAccesses(recording, self._fresh, allow_out_of_bounds=allow_out_of_bounds)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import and_
 from typing import Any
 
 import torch
 
 from tracing.digest.captured import CapturedDigests
 from tracing.digest.columns import Columns, Digested
-from tracing.digest.gpu import Batch, Rows, StreamDigests, on_stream
+from tracing.digest.gpu import Batch, Rows, StreamDigests
 from tracing.digest.host import digest
 from tracing.digest.kernel import FIELDS
 from tracing.digest.spare_memory import OutOfSpareMemoryError
-from tracing.digest.tables import Call, calls, tables
+from tracing.digest.tables import Call
 from tracing.launch import hooks
 from tracing.launch.storages import TouchedMemory
 from tracing.model import Digest, Reread, Values
 from tracing.record.catalogue import Catalogue
-from tracing.record.launches.launch_template import DigestedTensors, DigestSlots, LaunchTemplate, plain_tensor
+from tracing.record.launches.digested_tensors import DigestedTensors, copied_calls
+from tracing.record.launches.launch_template import DigestSlots, LaunchTemplate, plain_tensor
 from tracing.record.memory.exact_accesses import WatchedLaunch
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
@@ -93,6 +93,11 @@ class LaunchDigests:
             self._host_after(launch)
         else:
             self._gpu_after(launch)
+
+    def hand_over(self, *, wait: bool) -> None:
+        """Let the digests of the launches so far arrive soon; wait: first wait for those of earlier calls."""
+        for stream in self._streams.values():
+            stream.hand_over(wait=wait)
 
     def drain(self) -> None:
         """Wait for all pending digests."""
@@ -182,19 +187,9 @@ class LaunchDigests:
         self._catalogue.not_covered(what, "call the function once before it is captured")
 
     def _copied(self, launch: LaunchInFlight, side: DigestedTensors) -> Sequence[Call]:
-        # memory that the kernel cannot read directly is copied; its stream frees the copy after the digests
-        device = launch.template.device
-        assert device is not None
-        with dispatch_disabled(), on_stream(device, launch.stream):
-            tensors = [plain_tensor(launch.values[position]) for position in side.positions]
-            misaligned = any(map(and_, [tensor.data_ptr() for tensor in tensors], side.misaligned))
-            for n, position in enumerate(side.positions):
-                if position in side.copied:
-                    tensors[n] = (
-                        tensors[n].resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
-                    )
-            made = tables(tensors) if misaligned else side.tables
-            return calls(made, [tensor.data_ptr() for tensor in tensors])
+        assert launch.template.device is not None
+        tensors = [plain_tensor(launch.values[position]) for position in side.positions]
+        return copied_calls(side, tensors, launch.template.device, launch.stream)
 
     def _stream(self, launch: LaunchInFlight) -> StreamDigests:
         device = launch.template.device

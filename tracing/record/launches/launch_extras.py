@@ -9,6 +9,7 @@ from tracing.record.launches.launch_digests import LaunchInFlight
 from tracing.record.launches.launch_template import plain_tensor
 from tracing.record.launches.timing import LaunchTimes
 from tracing.record.launches.user_hash import HashFn, UserHashes
+from tracing.record.operator_inputs import OperatorInputs
 from tracing.record.outputs import Keep, keeper_of
 from tracing.store import RunWriter
 
@@ -26,6 +27,7 @@ class LaunchExtras:
         hash_fn: HashFn | None,
     ) -> None:
         """keep, time, hash_fn -- as for `LaunchRecorder`"""
+        self._not_covered = not_covered
         self._inputs = keep is not None and keep.inputs
         self.keeper = keeper_of(keep, writer, not_covered)
         self._times = LaunchTimes(writer) if time else None
@@ -38,6 +40,12 @@ class LaunchExtras:
     def hash_failure(self) -> str:
         """The first failure of hash_fn, and its location; empty if it did not fail."""
         return self._hashes.failure if self._hashes is not None else ""
+
+    def operator_inputs(self, launches: tuple[int, int] | None) -> OperatorInputs | None:
+        """Keeps the inputs of operators before one of the launches START, STOP; None: inputs are not kept."""
+        if self.keeper is None or not self._inputs:
+            return None
+        return OperatorInputs(self.keeper, self._not_covered, launches)
 
     def before(self, launch: LaunchInFlight) -> None:
         """Take what is wanted of the inputs of a launch."""
@@ -65,6 +73,13 @@ class LaunchExtras:
         if self._hashes is not None:
             self._hashes.after(launch.index, template.after.positions, launch.values)
         self._kept(launch, "after", template.writes)
+
+    def step_ended(self) -> None:
+        """Write what a killed process would lose; waits for the device if tensors are kept."""
+        if self.keeper is not None:
+            self.keeper.close()
+        if self._times is not None:
+            self._times.flush()
 
     def close(self) -> None:
         """Write everything; waits for the device."""

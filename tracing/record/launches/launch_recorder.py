@@ -18,12 +18,10 @@ from tracing.launch import coverage, cuda_graphs, hooks
 from tracing.launch import cpp_kernels as cpp
 from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.launch.memory.out_of_bounds import OutOfBoundsError
-from tracing.launch.storages import TouchedMemory, memory_of
-from tracing.launch.threads import CurrentThread
-from tracing.model import Selection
-from tracing.operators import allocators
-from tracing.operators.dispatch import Operators
+from tracing.launch.storages import memory_of
+from tracing.model import Selection, StepSelection
 from tracing.record.failsafe import Failsafe
+from tracing.record.flight_recorder import FlightRecorder
 from tracing.record.graphs.graph_recorder import GraphRecorder
 from tracing.record.landmarks import Landmarks
 from tracing.record.launches.cuda_graphs import RecordedCudaGraphs
@@ -32,13 +30,14 @@ from tracing.record.launches.launch_digests import LaunchDigests, LaunchInFlight
 from tracing.record.launches.launch_extras import LaunchExtras
 from tracing.record.launches.launch_template import (
     DigestedArguments,
-    DigestSlots,
     LaunchTemplate,
     LaunchTemplates,
     plain_tensor,
 )
 from tracing.record.launches.launch_writer import LaunchWriter
-from tracing.record.launches.selection import EVERYTHING
+from tracing.record.launches.recorded_operators import RecordedOperators
+from tracing.record.launches.selection import EVERY_STEP, EVERYTHING
+from tracing.record.launches.step_control import StepControl
 from tracing.record.launches.user_hash import HashFn
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.memory.overwritten_buffers import OverwrittenBuffers
@@ -61,6 +60,7 @@ class LaunchRecorder:
         graphs: bool = True,
         allow_out_of_bounds: bool = False,
         selection: Selection = EVERYTHING,
+        steps: StepSelection = EVERY_STEP,
         keep: Keep | None = None,
         time: bool = False,
         hash_fn: HashFn | None = None,
@@ -72,12 +72,12 @@ class LaunchRecorder:
                      the kernel's inputs before and its outputs after, by its IR; "none": no work on the
                      device
         operators -- "writers": the memory that each operator outside of Triton read, wrote and allocated, 10
-                     to 13 µs an operator; "digests": also digests, which synchronise the device; "none":
-                     nothing
+                     to 13 µs an operator; "digests": also digests, in stream order; "none": nothing
         graphs    -- record the graphs that Inductor compiles, and the launches of each call
         allow_out_of_bounds -- without a GPU: False stops a kernel before it accesses memory outside of its
                      arguments' storages; True permits the access
         selection -- which launches
+        steps     -- which steps are written, and which of them stay on disk
         keep      -- keep the outputs of each launch, under a budget; None: nothing
         time      -- how long each launch takes, on the host and on a GPU
         hash_fn   -- tensor -> number, string, bool or None; called where digests are taken, or would be, and
@@ -88,12 +88,12 @@ class LaunchRecorder:
         self.recorded = 0  # launches
         self.writer = writer
         self.failsafe = Failsafe(writer, lambda: self.count, strict=strict)
-        self._recording = Recording.of(writer)
+        self._recording = Recording.of(writer, segments=steps.drops)
+        self._flight = FlightRecorder(writer, steps)
         self._catalogue = self._recording.catalogue
         self._lines = LaunchWriter(writer)
         self._digests = LaunchDigests(self._catalogue, self._lines.digested) if digests != "none" else None
-        self._operators = operators
-        self._mode: Operators | None = None
+        self._records_operators = operators != "none"
         self._selection = selection
         extras = LaunchExtras(writer, self._catalogue.not_covered, keep=keep, time=time, hash_fn=hash_fn)
         self._extras = extras if extras else None
@@ -105,17 +105,30 @@ class LaunchRecorder:
             self._recording, digests=values, operators=called, allow_out_of_bounds=allow_out_of_bounds
         )
         self._captured = RecordedCudaGraphs(
-            self._recording, self._lines, self._writers, self.failsafe, self._admitted, digests=values
-        )
+            self._recording, self._lines, self._writers, self.failsafe, self._admitted, self._templates,
+            digests=values,
+        )  # fmt: skip
         self._calls = OperatorCalls(
             self._recording,
             self._writers,
             self._host,
             self._captured.operators,
+            self._flight,
             digests=operators == "digests",
+            inputs=extras.operator_inputs(selection.launches),
+        )
+        self._operators = RecordedOperators(self._recording, self._calls, self.failsafe)
+        self._landmarks = Landmarks(
+            writer, self._catalogue, lambda: self.count, values, self._flight.is_paused
         )
         self._overwritten = OverwrittenBuffers(writer)
-        self._graphs = GraphRecorder(self._recording, extras.keeper) if graphs else None
+        self._graphs = (
+            GraphRecorder(self._recording, extras.keeper, self._flight.is_paused) if graphs else None
+        )
+        self._steps = StepControl(
+            self._recording, self._flight, self.failsafe, self._lines, self._calls, self._host,
+            self._captured, self._writers, self._digests, self._extras,
+        )  # fmt: skip
         self._exit = ExitStack()
 
     @property
@@ -126,6 +139,11 @@ class LaunchRecorder:
     def unwritten(self, tensor: torch.Tensor) -> tuple[int, int] | None:
         """The elements of a tensor on the host without a recorded write: the first, and how many."""
         return self._host.unwritten(tensor)
+
+    @property
+    def kept(self) -> str:
+        """The steps that are on disk, "; steps 944:1000 are on disk"; empty if none was deleted."""
+        return self._flight.text
 
     @property
     def hash_failure(self) -> str:
@@ -143,31 +161,28 @@ class LaunchRecorder:
             stack.enter_context(self._host.installed())
             stack.enter_context(coverage.watched(self._catalogue.not_covered))
             stack.enter_context(cuda_graphs.watched(self._captured))
-            if self._operators != "none":
-                self._enter_operators(stack)
+            if self._records_operators:
+                stack.enter_context(self._operators.installed(self._landmarks))
+            stack.enter_context(self._steps.installed())
             self._exit = stack.pop_all()
         return self
-
-    def _enter_operators(self, stack: ExitStack) -> None:
-        landmarks = Landmarks(self.writer, self._catalogue, lambda: self.count, self._digests is not None)
-        stack.enter_context(landmarks.installed())
-        self._mode = Operators(self._calls, landmarks, failed=self.failsafe.end)
-        stack.enter_context(self._mode)
-        stack.enter_context(self._mode.carried())
-        stack.enter_context(allocators.watched(self._calls))
 
     def __exit__(self, *exception: object) -> None:
         self._exit.close()
 
     def _finish(self) -> None:
         with self._lock, hooks.hidden():
-            if self._digests is not None and not self.failsafe.over:
-                self._digests.drain()
-                self._captured.drain()
+            if self.failsafe.over:
+                self._calls.flush()
+            else:
+                if self._digests is not None:
+                    self._digests.drain()
+                    self._captured.drain()
+                self._calls.close()
             self._lines.close()
-            self._calls.flush()
             if self._extras is not None:
                 self._extras.close()
+            self._steps.close()
 
     def flush(self) -> None:
         """Write buffered records: the process is about to end without leaving this context."""
@@ -179,6 +194,9 @@ class LaunchRecorder:
     ) -> LaunchInFlight | object:
         """Record a launch and take the digests before it."""
         if self.failsafe.over:
+            return hooks.NOTHING_AFTER
+        if self._flight.paused and self._steps.passes_over():
+            self._steps.count()
             return hooks.NOTHING_AFTER
         try:
             return self._before(site, values, stream, grid) or hooks.NOTHING_AFTER
@@ -200,10 +218,14 @@ class LaunchRecorder:
                 memory = memory_of([plain_tensor(values[i]) for i in template.positions])
             else:
                 memory = memory_of([values[i] for i in template.positions])
-            slots = template.slots_of.get(memory) or self._new_slots(template, memory, values)
+            slots = template.slots_of.get(memory)
+            if slots is None:
+                self._operators.look_at_launch()
+                slots = self._templates.slots(template, memory, values)
+            self._templates.refresh(slots, template)
             template, thread = slots.template, recording.thread
             if thread.seen is None:
-                self._look_at(thread)
+                self._operators.look_at(thread)
             if template.device is not None and is_capturing():
                 launch = LaunchInFlight(-1, template, values, memory, slots, stream, template.before, {})
                 return self._capture(launch, recording.sites.of(sys._getframe(3)))
@@ -216,7 +238,7 @@ class LaunchRecorder:
             called = recording.sites.of(sys._getframe(3))
             self._lines.hold(index, template, stream, slots, writers, called, thread.number)
             if self._digests is not None:
-                self._lines.expect(index)
+                self._lines.expect(index, template)
             elif template.device is not None and template.signature is not None and self._extras is None:
                 return None
             launch = LaunchInFlight(index, template, values, memory, slots, stream, template.before, writers)
@@ -227,6 +249,8 @@ class LaunchRecorder:
         # the number of the next launch; None: it is not selected
         index = self._recording.launches
         self._recording.launches += 1
+        if self._flight.paused:
+            return None
         everything = self._selection is EVERYTHING
         if not everything and not self._selection.wants(index, template.site.name, template.phase):
             return None
@@ -242,20 +266,6 @@ class LaunchRecorder:
         if self._digests is not None:
             self._digests.before(launch)
         return launch
-
-    def _new_slots(
-        self, template: LaunchTemplate, memory: TouchedMemory, values: Sequence[Any]
-    ) -> DigestSlots:
-        if self._mode is not None and self._recording.thread.seen and not self._mode.active():
-            what = "operators inside of a custom operator that launches kernels: they count as that one"
-            self._catalogue.not_covered(what, "a plain function instead of it")
-        return self._templates.slots(template, memory, values)
-
-    def _look_at(self, thread: CurrentThread) -> None:
-        thread.seen = self._mode is None or self._mode.active()
-        if not thread.seen:
-            what = "operators outside of Triton on a thread that was running already when recording began"
-            self._catalogue.not_covered(what, "a thread that the case starts, by Python's threading")
 
     def _look_before(self, launch: LaunchInFlight) -> None:
         template = launch.template

@@ -9,41 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import and_
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
 from tracing.digest.gpu import StreamDigests
-from tracing.digest.layouts import layout
-from tracing.digest.spare_memory import OutOfSpareMemoryError
-from tracing.digest.tables import Call, Table, calls, facts, tables, variant
+from tracing.digest.tables import Call
 from tracing.launch import hooks
 from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
 from tracing.launch.storages import Storages, TouchedMemory
-from tracing.model import Phase, TensorMeta
+from tracing.model import Phase, Signature, TensorMeta
 from tracing.record.catalogue import Catalogue
+from tracing.record.launches.digested_tensors import DigestedTensors, calls_at, digested_tensors
 from tracing.upstream.inductor.code import GENERATED
 from tracing.upstream.torch.autograd import NO_BACKWARD, backward_pass
 
 DigestedArguments: TypeAlias = Literal["all", "declared", "none"]
 
 _REMEMBERED = 256  # sets of addresses of one template
-
-
-@dataclass(slots=True)
-class DigestedTensors:
-    """The tensors that are digested before or after a launch."""
-
-    positions: Sequence[int]
-    chosen: Sequence[int]  # indices into the template's positions
-    tables: Sequence[Table]  # for the GPU
-    facts: npt.NDArray[np.int64]  # of the tensors, for the GPU
-    copied: frozenset[int]  # positions of tensors that must be copied first
-    misaligned: Sequence[int]  # mask for each address: a tensor with one of these bits set is copied first
-    digested: bool  # False: there are no tensors, or no digests are wanted
 
 
 @dataclass(slots=True)
@@ -63,7 +46,9 @@ class LaunchTemplate:
     writes: Sequence[int] = ()
     metas: Sequence[TensorMeta] = ()
     addresses: bool = True  # some arguments are, or may be, used as addresses
-    signature: int | None = None
+    described: Signature | None = None  # None: unknown until an autotuner has chosen
+    signature: int | None = None  # its number
+    used: int = 0  # the last segment that refers to it
     looked_at: bool = False  # whether it overwrites a buffer that is read later
     slots_of: dict[TouchedMemory, DigestSlots] = field(default_factory=dict)
     streams: dict[int, StreamDigests] = field(default_factory=dict)
@@ -84,6 +69,8 @@ class DigestSlots:
     storages: tuple[int, ...]
     before: Sequence[Call] | None  # None: some tensors must be copied first
     after: Sequence[Call] | None
+    memory: TouchedMemory
+    segment: int  # that has the records of its storages and its signature
 
 
 class LaunchTemplates:
@@ -94,6 +81,9 @@ class LaunchTemplates:
         self._storages = storages
         self._digests = digests
         self._templates: dict[tuple[Any, ...], LaunchTemplate] = {}
+        self._segments = catalogue.segments
+        if self._segments is not None:
+            self._segments.deleted.append(self._forget)
 
     def get(self, site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> LaunchTemplate:
         """The template of a launch; without a signature until an autotuner has chosen."""
@@ -122,13 +112,38 @@ class LaunchTemplates:
             device=device,
             before=side,
             after=side,
+            used=self._segment,
         )
+
+    @property
+    def _segment(self) -> int:
+        return self._segments.number if self._segments is not None else 0
+
+    def refresh(self, slots: DigestSlots, template: LaunchTemplate | None = None) -> None:
+        """Write the storages and the signature of a launch, if they are not in the current segment.
+
+        template -- the template under which the launch was looked up
+        """
+        segment = self._segment
+        if slots.segment != segment:
+            slots.segment = slots.template.used = segment
+            if slots.template.described is not None:
+                slots.template.signature = self._catalogue.number(slots.template.described)
+            slots.storages = self._storages.numbers(slots.memory)
+            if template is not None:
+                template.used = segment
+
+    def _forget(self, oldest: int) -> None:
+        self._templates = {key: one for key, one in self._templates.items() if one.used >= oldest}
+        for template in self._templates.values():
+            template.shifted = {key: one for key, one in template.shifted.items() if one.used >= oldest}
 
     def settle(self, template: LaunchTemplate, values: Sequence[Any]) -> None:
         """Set the signature of a template, and digest only what the kernel reads and writes."""
         grid = template.grid or template.site.grid(values)
         positions = template.positions
-        template.signature, args = self._catalogue.signature(template.site, values, grid, template.phase)
+        template.described = self._catalogue.signature(template.site, values, grid, template.phase)
+        template.signature, args = self._catalogue.number(template.described), template.described.args
         read = [i for i in positions if args[i].reads]
         written = [i for i in positions if args[i].writes]
         template.reads, template.writes = (
@@ -151,22 +166,8 @@ class LaunchTemplates:
         values: Sequence[Any],
         device: torch.device | None,
     ) -> DigestedTensors:
-        if device is not None:
-            positions = sorted(positions, key=lambda i: variant(plain_tensor(values[i])))
-        tensors = [plain_tensor(values[i]) for i in positions]
-        made = self._tables(tensors) if device is not None and self._digests != "none" else ()
-        layouts = [layout(tensor) for tensor in tensors]
-        copied = frozenset(i for i, one in zip(positions, layouts, strict=True) if one is None)
-        bits = [one.misaligned if one else 15 for one in layouts]
-        chosen, wanted = [among.index(i) for i in positions], bool(positions) and self._digests != "none"
-        return DigestedTensors(positions, chosen, made, facts(tensors), copied, bits, wanted)
-
-    @staticmethod
-    def _tables(tensors: Sequence[torch.Tensor]) -> Sequence[Table]:
-        try:
-            return tables(tensors)
-        except OutOfSpareMemoryError:  # while a graph is captured
-            return ()
+        tensors = {i: plain_tensor(values[i]) for i in positions}
+        return digested_tensors(tensors, among, device, wanted=self._digests != "none")
 
     def slots(self, template: LaunchTemplate, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
         """The template at these addresses; a variant of it if the offsets in the storages differ."""
@@ -174,8 +175,10 @@ class LaunchTemplates:
         slots = DigestSlots(
             self._shifted(template, memory, values),
             self._storages.numbers(memory),
-            _calls(template.before, addresses),
-            _calls(template.after, addresses),
+            calls_at(template.before, addresses),
+            calls_at(template.after, addresses),
+            memory,
+            -1 if self._segments is not None else 0,
         )
         if slots.template.signature is not None:  # before that, the written arguments are unknown
             if len(template.slots_of) >= _REMEMBERED:
@@ -217,12 +220,6 @@ def _layout(value: Any) -> Any:
     tensor = tensor_of(value)
     plain = value is None or isinstance(value, (bool, int, float, str))
     return _layout(tensor) if tensor is not None else (type(value), value if plain else repr(value))
-
-
-def _calls(side: DigestedTensors, addresses: Sequence[int]) -> Sequence[Call] | None:
-    chosen = [addresses[i] for i in side.chosen]
-    readable = not side.copied and not any(map(and_, chosen, side.misaligned))
-    return calls(side.tables, chosen) if readable and side.tables else None
 
 
 def plain_tensor(value: Any) -> torch.Tensor:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from tracing.digest.columns import Digested, packed
 from tracing.model import LaunchLine
 from tracing.record.launches.launch_template import DigestSlots, LaunchTemplate
+from tracing.record.nonfinite_watch import NonFiniteWatch
 from tracing.store import RunWriter
 
 _FAILED = 1 << 16  # more waiting launches than this mean that the launch before them failed
@@ -25,6 +26,7 @@ class LaunchWriter:
         self._writer = writer
         self._held: list[_Held] = []  # launches whose lines are not written yet
         self._ready: dict[int, Digested] = {}
+        self.watch: NonFiniteWatch | None = None  # receives the digests of launches
         self._waiting: deque[int] = deque()  # launches whose digest lines are to be written, in this order
 
     def hold(
@@ -42,9 +44,11 @@ class LaunchWriter:
             self.flush()
         self._held.append((index, template, stream, slots, writers, site, thread))
 
-    def expect(self, index: int) -> None:
+    def expect(self, index: int, template: LaunchTemplate) -> None:
         """Announce the digests of this launch, which precede those of later launches."""
         self._waiting.append(index)
+        if self.watch is not None:
+            self.watch.launched(index, template)
 
     def flush(self) -> None:
         """Write the lines that are known."""
@@ -58,6 +62,8 @@ class LaunchWriter:
 
     def digested(self, launches: Sequence[Digested]) -> None:
         """Add digests, and write all that do not wait for earlier ones."""
+        if self.watch is not None:
+            self.watch.digested(launches)
         self._ready.update({one.launch: one for one in launches})
         failed = len(self._ready) >= _FAILED
         lines = []

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import msgspec
 
 from tracing.errors import Problem
-from tracing.model import Selection
+from tracing.model import Selection, StepSelection
 
 EVERYTHING = Selection()
+EVERY_STEP = StepSelection()
 NOTHING = Selection(launches=(0, 0))
 
 

@@ -84,6 +84,11 @@ class LaunchTimes:
             timer.last.record(timer.clock.stream)
         timer.wall = ended - timer.began
 
+    def flush(self) -> None:
+        """Write the times that are known."""
+        self._write()
+        self._due = len(self._timers) + _LINES
+
     def close(self) -> None:
         """Wait for the device, and write all remaining times."""
         for timer in self._timers:

@@ -32,7 +32,7 @@ class WatchedLaunch:
     positions: Mapping[str, int]  # of these tensors among the arguments
     fresh: dict[str, UnwrittenBytes] = field(
         default_factory=dict
-    )  # of those in memory that is not all written
+    )  # the unwritten bytes of tensors that are not completely written
     uninitialised: dict[int, tuple[int, int]] = field(default_factory=dict)  # by position
     reported: dict[int, int] = field(default_factory=dict)  # accesses out of bounds that are written down
     ran: bool = False  # it was executed by the interpreter
@@ -158,8 +158,8 @@ def _bits(content: Bytes, mask: Mask) -> str:
     content -- [elements, bytes of one] in logical order
     mask    -- [elements, parts of one]
 
-    Of a part it is the digest of all bytes, those that were not touched as zeros, followed by which were:
-    a bit for each byte, the first in the highest of eight.
+    The digest of a part covers all bytes, with zeros for bytes that were not accessed, followed by one bit
+    for each byte, set if it was accessed; the first byte has the highest of eight bits.
     """
     if mask.all():
         return bits_of(content.reshape(-1))[0]

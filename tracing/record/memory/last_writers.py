@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TypeAlias
 
 from tracing.model import TensorMeta
@@ -32,6 +32,10 @@ class LastWriters:
         """Note that these tensors are new: earlier writes to their addresses were to another block."""
         for storage in storages:
             self._writes.pop(storage, None)
+
+    def keep(self, storages: Container[int]) -> None:
+        """Forget the writes to all other storages."""
+        self._writes = {number: writes for number, writes in self._writes.items() if number in storages}
 
     def of(self, slots: DigestSlots) -> dict[int, str]:
         """The operators that last wrote the inputs of a launch, by argument position.

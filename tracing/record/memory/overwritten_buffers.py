@@ -20,7 +20,7 @@ class OverwrittenBuffers:
         self._reused = ReusedBuffers()
 
     def look(self, launch: LaunchInFlight, frame: FrameType) -> None:
-        """Record as evidence what a launch has overwritten.
+        """Record the buffers that a launch overwrote, and that are read later, as memory evidence.
 
         frame -- one that the generated code has called
         """

@@ -36,7 +36,7 @@ class _Storage:
     reference: StorageWeakRef  # weak reference that shows whether the memory was freed
     address: int
     nbytes: int
-    writes: list[_Write]  # none of which was overwritten since
+    writes: list[_Write]  # writes that nothing has overwritten
 
 
 class Rereads:

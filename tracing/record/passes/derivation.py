@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tracing.compiler.child import Ended, in_child
+from tracing.compiler.child import ChildResult, in_child
 from tracing.compiler.resume import ResumePoint, resume
 from tracing.compiler.steps import Pass
 from tracing.errors import Problem
@@ -134,8 +134,8 @@ def _batch(how: _How, batch: Sequence[_Waiting]) -> list[Derivation]:
     return derivations
 
 
-def _died(how: _How, one: _Waiting, ended: Ended) -> Derivation:
-    # the compilation that crashed the child; an accident such as a signal by a user is not kept
+def _died(how: _How, one: _Waiting, ended: ChildResult) -> Derivation:
+    # the compilation that crashed the child; not recorded if the next attempt may succeed, as after a kill
     of_it = (
         ir.index
         for ir in how.run().records(PassIR)
@@ -145,7 +145,7 @@ def _died(how: _How, one: _Waiting, ended: Ended) -> Derivation:
     if ended.timed_out or ended.signal == signal.SIGALRM.name:
         return one.derivation(f"{where}: it did not end within {how.seconds:g} s")
     derivation = one.derivation(f"{where}: {ended.failure}")
-    if ended.accident:
+    if ended.transient:
         return derivation
     writer = how.writer()
     writer.append(derivation)

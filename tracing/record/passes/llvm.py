@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from tracing.compiler.child import Ended
+from tracing.compiler.child import ChildResult
 from tracing.compiler.codegen import llvm
 from tracing.compiler.codegen.llvm_text import LlvmPassText
 from tracing.compiler.resume import ResumePoint, resume
@@ -47,7 +47,7 @@ def derive_llvm(
     ended, printed = llvm.printed(compile, seconds=seconds)
     made: Mapping[str, str] = ended.result or {}
     differs = tuple(stage for stage, content in made.items() if blob_name(content) != artefacts.get(stage))
-    writer = reopened(run.use_scratch() if ended.accident else run.scratch or run.path)
+    writer = reopened(run.use_scratch() if ended.transient else run.scratch or run.path)
     writer.known(one.blob for one in run.records(PackedBlob))
     try:
         passes = tuple(_packed(writer.pack(LEVEL), printed, last))
@@ -60,9 +60,9 @@ def derive_llvm(
     return derived
 
 
-def _failure(ended: Ended) -> str:
-    said = next(iter(_DEATH.findall(ended.stderr)), "") if ended.failure else ""
-    return ": ".join(filter(None, [ended.failure, said]))
+def _failure(ended: ChildResult) -> str:
+    death = next(iter(_DEATH.findall(ended.stderr)), "") if ended.failure else ""
+    return ": ".join(filter(None, [ended.failure, death]))
 
 
 def _packed(pack: Pack, printed: Iterable[LlvmPassText], generator: str) -> Iterator[LlvmPass]:

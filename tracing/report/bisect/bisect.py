@@ -12,7 +12,7 @@ from tracing.analyze.bisect.execution import Meaning
 from tracing.analyze.bisect.judge import TEXTS, artefact
 from tracing.analyze.bisect.layers import MLIR
 from tracing.analyze.bisect.repeated_judge import Confidence
-from tracing.analyze.bisect.search import Changed, FirstBad, Judgement, Step, Suspect, Undecided, said
+from tracing.analyze.bisect.search import Changed, FirstBad, Judgement, Step, Suspect, Undecided, detail_text
 from tracing.analyze.bisect.snapshots import FirstSeen, JudgedSnapshot
 from tracing.report.passes.passes import diff_text
 from tracing.report.text import Line, plural
@@ -24,7 +24,7 @@ SHOWN = 12  # steps of one kind that are named
 def judgement_text(judgement: Judgement) -> str:
     """`bad (exit status 1)`."""
     verdict = {"skip": "cannot be judged"}.get(judgement.verdict, judgement.verdict)
-    return f"{verdict}{said(judgement)}"
+    return f"{verdict}{detail_text(judgement)}"
 
 
 def full_text(full: Judgement) -> Iterator[Line]:

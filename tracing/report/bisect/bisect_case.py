@@ -144,7 +144,7 @@ def accused(event: CaseAnswer) -> str:
 def no_pass_text(case: str, *, triton: bool) -> Iterator[Line]:
     """The reason why no compiler pass is searched on the virtual GPU, and the alternative.
 
-    triton -- Inductor wrote Triton kernels, and not C++
+    triton -- True: Inductor wrote Triton kernels; False: C++
     """
     if not triton:
         yield Text(

@@ -23,7 +23,7 @@ def hangs_text(event: Hangs, kernel: str) -> Text:
 def dies_text(event: CompileCrash, kernel: str) -> Iterator[Line]:
     """The pass, or the part of a stage, that crashes."""
     yield Text.assemble(f"{kernel} dies in ", (event.step.name, "bold red"), f" ({_where(event)})")
-    yield from reproduction({"message": event.said, **event.facts})
+    yield from reproduction({"message": event.message, **event.facts})
 
 
 def _where(event: CompileCrash) -> str:
@@ -58,7 +58,7 @@ def crash_json(answers: Sequence[CompileCrash | Provoked]) -> dict[str, Any]:
     """What `tracing bisect --crash --json` prints; keys as in docs/json.md."""
     dies = next((one for one in answers if isinstance(one, CompileCrash)), None)
     return {
-        "dies": None if dies is None else {**step_json(dies.step), "stage": dies.stage, "said": dies.said},
+        "dies": None if dies is None else {**step_json(dies.step), "stage": dies.stage, "said": dies.message},
         "facts": dict(dies.facts) if dies else {},
         "provoked": [_provoked_json(one) for one in answers if isinstance(one, Provoked)],
     }

@@ -84,7 +84,7 @@ def _diff(one: CompilerDivergence) -> Iterator[Line]:
 
 
 def diff_lines(one: CompilerDivergence) -> list[str]:
-    """A unified diff from a to b; what entered the pass where a did not finish it."""
+    """A unified diff from a to b; if a did not finish the pass, its input."""
     a, b = (text.splitlines() for text in one.texts)
     return a if one.kind == "stopped" else list(unified_diff(a, b, ("a", "b")))
 

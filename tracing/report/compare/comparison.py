@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
 from tracing.analyze.compare.divergence_kinds import Divergence, argument_of
 from tracing.analyze.compare.first_divergence import Comparison
 from tracing.analyze.compare.verdict import ResultCause
-from tracing.analyze.runs.determinism import DifferenceTable, Repeat, rate
 from tracing.analyze.runs.results import ResultDiffers
 from tracing.model import RunInfo
-from tracing.report.compare.divergence import cause_text
+from tracing.report.compare.cause import cause_text
 from tracing.report.text import plural
 
 
@@ -101,32 +99,6 @@ def equality_text(comparison: Comparison, alike: int, differing: Sequence[Result
     yield Text(f"{equal}: {', '.join([plural(notes.pairs, 'launch'), *parts])}")
 
 
-def table_text(table: DifferenceTable, width: int = 110) -> Iterator[Text]:
-    """Kernel × run: the first difference in each kernel, `·`: none; then results and perturbations.
-
-    width -- of a line; runs that do not fit follow in a second table
-    """
-    sections = {"kernels": table.kernels, "results": table.results, "perturbed": table.perturbed}
-    rows = [row for section in sections.values() for row in section.items()]
-    label = max((len(name) for name, _ in rows), default=0)
-    cell = max((len(word) for _, runs in rows for word in runs.values()), default=0)
-    fitting = max(8, (width - label) // (cell + 2))  # names of fused kernels take a line by themselves
-    for start in range(0, len(table.runs) if rows else 0, fitting):
-        runs = table.runs[start : start + fitting]
-        yield _row("run", label, map(str, runs), cell)
-        for title, section in sections.items():
-            if section:
-                yield Text(f"{title}:")
-            for name, words in section.items():
-                yield _row(name, label, (words.get(run, "·") for run in runs), cell)
-    for what, why in table.unperturbed.items():
-        yield Text(f"not perturbed: {what} ({why})")
-
-
-def _row(name: str, label: int, words: Iterable[str], cell: int) -> Text:
-    return Text(f"{name:<{label}}" + "".join(f"  {one:>{cell}}" for one in words))
-
-
 def incomparable(a: RunInfo, b: RunInfo) -> str:
     """The reason why two runs are not of the same program (case or versions differ); "" if they are."""
     of_a, of_b = a.environment, b.environment
@@ -137,12 +109,3 @@ def incomparable(a: RunInfo, b: RunInfo) -> str:
         "targets": (of_a.target, of_b.target),
     }
     return "; ".join(f"{name}: {x} and {y}" for name, (x, y) in facts.items() if x != y)
-
-
-def rate_json(repeats: Sequence[Repeat]) -> dict[str, Any] | None:
-    """The rate of runs that differ from the first, with a 95% confidence interval; None: there are none."""
-    if not repeats:
-        return None
-    measured = rate(repeats)
-    low, high = measured.interval()
-    return {"differing": measured.differing, "runs": measured.runs, "low": low, "high": high}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tracing.analyze.compare.accused import Accused, accused
@@ -16,7 +16,7 @@ from tracing.analyze.compare.divergence_kinds import (
     kind_of,
     settings_of,
 )
-from tracing.analyze.runs.call_sites import Visit
+from tracing.analyze.runs.call_sites import LaunchOrigin
 from tracing.analyze.runs.results import ResultDiffers
 from tracing.report.compare.divergence import divergence_text, elements_text
 
@@ -24,7 +24,7 @@ from tracing.report.compare.divergence import divergence_text, elements_text
 def divergence_json(
     divergence: Divergence,
     *,
-    site: Visit | None,
+    site: LaunchOrigin | None,
     values: list[tuple[int, object, object]],
     evidence: list[str],
     commands: list[str],
@@ -88,11 +88,16 @@ def result_json(result: ResultDiffers) -> Mapping[str, object]:
 
 
 def without_launch_json(
-    kind: str, who: Accused, rank: int, evidence: list[str] | None = None, decides: str | None = None
+    kind: str,
+    who: Accused,
+    rank: int,
+    evidence: list[str] | None = None,
+    decides: str | None = None,
+    commands: Sequence[str] = (),
 ) -> dict[str, Any]:
     """A difference that no launch shows: of the start, the outcome, or a result."""
     return {
         "kind": kind, "rank": rank, "launch": {"a": None, "b": None}, "kernel": None, "argument": None,
         "site": None, "iteration": None, "computes": [], "step": None, "accused": _accused(who, decides),
-        "evidence": evidence or [], "next": [], "a": None, "b": None, "elements": "", "values": [],
+        "evidence": evidence or [], "next": [*commands], "a": None, "b": None, "elements": "", "values": [],
     }  # fmt: skip

@@ -11,32 +11,22 @@ from functools import singledispatch
 from rich.text import Text
 
 from tracing.analyze.compare.divergence_kinds import (
-    Cause,
     Divergence,
-    Host,
     InputDiffers,
     LaunchDiffers,
     OneSided,
-    OperatorCause,
     OrderDiffers,
-    OtherTensor,
     OutputDiffers,
-    Overrun,
     ReadOutside,
-    StreamCause,
-    Uninitialised,
-    UnknownCause,
-    Writer,
-    WrittenElsewhere,
     digests_of,
 )
 from tracing.analyze.compare.signature_pair import configuration_of
-from tracing.analyze.runs.call_sites import Visit
+from tracing.analyze.runs.call_sites import LaunchOrigin
 from tracing.analyze.runs.digest_ranges import differing_elements
 from tracing.model import Digest
+from tracing.report.compare.cause import Names, cause_text
 from tracing.report.text import line_text, plural, step_text
 
-Names = tuple[str, str]
 _OTHER = "another divergence, independent of those above"
 _LINES = 4  # lines of Python that one launch computes
 _VALUES = 6  # elements that are shown
@@ -47,7 +37,7 @@ def divergence_text(
     names: Names = ("a", "b"),
     *,
     first: bool = True,
-    site: Visit | None = None,
+    site: LaunchOrigin | None = None,
     values: list[tuple[int, object, object]] | None = None,
 ) -> Iterator[Text]:
     """A divergence, line by line.
@@ -214,108 +204,3 @@ def _(divergence: OutputDiffers, names: Names) -> Iterator[str]:
 @_explained.register
 def _(divergence: InputDiffers, names: Names) -> Iterator[str]:
     yield from cause_text(divergence.cause, names)
-
-
-def cause_text(cause: Cause, names: Names) -> Iterator[str]:
-    """The cause of a different input, line by line."""
-    passed = getattr(cause, "through", ())
-    if isinstance(cause, OperatorCause):
-        yield from _operator(cause, names)
-    elif isinstance(cause, Host):
-        yield from _host(cause, names)
-    elif isinstance(cause, OtherTensor):
-        yield f"the program passes another tensor: from {cause.a} in {names[0]},"
-        yield f"from {cause.b} in {names[1]}"
-    elif isinstance(cause, WrittenElsewhere):
-        here = _runs(cause.runs, names)
-        yield f"{_writer_text(cause.writer, names)} wrote this tensor only in {here}; in the other run"
-        yield f"the program passes that launch another tensor as {cause.writer.argument}"
-    elif isinstance(cause, StreamCause):
-        yield f"{_writer_text(cause.writer, names)} wrote equal bits on another stream:"
-        yield "does this launch wait for that stream?"
-    elif isinstance(cause, Uninitialised):
-        yield from _uninitialised(cause, names)
-    elif isinstance(cause, Overrun):
-        where = "" if cause.runs == "ab" else f" in {_runs(cause.runs, names)}"
-        yield f"{_writer_text(cause.writer, names)} wrote outside of its argument{where}, into this memory"
-    elif isinstance(cause, UnknownCause):
-        yield f"cannot be decided: {cause.why}"
-    if passed:
-        yield f"copied by {', then '.join(reversed(passed))}"
-
-
-def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
-    calls = [f"{name}({arguments})" for name, arguments in zip(cause.names, cause.arguments, strict=True)]
-    if cause.not_deterministic:
-        yield f"{calls[0]}: inputs are equal, results differ: this operator is not deterministic"
-        yield from deterministic_form(cause.names[0])
-    elif cause.runs != "ab":
-        one = calls[0] if cause.runs == "a" else calls[1]
-        if cause.elsewhere:
-            there, other = names if cause.runs == "a" else names[::-1]
-            yield f"{one} wrote this tensor last, outside of Triton, in {there};"
-            yield f"{other} calls that operator as often, at another point of the program"
-        else:
-            yield f"{one} wrote this tensor last, outside of Triton, only in {_runs(cause.runs, names)}"
-    elif all(cause.given):
-        yield f"{calls[0]} wrote this tensor last, and the program calls it on another tensor:"
-        yield f"from {cause.given[0]} in {names[0]}, from {cause.given[1]} in {names[1]}"
-    elif "" in cause.names:
-        one, name = (calls[0], names[0]) if cause.names[0] else (calls[1], names[1])
-        other = names[name == names[0]]
-        yield f"{one} wrote this tensor last in {name}, outside of Triton; a launch wrote it in {other}"
-    elif cause.proven:
-        yield "different operators wrote this tensor last:"
-        yield f"{calls[0]} in {names[0]}, {calls[1]} in {names[1]}"
-    else:
-        yield f"{calls[0]} wrote this tensor last in both runs: it caused the difference, or copied it"
-
-
-def deterministic_form(operator: str) -> Iterator[str]:
-    """The switches of torch that replace an operator by a deterministic one, a sentence each.
-
-    operator -- its name, "aten::index_add_"; one outside of ATen has none
-    """
-    if operator.startswith("aten::"):
-        yield "torch.use_deterministic_algorithms(True) uses a deterministic form, or raises if there is none"
-    if "_attention" in operator:
-        yield "torch.nn.attention.sdpa_kernel(SDPBackend.MATH) uses another backend"
-
-
-def _host(cause: Host, names: Names) -> Iterator[str]:
-    if cause.writer is None and cause.proven:
-        where = f", in {_runs(cause.runs, names)}" if cause.runs else ""
-        yield f"no launch and no operator caused the difference: the host program wrote this tensor{where}"
-        return
-    if cause.writer is None:
-        yield "cannot be decided: no recorded launch or operator wrote this tensor;"
-        yield "the host program may have written it"
-        return
-    writer = _writer_text(cause.writer, names)
-    yield f"{writer} wrote this tensor last, as {cause.writer.argument}, with equal bits;"
-    where = f"in {_runs(cause.runs, names)}" if cause.runs else "in at least one of the runs"
-    elsewhere = "" if cause.proven else ", and perhaps in the other run"
-    yield f"code outside of Triton and torch changed those bits afterwards, {where}{elsewhere}"
-
-
-def _uninitialised(cause: Uninitialised, names: Names) -> Iterator[str]:
-    if cause.elements is not None:
-        start, count = cause.elements
-        unwritten = plural(count, "element")
-        yield f"no launch and no operator wrote {unwritten} of this tensor, from element {start} on"
-    elif cause.writer is None:
-        yield "no launch and no operator wrote this memory after its allocation"
-    if cause.writer is not None:
-        writer = _writer_text(cause.writer, names)
-        yield f"{writer} wrote only part of this tensor, as {cause.writer.argument};"
-        yield "the rest held other bits before, and is read here"
-
-
-def _writer_text(writer: Writer, names: Names) -> str:
-    if writer.a is None:
-        return f"launch #{writer.b} {writer.kernel_name} of {names[1]}"
-    return f"launch #{writer.a} {writer.kernel_name}"
-
-
-def _runs(runs: str, names: Names) -> str:
-    return names["ab".index(runs)] if runs in ("a", "b") else " and ".join(names)

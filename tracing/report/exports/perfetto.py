@@ -1,7 +1,7 @@
 """A run as a trace for ui.perfetto.dev: launches by rank and stream, steps, compilations and their passes.
 
-Runs have durations and no start times. So launches stand one after another in launch order, and a slice
-begins where the one before it on any stream of its rank ended: the trace shows shares of time, not overlap.
+Runs have durations and no start times. So launches follow one another in launch order, and a slice begins at
+the end of the previous slice of any stream of its rank: the trace shows shares of time, not overlap.
 
 Source: the JSON trace format of Chrome, which Perfetto reads: complete events, "ph": "X", times in µs.
 """
@@ -19,7 +19,7 @@ from tracing.report.run_json import scalar
 from tracing.report.text import tensor_text
 from tracing.store import Run, rank_of
 
-SHORTEST = 1.0  # µs that a launch without a recorded time is shown with
+SHORTEST = 1.0  # µs: the width of a launch without a recorded time
 COMPILER = 1_000_000  # the process of the compilations of a run; ranks have the numbers below it
 RUNS = 10_000_000  # distance of the processes of two runs
 

@@ -54,8 +54,8 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
         yield _result("constraint", level, violation.text, violation.python, info)
     for frame in run.records(FrameCompile):
         for one in frame.breaks:
-            said = f"graph break in {frame.function}: {one.reason or 'no reason is given'}"
-            yield _result("graph-break", "warning", said, one.python or frame.python, info)
+            title = f"graph break in {frame.function}: {one.reason or 'no reason is given'}"
+            yield _result("graph-break", "warning", title, one.python or frame.python, info)
     for failure in run.records(Failure):
         yield _result("failure", "error", _failure(failure), failure.python, info)
     for outcome in run.records(Outcome):
@@ -73,8 +73,8 @@ def _divergence(one: Mapping[str, Any], info: RunInfo) -> dict[str, Any]:
     who = " ".join(filter(None, (accused["kind"], accused["name"], accused["argument"])))
     launch = one["launch"]["b"] if one["launch"]["b"] is not None else one["launch"]["a"]
     what = " ".join(filter(None, (one["kind"], one["argument"])))
-    said = f"launch #{launch} {one['kernel']}: {what} differs; accused: {who}"
-    text = "\n".join([said, *one["evidence"]])
+    title = f"launch #{launch} {one['kernel']}: {what} differs; accused: {who}"
+    text = "\n".join([title, *one["evidence"]])
     return _result("divergence", "error" if accused["certain"] else "warning", text, one["site"] or "", info)
 
 

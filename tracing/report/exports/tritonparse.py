@@ -21,7 +21,7 @@ _BINARY = ("cubin", "hsaco")
 
 
 def write_tritonparse(path: Path, run: Run) -> None:
-    """Write one run; a job's ranks stand one after another."""
+    """Write one run; the ranks of a job follow one another."""
     with path.open("w", encoding="utf-8") as file:
         for event in tritonparse_events(run):
             file.write(json.dumps(event) + "\n")

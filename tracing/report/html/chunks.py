@@ -1,4 +1,4 @@
-"""Compressed parts of a report: each is decoded by the page when a person opens it.
+"""Compressed parts of a report: the page decodes each when a person opens it.
 
 A chunk is JSON, compressed by zstd, in base64: neither `</script>` nor any other character of a run can end
 the element that holds it. Control characters are escaped as in a terminal.

@@ -41,7 +41,7 @@ class ReportedDivergence:
 def comparison_data(
     runs: tuple[Run, Run], verdict: ComparisonVerdict, divergences: Sequence[ReportedDivergence]
 ) -> dict[str, Any]:
-    """A comparison whose divergences were all asked for.
+    """A comparison whose divergences have all been computed.
 
     divergences -- the first of them
     """
@@ -98,7 +98,7 @@ def _ranges(divergence: Divergence) -> dict[str, Any] | None:
 def _producers(
     runs: tuple[Run, Run], divergences: Sequence[ReportedDivergence]
 ) -> dict[tuple[int, int, int], dict[str, Any]]:
-    # of b's launches; of those that only run a has, of a's
+    # keyed by the launch of run b, or of run a if only that has the launch
     wanted: dict[tuple[int, int], set[int]] = {}
     for pair in (one.divergence.pair for one in divergences):
         side, launch = (0, pair.a) if pair.b is None else (1, pair.b)

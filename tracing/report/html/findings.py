@@ -1,4 +1,4 @@
-"""What a report shows first: the culprits that analyses of its runs name, the most certain one first."""
+"""The findings at the top of a report: the culprits that the analyses name, the most certain one first."""
 
 from __future__ import annotations
 

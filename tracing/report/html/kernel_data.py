@@ -23,7 +23,7 @@ Commands = Callable[[Compilation, str, Sequence[PassRecord]], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class KernelSources:
-    """What the kernels of a report are read from."""
+    """The sources of a report's facts about kernels."""
 
     passes: Mapping[str, Sequence[PassRecord]]  # by hash of the compilation
     nvdisasm: Path | None  # None: a report has no SASS

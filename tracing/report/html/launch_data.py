@@ -18,7 +18,7 @@ from tracing.report.text import tensor_text
 from tracing.store import Run, rank_of
 
 BLOCK = 1024  # launches in a chunk
-DIGITS = 16  # of a digest: 64 bits, which do not compress, tell the tensors of two runs apart
+DIGITS = 16  # of a digest: 64 bits, which do not compress, distinguish the tensors of two runs
 LaunchKey: TypeAlias = tuple[int, int]  # rank, index
 
 # Bits of the column "flags".
@@ -54,7 +54,7 @@ class ReportedKernel:
 
 @dataclass(slots=True)
 class RunLaunches:
-    """The launches of a run, and what they say of its kernels."""
+    """The launches of a run, and the sums over the launches of each kernel."""
 
     columns: LaunchColumns = field(default_factory=LaunchColumns)
     streams: list[int] = field(default_factory=list)
@@ -75,7 +75,7 @@ class RunLaunches:
 def launch_data(run: Run, chunks: Chunks, flags: Mapping[LaunchKey, int]) -> RunLaunches:
     """Read every launch of a run once; about 40 µs each, most of it for digests.
 
-    flags -- what is known of a launch from elsewhere: DIVERGES, EVIDENCE
+    flags -- results of other analyses for a launch: DIVERGES, EVIDENCE
     """
     known = RunLaunches()
     rows = _rows(run, known, flags)

@@ -28,7 +28,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class ReportedRun:
-    """One run of a report, and what commands know of it."""
+    """One run of a report, with the answers of commands about it."""
 
     run: Run
     sources: KernelSources
@@ -40,7 +40,7 @@ class ReportedRun:
 class ReportedComparison:
     """The comparison of the two runs of a report."""
 
-    verdict: ComparisonVerdict  # whose divergences were all asked for
+    verdict: ComparisonVerdict  # all of its divergences have been computed
     divergences: Sequence[ReportedDivergence]  # the first of them
 
 

@@ -1,17 +1,17 @@
-"""What a report says of a run as a whole: program, environment, ending, coverage, choices, checks."""
+"""The part of a report about a run as a whole: program, environment, ending, coverage, choices, checks."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tracing.analyze.memory.evidence import evidence_sentence
+from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.analyze.runs.results import results, value_text
 from tracing.analyze.runs.winners import choices
 from tracing.model import (
     Failure,
     FrameCompile,
     MemoryEvidence,
-    NotCovered,
     Outcome,
     Perturbed,
     ReadVariable,
@@ -44,7 +44,7 @@ def run_data(run: Run, evidence: list[tuple[int, MemoryEvidence]]) -> dict[str, 
         "platform": environment.platform,
         "knobs": dict(environment.knobs),
         "variables": [[one.name, _variable(one)] for one in run.records(ReadVariable)],
-        "not_covered": [{"what": one.what, "setting": one.setting} for one in run.records(NotCovered)],
+        "not_covered": [{"what": one.what, "setting": one.setting} for one in not_covered(run)],
         "cut": [line.plain for line in cut_text([run])],
         "outcomes": [
             {"status": one.status, "detail": one.detail, "traceback": one.traceback}

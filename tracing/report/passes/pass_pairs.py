@@ -133,9 +133,9 @@ def attributes_text(pairs: PassPairs) -> Iterator[Line]:
 
 def artefacts_text(equal: Mapping[str, bool]) -> Iterator[Line]:
     """The stages with equal artefacts in both."""
-    said = ", ".join(f"{stage} {'equal' if same else 'differs'}" for stage, same in equal.items())
-    if said:
-        yield Text(f"artefacts, but for locations: {said}")
+    listed = ", ".join(f"{stage} {'equal' if same else 'differs'}" for stage, same in equal.items())
+    if listed:
+        yield Text(f"artefacts, but for locations: {listed}")
 
 
 def pair_diff_text(pairs: PassPairs, pair: PassPair) -> Iterator[Line]:

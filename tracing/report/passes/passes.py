@@ -87,23 +87,23 @@ def _pass_row(step: PassStep[PassRecord]) -> tuple[str, ...]:
     return (str(one.index), one.stage, one.name, changed, before, after, f"{one.wall_ms or 0:.1f}")
 
 
-def failed_pass_text(record: PassRecord, said: str) -> str:
+def failed_pass_text(record: PassRecord, message: str) -> str:
     """A pass that did not end, in one line: kernel, pass, stage, diagnostic and source of the kernel.
 
-    said -- the compiler's message, the signal first if one ended it
+    message -- the compiler's message, the signal first if one ended it
     """
-    kernel, lines = record.compilation, said.splitlines()
+    kernel, lines = record.compilation, message.splitlines()
     reason = next((line for line in lines if "ended by SIG" not in line), (lines or [""])[0])
     source = f" ({kernel.file})" if kernel.file and ".py" not in reason else ""
     return f"kernel {kernel.kernel_name}: pass {record.name} ({record.stage}) failed: {reason}{source}"
 
 
-def unfinished_text(record: PassRecord, said: str) -> Iterator[Line]:
+def unfinished_text(record: PassRecord, message: str) -> Iterator[Line]:
     """A pass that did not end: its name, the compiler's message, and its caller."""
     kernel = record.compilation
-    yield Text(failed_pass_text(record, said), "bold red")
+    yield Text(failed_pass_text(record, message), "bold red")
     yield Text(f"    pass      {record.index} of {kernel.kernel_name} {kernel.hash[:DIGITS]}: it did not end")
-    for name, line in zip_longest(["says"], said.splitlines(), fillvalue=""):
+    for name, line in zip_longest(["says"], message.splitlines(), fillvalue=""):
         yield Text(f"    {name:<9} {line}")
     yield Text(f"    pipeline  {record.pipeline}")
     yield Text(f"    caller    {record.caller}")

@@ -27,8 +27,8 @@ __all__ = [
     "trial_method",
 ]
 
-# Each returns the fastest launcher, or leaves it as the only one. The third is not in torch 2.11: it began
-# with pytorch #178936 ("[Inductor] Chained sequential autotuning for combo kernels").
+# Each returns the fastest launcher, or leaves it as the only one. torch 2.11 lacks the third: pytorch #178936
+# ("[Inductor] Chained sequential autotuning for combo kernels") added it.
 _TUNERS = ("autotune_to_one_config", "coordinate_descent_tuning", "_combo_sequential_autotune")
 
 
@@ -132,7 +132,7 @@ def grid_of(autotuner: Any, launcher: Any, args: Sequence[Any]) -> tuple[int, in
 def reloaded_function(autotuner: Any) -> Any:
     """The JITFunction of a kernel that a worker compiled, with the module that it was defined in.
 
-    Without a source to load, the function as it came from the worker: its `fn` is None.
+    If there is no source to load, returns the function as the worker sent it: its `fn` is None.
     """
     reload = getattr(autotuner, "_reload_kernel", None)
     return reload().fn if reload else autotuner.fn

@@ -90,7 +90,7 @@ def inductor_compiled(
             aten.meta.pop(_FORWARD, None)  # cyclic: Inductor pickles a graph for the key of its cache
             return compile_fx_inner(aten, inputs, **options)
 
-    # a graph out of AOTAutograd's cache would not be checked
+    # AOTAutograd would not check a graph from its cache
     with functorch.patch({"enable_autograd_cache": False}):
         return inductor.compile_fx(graph, inputs, inner_compile=inner)  # type: ignore[arg-type, unused-ignore]
 

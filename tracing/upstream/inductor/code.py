@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 
-# The functions of Inductor's generated modules: straight-line code for fixed layouts, so that the instruction
-# that launches, its scalars and one shape tell a launch's layouts.
+# The functions of Inductor's generated modules: straight-line code for fixed layouts, so the launching
+# instruction, its scalars and one shape identify the layouts of a launch.
 GENERATED = frozenset({"call", "partition_0"})
 _WRAPPERS = 8  # frames of other tools that may lie between generated code and a launch
 
@@ -112,7 +112,7 @@ def around_packages(wrapper: Wrapper) -> Iterator[None]:
 def allocators_replaced(names: tuple[str, ...], wrapper: Callable[[str], Wrapper]) -> Iterator[None]:
     """While active, generated code that is loaded allocates with `wrapper(name)(original)`.
 
-    names -- as generated code calls them: "empty_strided_cuda". torch has those of its devices and version.
+    names -- as generated code calls them: "empty_strided_cuda"; names that this torch lacks are ignored
 
     Code that was loaded before keeps the allocators that it has: they are globals of its module.
     """

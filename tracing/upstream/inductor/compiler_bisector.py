@@ -21,7 +21,7 @@ from tracing.upstream.inductor.compile_steps import StepChoice, is_inlined, node
 from tracing.upstream.patch import Method, patched, replaced
 
 DECOMPOSITIONS, LOWERINGS, INLINING = "decompositions", "lowerings", "inlining"
-NO_ATEN = "operators that ATen lacks"  # asked for, and always lowered
+NO_ATEN = "operators that ATen lacks"  # recorded as steps, and always lowered
 PRE_GRAD, JOINT, POST_GRAD = "pre-grad passes", "joint-graph passes", "post-grad passes"
 _PARTS = {
     "decomposition": DECOMPOSITIONS,
@@ -73,7 +73,7 @@ def subsystems_asked(steps: StepChoice) -> Iterator[None]:
 
 
 def _lacks_aten(target: Any) -> bool:
-    # as torch decides whether ATen may take over
+    # torch's own condition under which ATen executes the operator instead
     if isinstance(target, torch._ops.HigherOrderOperator):
         return True
     return isinstance(target, torch._ops.OpOverload) and not is_builtin(target)

@@ -55,9 +55,9 @@ def host_is_gpu(**properties: Any) -> Iterator[None]:
     """
     gpu = DeviceProperties(**properties)
     with ExitStack() as stack:
-        # It looks for devices; without one, Dynamo would trace into the launch of a user's kernel.
+        # It looks for devices; if there is none, Dynamo traces into the launch of a user's kernel.
         stack.enter_context(replaced(torch_triton, "has_triton", lambda **options: True))
-        # Asked for a user's kernel launched with options of the backend, since pytorch #187028 (2.15).
+        # Called for a user's kernel launched with options of the backend, since pytorch #187028 (2.15).
         available = staticmethod(lambda device=None: None)
         stack.enter_context(replaced(CpuInterface, "raise_if_triton_unavailable", available))
         # Inductor chooses its code by the properties of the tensors' device; here it must see the GPU's.

@@ -65,7 +65,7 @@ def _pattern(steps: StepChoice, part: str, original: Method) -> Method:
 
 def _pattern_name(entry: Any) -> str:
     handler = getattr(entry, "handler", None)
-    if handler is None:  # a pattern and its replacement are two functions, in a closure
+    if handler is None:  # the pattern and its replacement are two functions in a closure
         check = entry.extra_check
         inside = inspect.getclosurevars(check).nonlocals if inspect.isfunction(check) else {}
         handler = inside.get("replace_fn", entry)

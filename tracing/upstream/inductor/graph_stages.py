@@ -26,7 +26,7 @@ GRAPHS = "graphs"  # the part of which each graph is a step
 
 
 class _Reached(BaseException):
-    # no Exception: Inductor would wrap it
+    # a BaseException: Inductor would wrap an Exception
 
     def __init__(self, graph: Any) -> None:
         super().__init__()
@@ -37,9 +37,9 @@ class _Reached(BaseException):
 def graphs_compiled(stage: str, steps: StepChoice) -> Iterator[None]:
     """While active, Inductor's backend compiles each graph up to a stage, and ATen executes the result.
 
-    steps -- are asked of each graph, "graph 0". Of the last two stages forward and backward are graphs of
-             their own, "graph 0 backward". A graph that is left out stays at the joint graph in the last two
-             stages, and at Dynamo's in the others
+    steps -- decide about each graph, "graph 0". In the last two stages the backward is a separate graph,
+             "graph 0 backward". A graph that is left out stays at the joint graph in the last two stages, and
+             at Dynamo's graph in the others
     """
     with (
         inductor.patch({"fx_graph_cache": False, "fx_graph_remote_cache": False}),

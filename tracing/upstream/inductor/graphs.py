@@ -19,6 +19,7 @@ from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.compile_fx import _InProcessFxCompile
 from torch._inductor.dependencies import WeakDep
 from torch._inductor.graph import GraphLowering
+from torch._inductor.ir import MultiOutput
 from torch._inductor.output_code import CompiledFxGraph
 from torch._inductor.scheduler import Scheduler
 
@@ -141,7 +142,7 @@ def _lowering(listener: GraphListener) -> Wrapper:
 
 
 def _receive(listener: GraphListener, graph: GraphLowering, result: Any) -> None:
-    # whatever is unknown here must not make the program's compile fail
+    # an unknown form must not make the program's compile fail
     try:
         if _compile.steps is not None:
             listener.lowered(graph.module, result[0].value, _schedule(graph, _compile.steps))
@@ -252,18 +253,18 @@ def _overwrites(scheduler: Scheduler) -> dict[str, list[str]]:
 
 def _buffer(buffer: Any) -> dict[str, Any]:
     node = buffer.get_origin_node() if hasattr(buffer, "get_origin_node") else None
-    indices = getattr(buffer, "indices", None)
+    indices = buffer.indices if isinstance(buffer, MultiOutput) else ()  # those of index_put are others
     return {
         "node": node.name if node is not None else "",
         "origins": [one.name for one in _origins(buffer)],
         "dtype": str(buffer.get_dtype()).removeprefix("torch.") if _is_tensor(buffer) else "",
-        "parts": [int(index) for _, index in indices] if indices else [],
+        "parts": [int(index) for _, index in indices],
         "class": type(buffer).__name__,
     }
 
 
 def _origins(part: Any) -> Iterable[Any]:
-    # what a user's kernel overwrites is a buffer without layout and without origins
+    # a buffer that a user's kernel overwrites has neither a layout nor origins
     origins: Iterable[Any] = part.get_origins() if hasattr(part, "get_origins") else ()
     return origins
 
@@ -281,4 +282,5 @@ def contract() -> None:
     require_parameters(PythonWrapperCodegen.generate_kernel_call, "kernel_name", "call_args")
     require_methods(GraphLowering, "get_output_names")
     require(isinstance(WeakDep, type), "dependencies that are no reads")
+    require("indices" in MultiOutput.__init__.__code__.co_varnames, "which part of a tuple a buffer is")
     require(not hasattr(CompiledFxGraph, "__slots__"), "compiled graphs that take attributes")

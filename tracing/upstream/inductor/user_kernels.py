@@ -13,7 +13,6 @@ from torch._higher_order_ops.triton_kernel_wrap import (
     triton_kernel_wrapper_functional,
     triton_kernel_wrapper_mutation,
 )
-from torch._inductor.codegen.wrapper import user_defined_kernel_grid_fn_code
 
 from tracing.upstream.contract import require
 from tracing.upstream.triton.jit import JITFunction
@@ -71,6 +70,9 @@ def launched_kernel(node: Any) -> tuple[Any, tuple[int, ...] | str, dict[str, An
         return None
     if len(grids) == 1:
         return kernel, grids[0], constants, dict(node.kwargs["kwargs"])
+    # The module asks for the GPU when it is imported (torch 2.11); forked children could not use it then.
+    from torch._inductor.codegen.wrapper import user_defined_kernel_grid_fn_code
+
     name, code = user_defined_kernel_grid_fn_code("kernel", kernel.configs, grids)
     return kernel, f"{code}\ngrid = {name}\n", constants, dict(node.kwargs["kwargs"])
 

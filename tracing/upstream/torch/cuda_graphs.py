@@ -17,9 +17,9 @@ is_capturing: Callable[[], bool] = getattr(
 
 
 def kernel_names(graph: torch.cuda.CUDAGraph) -> list[str]:
-    """The names of the kernels of a graph, sorted; empty if torch cannot tell.
+    """The names of the kernels of a graph, sorted; empty if torch cannot list them.
 
-    It can if the graph was made with keep_graph=True and cuda.bindings is installed, since torch 2.13.
+    torch 2.13 and later can, if the graph was made with keep_graph=True and cuda.bindings is installed.
     """
     try:
         nodes = graph.get_graph_data()["nodes"]

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import (
 
 from tracing.upstream.contract import require
 
-# Context managers that cost 0.2 µs each. While one is entered, this thread's calls pass none of:
+# Context managers, 0.2 µs each. While one is entered, calls on this thread bypass what its comment names:
 dispatch_disabled = torch._C._DisableTorchDispatch  # dispatch modes and __torch_dispatch__
 functions_disabled = torch._C.DisableTorchFunction  # function modes and __torch_function__
 functorch_disabled = torch._C._DisableFuncTorch  # functorch's interpreters (vmap, grad)
@@ -37,7 +37,7 @@ class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-i
         return True
 
     def __exit__(self, *exception: Any) -> None:
-        # torch removes the innermost mode, whichever ends; recorders may end in another order than they began
+        # torch removes the innermost mode, whichever mode ends; recorders need not end in the reverse order
         above: list[TorchDispatchMode] = []
         while is_active(self) and (innermost := _get_current_dispatch_mode_stack()[-1]) is not self:
             above.insert(0, innermost)
@@ -49,7 +49,8 @@ class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-i
 
 
 def _swap_flags(mode: TorchDispatchMode, above: Sequence[TorchDispatchMode]) -> None:
-    # each mode restores the flags of the process that it found; the one that ends last must restore the first
+    # each mode restores the process-wide flags that it read at its start; the last one to end must restore
+    # the flags of before the first
     names = [name for name, value in vars(mode).items() if name.startswith("old_") and value]
     heir = next((one for one in above if names and getattr(one, names[0], None)), None)
     for name in names if heir is not None else ():

@@ -19,13 +19,13 @@ __all__ = ["constant_result", "forget_compiled", "frames_skipped", "set_eval_fra
 
 
 def untraced(function: _Function) -> _Function:
-    """The function as one that Dynamo calls and does not trace; usable as a decorator."""
+    """Make Dynamo call a function instead of tracing it; usable as a decorator."""
     wrapped: _Function = torch._dynamo.disable(function)  # type: ignore[no-untyped-call, unused-ignore]
     return wrapped
 
 
 def constant_result(function: _Function) -> _Function:
-    """The function as one whose result Dynamo takes for a constant of the traced code."""
+    """Make Dynamo call a function while it traces, and treat the result as a constant."""
     wrapped: _Function = torch._dynamo.assume_constant_result(function)  # type: ignore[no-untyped-call, unused-ignore]
     return wrapped
 

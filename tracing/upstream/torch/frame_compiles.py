@@ -62,9 +62,9 @@ class DynamoCompile:
     guards: Sequence[CheckedGuard] = ()
     breaks: list[Break] = field(default_factory=list)
     failed_guards: Sequence[str] = ()  # "0/0: L['n'] == 2": of earlier compiles, in Dynamo's words
-    limit: str = ""  # that Dynamo compiles this frame no more, and which setting says so
+    limit: str = ""  # torch's message that Dynamo stops compiling this frame, and the setting that limits it
     failure: str = ""  # why the frame stays in eager
-    unread: str = ""  # what of it is not as this file knows it; the program continues
+    unread: str = ""  # the part of it whose form is unknown here; the program continues
 
 
 class _Current(threading.local):
@@ -90,7 +90,7 @@ def frame_compiles(ended: Callable[[DynamoCompile], None]) -> Iterator[None]:
 
 
 def is_compiled(function: Callable[..., Any]) -> bool:
-    """True for what torch.compile returns."""
+    """True for a function that torch.compile returned."""
     return hasattr(function, "_torchdynamo_orig_callable") or hasattr(function, "_orig_mod")
 
 
@@ -148,7 +148,7 @@ def _compiling(original: Method, ended: Callable[[DynamoCompile], None]) -> Meth
 
 @contextmanager
 def _reading(one: DynamoCompile) -> Iterator[None]:
-    # the program must not fail at what only a recorder reads
+    # the program must not fail because a recorder cannot read something
     try:
         yield
     except Exception as error:

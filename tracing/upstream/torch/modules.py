@@ -9,7 +9,7 @@ import torch
 
 from tracing.upstream.contract import require
 
-# The name under which the module that torch.compile returns holds the one that it was given.
+# The name of the submodule that holds the original module in a module that torch.compile returned.
 COMPILED = "_orig_mod"
 
 

@@ -13,8 +13,8 @@ from tracing.upstream.contract import require
 def known(condition: Any) -> bool | None:
     """True if a condition on sizes holds for all values that ranges and guards allow.
 
-    False: not for all, as this call, or every one, is a counterexample. None: it holds in this call, or the
-    sizes depend on data, and nothing is known of other calls. No guard is added.
+    False: it fails in this call, or in every call. None: it holds in this call, or the sizes depend on data,
+    and other calls may violate it. No guard is added.
     """
     if isinstance(condition, bool):
         return condition

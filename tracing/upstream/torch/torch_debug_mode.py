@@ -29,7 +29,7 @@ __all__ = ["DebugMode", "TritonKernelCall", "argument_text", "hash_tensor_fn", "
 
 
 def tensor_memo(mode: DebugMode) -> Any:
-    """The numbers that a mode gives to tensors, for `argument_text`; None if it shows none."""
+    """The numbers that a mode gives to tensors, for `argument_text`; None if it numbers none."""
     return mode._tensor_memo if mode.record_ids else None
 
 

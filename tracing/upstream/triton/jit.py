@@ -37,7 +37,7 @@ def around_launches(wrapper: Wrapper) -> AbstractContextManager[None]:
 def around_language_reads(wrapper: Wrapper) -> Iterator[None]:
     """While active, the two steps of a compile that read `triton.language` call `wrapper(original)`.
 
-    They are the hash of a function with all that it uses, and making IR of it; all later steps are C++.
+    The two steps hash a function with everything that it uses, and generate IR; all later steps are C++.
     """
     cache_key = property(wrapper(vars(JITCallable)["cache_key"].fget))
     with ExitStack() as stack:

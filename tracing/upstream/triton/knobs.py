@@ -53,7 +53,7 @@ def ptxas_options() -> str:
 @contextmanager
 def assembled_by(path: Path) -> Iterator[None]:
     """While active, the NVIDIA backend assembles every architecture with this ptxas."""
-    # the backend asks one of two knobs, by architecture; the border differs from release to release
+    # the backend reads one of two knobs, by architecture, with a limit that depends on the release
     with knobs.nvidia.scope():
         for attribute in _ASSEMBLERS.values():
             setattr(knobs.nvidia, attribute, str(path))

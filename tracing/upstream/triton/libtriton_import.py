@@ -28,7 +28,7 @@ def call_before_passes(reached: Callable[..., None]) -> None:
 
 
 class _Finder:
-    # finds libtriton as Python would, and is gone then
+    # finds libtriton as Python would, and removes itself
 
     def __init__(self, imported: Callable[[ModuleType], None]) -> None:
         self.imported = imported

@@ -191,4 +191,12 @@ def test_without_a_command_and_without_a_gpu_a_command_is_asked_for(run: Run) ->
     done = bisect(run)
 
     assert done.returncode == 2
-    assert "there is no GPU here" in done.stderr
+    assert "none can be opened" in done.stderr
+
+
+def test_the_judge_imports_nothing_that_opens_the_gpu() -> None:
+    """Builds are launched in forked children, which cannot use a GPU that their parent has opened."""
+    importing = "import tracing.cli.narrow.bisect.build_judge, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", importing], capture_output=True, text=True, check=True)
+
+    assert "torch._inductor.runtime.benchmarking" not in done.stdout.split()

@@ -14,7 +14,7 @@ from documents.json_keys import require_documented
 from faults.pass_faults import BINARIES, COMPILER, build_library, recorded
 from recorded.kernels import needs_llvm_options
 
-from tracing.compiler.child import Ended
+from tracing.compiler.child import ChildResult
 from tracing.compiler.early_end import early_end_of
 
 
@@ -155,8 +155,8 @@ def test_a_kernel_that_does_not_compile_is_not_judged(tmp_path: Path) -> None:
     assert "--crash` says why" in done.stderr
 
 
-def died(stderr: str = "", failure: str = "it was ended by SIGABRT", signal: str = "SIGABRT") -> Ended:
-    return Ended(None, failure, False, stderr, 1.0, signal)
+def died(stderr: str = "", failure: str = "it was ended by SIGABRT", signal: str = "SIGABRT") -> ChildResult:
+    return ChildResult(None, failure, False, stderr, 1.0, signal)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What `tracing reduce` keeps true where a COMMAND judges: the pass must have a part in it."""
+"""The predicates of `tracing reduce` with a COMMAND: the pass must contribute to the failure."""
 
 from __future__ import annotations
 

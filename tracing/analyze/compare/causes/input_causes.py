@@ -133,7 +133,10 @@ class Causes:
         digests = [one.digests_of(write) for one, write in zip(self._timelines, (a, b), strict=True)]
         given = [sorted(digest.bits for digest in one.before) for one in digests if one is not None]
         if len(given) == 2 and given[0] == given[1]:
-            return replace(operator_cause(a, b, "ab"), not_deterministic=True)
+            random = self._timelines[0].draws(a)
+            calls = a.number, b.number
+            cause = operator_cause(a, b, "ab")
+            return replace(cause, not_deterministic=not random, random=random, calls=calls)
         key = a.number, a.position, b.number, b.position
         if key not in self._followed:
             self._followed[key] = None  # marks a cycle: its own inputs are being followed
@@ -187,8 +190,8 @@ def _uninitialised(step: TimelineStep, position: int) -> Elements:
 
 
 def _written_otherwise(answer: CauseAnswer, uninitialised: tuple[Elements, Elements]) -> bool:
-    # Elements that were uninitialised in one run only were written in the other run: if that write was seen,
-    # it is the cause. Two runs that had written alike would both have read uninitialised elements.
+    # If elements were uninitialised in one run only, the other run wrote them: that write, if it was
+    # recorded, is the cause.
     proven = isinstance(answer, (OtherTensor, WrittenElsewhere, StreamCause, Overrun)) or (
         isinstance(answer, (OperatorCause, Host)) and answer.proven
     )

@@ -115,7 +115,7 @@ class UnlikeWrites:
         )
 
     def _elsewhere(self, a: Write | None, b: Write | None, reads: ReadPair) -> WrittenElsewhere | None:
-        # both runs read the same tensor here, which a launch of both wrote in only one of them
+        # both runs read the same tensor here; a launch of both runs wrote it in only one of them
         launches = [
             (write.number, side, write)
             for side, write in enumerate((a, b))
@@ -155,8 +155,8 @@ class UnlikeWrites:
         return a == b
 
     def _calls_more(self, operator: Write, side: int, reads: ReadPair) -> bool:
-        # whether a run has called an operator like this more often than the other one; of a run without
-        # calls it is known only that the operator wrote this last
+        # True if a run has called this operator more often than the other run did; a run without records of
+        # calls has only the name of the operator that wrote the tensor last
         if operator.number < 0:
             return True
         counts = [one.count(operator, read.before) for one, read in zip(self._timelines, reads, strict=True)]

@@ -33,7 +33,7 @@ def _launch_of(access: Access | None) -> int:
 
 
 def _grouped(lines: Iterator[L]) -> Callable[[int], tuple[L, ...]]:
-    # asked for each launch in order, it gives all lines of that launch
+    # returns all lines of a launch; call it with increasing indices
     waiting = next(lines, None)
 
     def of(launch: int) -> tuple[L, ...]:

@@ -96,7 +96,7 @@ class MemoryWrites:
         self._writes: list[Write] = []
 
     def write(self, start: int, stop: int, write: Write) -> None:
-        """Put a write on top of the bytes START, STOP."""
+        """Make a write the last writer of the bytes START:STOP."""
         if start >= stop:
             return
         at = bisect_right(self._starts, start) - 1

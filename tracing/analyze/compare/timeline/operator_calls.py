@@ -54,6 +54,10 @@ class CalledOperators:
         alike = (one.id for one in self.signatures.values() if (one.name, one.arguments) == (name, arguments))
         return sum(self._totals[number] for number in alike)
 
+    def draws(self, name: str) -> bool:
+        """True if the operators of a name draw random numbers."""
+        return any(one.random for one in self.signatures.values() if one.name == name)
+
     def digests(self, call: int) -> OperatorDigests | None:
         """The digests of a call, if they were recorded."""
         return self._digests.get(call)

@@ -93,13 +93,21 @@ class Timeline:
             index = row.line.index
         return index + 1
 
-    def steps(self, start: Position, covers: Covers | None = None) -> Iterator[TimelineStep]:
+    def steps(
+        self,
+        start: Position,
+        covers: Covers | None = None,
+        chosen: Callable[[int], bool] | None = None,
+    ) -> Iterator[TimelineStep]:
         """The launches from a position on.
 
         covers -- called for each launch with index, kernel, phase and rank; if false, the launch is left out
+        chosen -- called with the number of each launch; likewise
         """
         rank = rank_of(self._process)
         for row in self._run.rows(self._process, start.launches, start.lines):
+            if chosen is not None and not chosen(row.line.index):
+                continue
             kernel, signature = signature_of(row, self._known, self._run)
             if covers is None or covers(row.line.index, kernel.name, signature.phase, rank):
                 yield self._step(row)
@@ -147,6 +155,10 @@ class Timeline:
         tensors = storages_of(self._known[line.signature][1], line.storages)
         return next((PlacedTensor(storage, meta) for n, meta, storage in tensors if n == position), None)
 
+    def draws(self, operator: Write) -> bool:
+        """True if an operator draws random numbers."""
+        return self._operators.draws(operator.name)
+
     def digests_of(self, operator: Write) -> OperatorDigests | None:
         """The digests of an operator's call, if they were taken."""
         return self._operators.digests(operator.number)
@@ -171,7 +183,7 @@ class Timeline:
         return step
 
     def _pass(self, row: Row) -> None:
-        # as `_step`, without what only a caller reads
+        # like `_step`, without the fields that only a caller reads
         for call in self._operators.before(row.line.index):
             self._apply(call)
         kernel, signature = signature_of(row, self._known, self._run)

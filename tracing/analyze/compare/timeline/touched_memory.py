@@ -24,14 +24,14 @@ class TouchedArgument(NamedTuple):
 
 
 class SignatureMemory(NamedTuple):
-    """What launches of one signature touch."""
+    """The memory that launches of one signature read and write."""
 
     reads: tuple[TouchedArgument, ...]
     writes: tuple[TouchedArgument, ...]
 
 
 def touched_memory(row: Row, signature: Signature) -> SignatureMemory:
-    """The memory that launches with digests of these arguments touch."""
+    """The memory that launches with this signature, and digests of these arguments, read and write."""
     before = {position: n for n, position in enumerate(row.before)}
     after = {position: n for n, position in enumerate(row.after, len(row.before))}
     reads, writes, tensors = [], [], 0

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from tracing import store
 from tracing.analyze.passes import pass_table as analysis
-from tracing.analyze.passes.line_changes import compilation_of_line
 from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
 from tracing.cli.look.passes.derived import open_derived
@@ -23,20 +22,17 @@ from tracing.cli.look.passes.options import (
     BeforeOption,
     ChangedOption,
     DeriveSecondsOption,
-    GrepOption,
     KernelsOption,
     LlvmOption,
     LocationsOption,
     OpOption,
     PassOption,
     SecondRunArgument,
-    SourceLineOption,
     StageOption,
 )
 from tracing.cli.look.passes.pass_pairs import print_pairs, print_pairs_json
 from tracing.cli.look.passes.question import PassQuestion, side_asked_for
 from tracing.cli.options.named import OutputOption, RunArgument
-from tracing.model import Compilation
 from tracing.report.passes import passes as report
 from tracing.report.text import Line
 
@@ -50,9 +46,7 @@ def passes(
     stage: StageOption = None,
     llvm: LlvmOption = False,
     changed: ChangedOption = False,
-    grep: GrepOption = None,
     op: OpOption = None,
-    line: SourceLineOption = None,
     locations: LocationsOption = False,
     before: BeforeOption = False,
     after: AfterOption = False,
@@ -68,7 +62,7 @@ def passes(
     included: the first such question compiles the kernel once more, and the run keeps the answer.
 
     A pass that did not end comes first. `before` and `after` count operations. The output of --before and
-    --after has its locations; triton-opt and `tracing opt` read it.
+    --after has its locations; triton-opt and `tracing opt` read it. `tracing line` follows a Python line.
 
     Example: tracing passes latest --kernel softmax --pass tritongpu-coalesce
 
@@ -76,7 +70,7 @@ def passes(
     """
     side = side_asked_for(which, before, after, output)
     asked = PassQuestion(
-        tuple(kernel or ()), which, stage, changed, llvm, grep, op, line, locations, side, output, seconds
+        tuple(kernel or ()), which, stage, changed, llvm, op, locations, side, output, seconds
     )
     if other is not None:
         asked.require_about_two_runs()
@@ -93,7 +87,7 @@ def passes(
 
 def _as_json(run: store.Run, asked: PassQuestion) -> dict[str, object]:
     if asked.of_one_pass_or_operation or asked.llvm:
-        return answer_json(run, _chosen(run, asked), asked)
+        return answer_json(run, analysis.compilation(run, asked.kernel), asked)
     return kernels_json(run, asked)
 
 
@@ -104,19 +98,13 @@ def _print_run(run: store.Run, asked: PassQuestion) -> None:
         _print(report.kernels_text(analysis.kernel_passes(run)))
         out.print(Text(f"one kernel's passes: tracing passes {quote(str(run.path))} --kernel KERNEL"))
         return
-    print_kernel(run, _chosen(run, asked), asked)
-
-
-def _chosen(run: store.Run, asked: PassQuestion) -> Compilation:
-    if asked.line is not None:
-        return compilation_of_line(run, asked.kernel, asked.line)
-    return analysis.compilation(run, asked.kernel)
+    print_kernel(run, analysis.compilation(run, asked.kernel), asked)
 
 
 def _print_unfinished(run: store.Run) -> None:
     known = analysis.compilations(run)
-    for record, said in unfinished(run):
-        _print(report.unfinished_text(record, said))
+    for record, message in unfinished(run):
+        _print(report.unfinished_text(record, message))
         for command in hints.of_unfinished(run.path, analysis.label(known, record.compilation), record):
             out.print(Text(f"    next      {command}"))
         out.print()

@@ -21,12 +21,11 @@ def open_derived(
     """Open a run as `store.open_run` does, with the IR before and after every pass.
 
     IR that was not derived, because the process died or was interrupted, is derived now; failures are
-    reported. A run that is still being recorded, or that this user may not write, stays as it is: what
-    is derived from it is gone when this process ends. Of a run that is still being recorded, what is compiled
-    from now on is left out.
+    reported. A run that is still being recorded, or that this user may not write, is not changed: the derived
+    IR is deleted when this process ends. Kernels that a run compiles after this call are left out.
 
     kernel, which, stage -- the pass that the user names; a name that the run lacks is refused before IR is
-                            derived. which = None: none is named
+                            derived. which = None: no pass is named
 
     Raises Problem if another version of Triton is installed than recorded the run.
     """

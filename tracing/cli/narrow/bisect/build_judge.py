@@ -47,7 +47,7 @@ def replay_judge(
     device = in_child(device_name, 60)
     if device.failure:
         raise Problem(
-            "without a command the kernel is launched on the GPU, and there is no GPU here",
+            f"without a command the kernel is launched on the GPU, and none can be opened: {device.failure}",
             "judge by its artefacts: `tracing bisect RUN --kernel K -- COMMAND {ptx}`",
         )
     recorded = _recorded(run, chosen, index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracing.analyze.bisect.probes import Compiled
-from tracing.compiler.child import Ended
+from tracing.compiler.child import ChildResult
 from tracing.compiler.codegen.ptxas import assemblers
 from tracing.compiler.history import History
 from tracing.compiler.variants import Variants
@@ -31,5 +31,5 @@ class VariantBuilder:
         return _compiled(self._variants.assembled(level, assembler.split()[0] if assembler else None))
 
 
-def _compiled(ended: Ended) -> Compiled:
+def _compiled(ended: ChildResult) -> Compiled:
     return Compiled(ended.result or {}, ended.failure, final=not ended.timed_out)

@@ -37,7 +37,7 @@ from tracing.report.text import Line
 def search_case(
     name: str, target: str, seed: int, times: int, seconds: float, runs: Path, *, fresh: bool, as_json: bool
 ) -> int:
-    """Search, print, and give the exit status: 0 if the case is right, 1 if a step is accused, or else 2.
+    """Search, print, and return the exit status: 0 if the case is right, 1 if a step is accused, 2 otherwise.
 
     times   -- compiles, to measure how often the case goes wrong
     seconds -- time limit of one build
@@ -82,7 +82,7 @@ class _CaseSearch:
         self._status = err.status("")
 
     def status(self) -> int:
-        """Search, print the events, and give the exit status."""
+        """Search, print the events, and return the exit status."""
         for event in self._search.events():
             self.events.append(event)
             with ExitStack() as stack:

@@ -20,7 +20,7 @@ import msgspec
 
 from tracing.analyze.bisect_case.evaluation import Evaluation, Variation
 from tracing.analyze.bisect_case.symptom import Symptom, SymptomKind
-from tracing.compiler.child import Ended, in_child
+from tracing.compiler.child import ChildResult, in_child
 from tracing.compiler.identity import identity
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class CaseBuilds:
             self._keep(name, evaluation)
         return evaluation
 
-    def _ended(self, variation: Variation) -> Ended:
+    def _ended(self, variation: Variation) -> ChildResult:
         one = variation
         if self._forks:
             call = partial(self._case.evaluate, one.stage, one.first, one.without, one.only)
@@ -96,7 +96,7 @@ class CaseBuilds:
         partial_path.replace(self.folder / f"{name}.json")
 
 
-def _evaluation(ended: Ended) -> Evaluation:
+def _evaluation(ended: ChildResult) -> Evaluation:
     if ended.result is not None:
         return msgspec.convert(ended.result, type=Evaluation)
     how = "timeout" if ended.timed_out else ended.signal

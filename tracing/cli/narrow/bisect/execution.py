@@ -12,7 +12,7 @@ from tracing.mlir.types import Unknown
 
 
 def meaning_of(snapshots: Sequence[Snapshot], seconds: float) -> Meaning:
-    """Execute the IR that passes leave, as far as that is needed.
+    """Execute the IR after each pass, as far as that is needed.
 
     snapshots -- of MLIR, in order; the first enters the compilation
 

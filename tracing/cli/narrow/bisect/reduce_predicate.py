@@ -101,17 +101,17 @@ class PassCrashes(Predicate):
     first: EarlyEnd
 
     def require(self, text: str) -> None:
-        death = self.made(text).death
-        if death is None:
+        ending = self.made(text).ending
+        if ending is None:
             raise Problem(
                 f"{self._record.name} does not die on its recorded input",
                 "a command judges the IR that the pass makes: `-- COMMAND {before} {after}`",
             )
-        self.first = death
+        self.first = ending
 
     def _holds(self, text: str) -> bool:
-        death = self.made(text).death
-        return death is not None and self.first.same(death)
+        ending = self.made(text).ending
+        return ending is not None and self.first.same(ending)
 
 
 class OutputIsBad(Predicate):
@@ -152,9 +152,9 @@ class OutputIsBad(Predicate):
             for side, text in sides.items():
                 paths[side].write_text(text)
             words = [_filled(word, paths) for word in self._command]
-            status, said = run_command(words, self._seconds)
+            status, output = run_command(words, self._seconds)
         if status is not None and status >= 128:
-            raise Problem(f"COMMAND ended the search with exit status {status}: {said.strip()[-200:]}")
+            raise Problem(f"COMMAND ended the search with exit status {status}: {output.strip()[-200:]}")
         return status not in (None, 0, *_CANNOT_TELL)
 
 

@@ -61,7 +61,7 @@ def search(
     fresh: bool,
     as_json: bool,
 ) -> int:
-    """Search, print, and give the exit status."""
+    """Search, print, and return the exit status."""
     last = max(judge.stages, key=STAGES.index)
     folder = run.path if os.access(run.path, os.W_OK) else run.use_scratch()
     with spinner("compiling with every pass"):
@@ -164,7 +164,7 @@ class _Search:
         return LayerSearch(self.bisection, self._snapshots, execute, self.happened.stages)
 
     def status(self) -> int:
-        """Search, print the events, and give the exit status."""
+        """Search, print the events, and return the exit status."""
         self.events = []
         with ExitStack() as display:  # a status or a progress bar is shown until the next event
             for event in self._layers().events():

@@ -21,7 +21,7 @@ _TRANSLATION = Step(-1, "the translation to LLVM IR")
 
 
 def mlir_snapshots(chosen: Compilation, happened: History) -> Iterator[Snapshot]:
-    """The IR that enters the compilation, and what each pass of MLIR leaves."""
+    """The IR that enters the compilation, and the IR after each pass of MLIR."""
     passes = happened.passes
     text = passes[0].before
     yield Snapshot(layers.MLIR, _SOURCE, _language(chosen.first), text)

@@ -87,9 +87,9 @@ def _graphs(question: Question) -> GraphTrials:
     except Problem:
         raise
     except Exception as error:  # raised by the case itself
-        said = next(iter(message(error).splitlines()), "")
+        reason = next(iter(message(error).splitlines()), "")
         raise Problem(
-            f"the case fails in eager: {type(error).__name__}: {said}",
+            f"the case fails in eager: {type(error).__name__}: {reason}",
             f"`tracing run {question.case}` records what fails",
         ) from error
 
@@ -109,26 +109,26 @@ def _minified(trials: Trials, tries: int, folder: Path, seconds: float) -> dict[
     for line in report.minimal_text(smallest, wanted, lines, trials.executed):
         out.print(line)
     script, ran, missing = _script(trials, smallest, folder, seconds)
-    for line in report.script_text(str(script), ran.said, missing, fails=ran.fails):
+    for line in report.script_text(str(script), ran.output, missing, fails=ran.fails):
         out.print(line)
     effort = {"executed": trials.executed, "known": trials.known}
-    written = {"script": str(script), "reproduces": ran.fails, "said": ran.said, "missing": missing}
+    written = {"script": str(script), "reproduces": ran.fails, "said": ran.output, "missing": missing}
     return {**report.minify_json(smallest, wanted, lines), **written, **effort}
 
 
 def _failing(trials: Trials) -> tuple[int, Trial]:
     # the first graph that fails without reduction
-    said = []
+    endings = []
     for graph in range(len(trials.graphs.graphs)):
         with spinner(f"executing graph {graph}, whole"):
             trial = trials(trials.graphs.whole(graph))
         if trial.kind in FAILURES:
             return graph, trial
-        said.append(f"graph {graph}: {trial.text}")
-    if not said:
+        endings.append(f"graph {graph}: {trial.text}")
+    if not endings:
         raise Problem("torch.compile makes no graph of the case", "minify a case that it compiles")
     raise Problem(
-        f"no graph of the case fails, so there is nothing to search; {'; '.join(said)}",
+        f"no graph of the case fails, so there is nothing to search; {'; '.join(endings)}",
         "`tracing run CASE` compares the whole case; --predicate asks for another failure",
     )
 
@@ -153,7 +153,7 @@ def _searched(search: GraphSearch, trials: Trials, wanted: Trial) -> Minimal:
 def _script(
     trials: Trials, minimal: Minimal, folder: Path, seconds: float
 ) -> tuple[Path, FreshRun, list[str]]:
-    # the simplest form that fails so; without a GPU, Inductor's C++ before Triton kernels in the interpreter
+    # the simplest form with the same failure; without a GPU, Inductor's C++ code is tried before Triton
     folder.mkdir(parents=True, exist_ok=True)
     script = folder / "repro.py"
     forms = script_forms(minimal.trial, virtual=trials.graphs.virtual)

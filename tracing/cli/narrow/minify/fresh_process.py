@@ -25,7 +25,7 @@ class FreshRun:
     """How a script ended."""
 
     fails: bool  # the script fails as the graph does
-    said: str  # the last lines of its output
+    output: str  # the last lines of its output
 
 
 def fresh_run(script: Path, trial: Trial, seconds: float) -> FreshRun:
@@ -52,8 +52,8 @@ def fresh_run(script: Path, trial: Trial, seconds: float) -> FreshRun:
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return FreshRun(trial.error == "timeout", f"it did not end within {limit:g} s")
-    said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-3:])
-    return FreshRun(_fails(done, trial), said or f"exit status {done.returncode}")
+    output = "\n".join((done.stdout + done.stderr).strip().splitlines()[-3:])
+    return FreshRun(_fails(done, trial), output or f"exit status {done.returncode}")
 
 
 def _fails(done: subprocess.CompletedProcess[str], trial: Trial) -> bool:
@@ -67,7 +67,7 @@ def _fails(done: subprocess.CompletedProcess[str], trial: Trial) -> bool:
 def _raises(stderr: str, trial: Trial) -> bool:
     if _core(trial.text) in _core(stderr):
         return True
-    # quotes and slashes before the message may make one of it and them
+    # quotes or slashes before the message may join it to them
     messages = stderr.split(f"{trial.error}: ")[1:]
     return any(_core(f"{trial.error}: {one_line(one)}") == _core(trial.text) for one in messages)
 

@@ -22,7 +22,7 @@ import msgspec
 from tracing.analyze.minify.graph_edit import GraphEdit
 from tracing.analyze.minify.trial import ScriptForm, Trial
 from tracing.cli.narrow.minify.question import Question
-from tracing.compiler.child import Ended, in_child
+from tracing.compiler.child import ChildResult, in_child
 from tracing.errors import Problem
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Trials:
                 graph = {**self.graphs.described(edit), "seconds": time.perf_counter() - started}
                 trial = msgspec.convert({**msgspec.to_builtins(trial), **graph}, type=Trial)
             self._known[edit] = trial
-            if not (ended.timed_out or ended.accident):  # the next execution may end differently
+            if not (ended.timed_out or ended.transient):  # the next execution may end differently
                 self._keep(_Answer(edit, trial))
         return self._known[edit]
 
@@ -90,7 +90,7 @@ class Trials:
             raise Problem(f"the script cannot be written: {ended.failure}")
         return list(ended.result)
 
-    def _in_child(self, job: Job) -> Ended:
+    def _in_child(self, job: Job) -> ChildResult:
         # a child that is killed leaves its caches
         with TemporaryDirectory(prefix="tracing-", ignore_cleanup_errors=True) as folder:
             if self._forks:
@@ -131,15 +131,15 @@ def done(graphs: GraphTrials, job: Job, folder: str) -> Any:
     return graphs.write(job.edit, job.trial, Path(job.script), job.form)
 
 
-def _trial(ended: Ended) -> Trial:
+def _trial(ended: ChildResult) -> Trial:
     if ended.result is not None:
         return msgspec.convert(ended.result, type=Trial)
     if ended.timed_out:
         return Trial("dies", f"{ended.failure}; `--seconds` gives it more", error="timeout")
-    if ended.signal and not ended.accident:
+    if ended.signal and not ended.transient:
         from tracing.compiler.early_end import early_end_of
 
-        said = early_end_of(ended, "").said
-        text = said if said.startswith(ended.signal) else f"{ended.signal}: {said}"
+        message = early_end_of(ended, "").message
+        text = message if message.startswith(ended.signal) else f"{ended.signal}: {message}"
         return Trial("dies", text, error=ended.signal)
     return Trial("no answer", ended.failure)

@@ -1,6 +1,6 @@
-"""The matrix of planted differences: records, compares and judges each; writes the table of docs/planted.md.
+"""The planted differences: records, compares and judges each; writes the table of docs/planted.md.
 
-`python tests/matrix.py` writes docs/planted.md anew, from recordings that it makes: some minutes.
+`python tests/planted_differences.py` records them all and writes docs/planted.md anew: some minutes.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def _head(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
     yield f"Of {len(rows)} cases three runs are recorded on the virtual GPU: A, B with the fault, and A2,"
     yield "which differs from A only in what no result depends on. `make soak` compares A with both."
-    yield "The cases are in `tests/data/planted`; `python tests/matrix.py` writes this page from such runs."
+    yield "The cases are in `tests/data/planted`; `python tests/planted_differences.py` writes this page from"
+    yield "such runs."
     yield ""
     yield "| answers | |"
     yield "|---|---|"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from faults.truths import CLASSES, Difference, differences
-from matrix import examined, left
+from planted_differences import examined, left
 from recorded.planted_cases import Recordings
 
 DOZEN = {

@@ -1,7 +1,7 @@
-"""Where does a child process wait that neither says anything nor computes?
+"""Reports the position at which a child process waits that neither sends messages nor computes.
 
-A child without a time limit waits for ever for a lock that nobody releases. One that waits for a GPU or for
-the network looks the same, and ends: so no child is killed. The user reads where it waits, and decides.
+A child without a time limit waits for ever for a lock that nobody releases. A child that waits for a GPU or
+the network is not distinguishable from it, so no child is killed: the user reads where it waits, and decides.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-SECONDS = 30.0  # between two looks at a silent child
+SECONDS = 30.0  # between two checks of a child that sends no message
 _IDLE = 0.01  # of a processor: one that polls for a lock uses less
 _ASK = signal.SIGRTMAX - 1  # a child that catches it answers with its frames
 _PATIENCE = 1.0  # seconds for the answer
@@ -24,32 +24,33 @@ _FRAMES = 3  # that are reported, the innermost first
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def answer() -> None:
+def answer_with_frames() -> None:
     """Have this process write the Python frames of its main thread to stderr when its parent asks."""
     faulthandler.register(_ASK, os.dup(2), all_threads=False)
 
 
-class Silence:
-    """The silence of one child; each message of the child ends it."""
+class StallWatch:
+    """Watches one child for a stall; each message of the child resets it."""
 
     def __init__(self, child: int, stderr: int, waits: Callable[[str], None]) -> None:
-        """stderr -- the file that the child has as stderr; waits -- receives where the child waits, once"""
+        """stderr -- descriptor of the child's stderr
+        waits  -- receives the position at which the child waits, once"""
         self._child, self._stderr, self._waits = child, stderr, waits
-        self.ends()
+        self.reset()
 
-    def ends(self) -> None:
+    def reset(self) -> None:
         """The child sent a message."""
         self._look = time.perf_counter() + SECONDS
         self._used: float | None = None  # seconds of processor time up to the last look
         self._reported = False
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds until the next look at the child."""
         return max(0.0, self._look - time.perf_counter())
 
-    def lasts(self) -> None:
-        """Look at the child, if it is time: the second look knows if it has computed since the first."""
-        if self.left():
+    def check(self) -> None:
+        """Check the child when it is time: the second check shows whether it has computed since the first."""
+        if self.seconds_left():
             return
         self._look = time.perf_counter() + SECONDS
         before, self._used = self._used, _processor_seconds(self._child)

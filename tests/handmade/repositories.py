@@ -1,26 +1,19 @@
-"""The stand-ins for LLVM and Triton (tests/data/standin), served from bare repositories."""
+"""Repositories on disk of the stand-ins for LLVM and Triton (tests/data/standin), and pins that name them."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).parents[1]
-STANDIN = Path(__file__).parent / "data" / "standin"
+from commands import DATA
+
+STANDIN = DATA / "standin"
 AUTHOR = {
     f"GIT_{who}_{what}": "test@localhost" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
 }
-
-
-def load(name: str) -> Any:
-    """A module of scripts/, untyped because tests replace parts of it."""
-    return importlib.import_module(f"scripts.{name}")
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -92,11 +85,3 @@ python = ["3.10", "3.99"]
 def write_pins(path: Path, triton: str, llvm: str, fork: str) -> Path:
     path.write_text(PINS.format(triton=triton, llvm=llvm, fork=fork))
     return path
-
-
-def script(name: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs a script as `make` does, in this process's environment with the given changes."""
-    command = [sys.executable, "-m", f"scripts.{name.removesuffix('.py')}", *map(str, arguments)]
-    return subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True
-    )

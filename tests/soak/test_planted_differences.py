@@ -11,7 +11,7 @@ import pytest
 from commands import recorded, tracing
 from faults.answers import answer
 from faults.truths import Difference, Recipe, differences
-from matrix import PAGE, Row, examined, left, page, table
+from planted_differences import PAGE, Row, examined, left, page, table
 from recorded.planted_cases import Recordings, case_of
 from typer.testing import CliRunner
 
@@ -106,4 +106,4 @@ def test_the_page_says_what_compare_says(row_of: Callable[[Difference], Row]) ->
 
     print(table(rows))
     assert all(row.good for row in rows)
-    assert PAGE.read_text() == page(rows), "write it anew: python tests/matrix.py"
+    assert PAGE.read_text() == page(rows), "write it anew: python tests/planted_differences.py"

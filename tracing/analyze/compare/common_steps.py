@@ -1,0 +1,64 @@
+"""The steps that both of two processes have: only these are compared, by the number of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from tracing.analyze.runs.recorded_steps import RecordedSteps
+from tracing.store import Run
+
+
+class CommonSteps:
+    """The steps of one process of each run."""
+
+    def __init__(self, runs: tuple[Run, Run], processes: tuple[str, str]) -> None:
+        a, b = (RecordedSteps.of(run, process) for run, process in zip(runs, processes, strict=True))
+        self._sides = a, b
+
+    @property
+    def all(self) -> bool:
+        """True if no option left out or deleted a step of these processes."""
+        return not any(list(one.missing()) for one in self._sides)
+
+    def covers(self, side: Literal[0, 1], launch: int) -> bool:
+        """True if both runs have, or would have, a launch that run a (side 0) or b has."""
+        step = self._sides[side].step(launch)
+        return all(one.has_launch(launch, step) for one in self._sides)
+
+    @property
+    def text(self) -> str:
+        """The steps that both have."""
+        a, b = (self._recorded(side) for side in self._sides)
+        if not any(one.ends for one in self._sides):
+            first = max((one.first.launches for one in self._sides if one.first is not None), default=0)
+            return f"launches from {first} on: the rest is not compared"
+        return f"steps {_ranges(a & b)}: the rest is not compared" if a & b else "no step"
+
+    def differences(self) -> Iterable[str]:
+        """The steps that one run has and the other leaves out or has deleted, a sentence each."""
+        a, b = self._sides
+        for name, own, other in (("a", a, b), ("b", b, a)):
+            lacking = {step for step in self._recorded(own) if not other.has(step)}
+            if lacking:
+                yield f"steps {_ranges(lacking)}: only {name} has them"
+
+    @staticmethod
+    def _recorded(one: RecordedSteps) -> set[int]:
+        return {end.index for end in one.ends if one.has(end.index)}
+
+
+def _ranges(steps: Iterable[int]) -> str:
+    # START:STOP, or START:STOP:EVERY, separated by commas
+    ordered = sorted(steps)
+    parts: list[tuple[int, int, int]] = []  # first, last, distance
+    for step in ordered:
+        if parts:
+            first, last, every = parts[-1]
+            if every in (0, step - last):
+                parts[-1] = first, step, step - last
+                continue
+        parts.append((step, step, 0))
+    return ", ".join(
+        f"{first}:{last + 1}" + (f":{every}" if every > 1 else "") for first, last, every in parts
+    )

@@ -1,0 +1,188 @@
+"""The next commands to type for a divergence of two runs, or of the ranks of a job."""
+
+from __future__ import annotations
+
+from shlex import quote
+
+from tracing import store
+from tracing.analyze.compare.accused import accused
+from tracing.analyze.compare.divergence_kinds import (
+    Cause,
+    Divergence,
+    Host,
+    InputDiffers,
+    LaunchDiffers,
+    OperatorCause,
+    OrderDiffers,
+    OtherTensor,
+    OutputDiffers,
+    Overrun,
+    ReadOutside,
+    StreamCause,
+    Uninitialised,
+    Writer,
+    WrittenElsewhere,
+)
+from tracing.analyze.ranks.rank_divergence import RankDivergence
+from tracing.analyze.runs.results import differing_results
+from tracing.analyze.runs.winners import choices
+from tracing.cli.answers.hints import (
+    is_kept,
+    latest,
+    of_facts,
+    of_launch,
+    of_results,
+    of_unwritten,
+    record_anew,
+    repro_of,
+)
+from tracing.cli.options.run_pair import RunPair
+from tracing.store.recorded_launch import find_launch
+from tracing.store.recorded_operator import find_operator
+
+
+def of_divergence(divergence: Divergence, runs: RunPair) -> list[str]:
+    """The commands that lead from a divergence to its cause, if the run and the device can answer them.
+
+    A different input leads to the launch or operator that wrote it, never to the passes of the kernel that
+    reads it.
+    """
+    if isinstance(divergence, LaunchDiffers):
+        return _of_launch_difference(divergence, runs)
+    if isinstance(divergence, OutputDiffers):
+        return _of_output(divergence, runs)
+    if isinstance(divergence, InputDiffers):
+        return _of_input(divergence, runs)
+    if isinstance(divergence, OrderDiffers):
+        pairs = (divergence.pair, divergence.other)
+        launches = sorted(one.b.index for one in pairs if one.b is not None)
+        return [_show(runs[1], index) for index in launches]
+    side = 0 if divergence.pair.b is None else 1
+    return [_show(runs[side], divergence.pair.launch.index)]
+
+
+def _show(run: store.Run, launch: int) -> str:
+    return f"tracing show {quote(str(run.path))} --launch {launch}"
+
+
+def _of_input(difference: InputDiffers, runs: RunPair) -> list[str]:
+    # the producer; without one, the reader: its call site is the line to look at
+    assert difference.pair.a is not None and difference.pair.b is not None
+    cause, reader = difference.cause, (difference.pair.a.index, difference.pair.b.index)
+    if isinstance(cause, OtherTensor):
+        return [_show(run, index) for run, index in zip(runs, reader, strict=True)]
+    if isinstance(cause, WrittenElsewhere):
+        assert cause.writer.a is not None and cause.writer.b is not None
+        return [_show(runs[0], cause.writer.a), _show(runs[1], cause.writer.b)]
+    if isinstance(cause, Overrun):
+        run, index = _made(cause.writer, runs)
+        return [_show(run, index), *_reproduced(run, index, difference.pair.rank)]
+    if isinstance(cause, Uninitialised):
+        producer = [_show(*_made(cause.writer, runs))] if cause.writer else []
+        certain = cause.elements is not None  # the interpreter recorded the unwritten elements
+        return [*producer, _show(runs[1], reader[1]), *([] if certain else [of_unwritten(runs[1])])]
+    if isinstance(cause, StreamCause):
+        return [_show(*_made(cause.writer, runs)), _show(runs[1], reader[1]), of_unwritten(runs[1])]
+    if isinstance(cause, Host) and cause.writer:
+        return [_show(*_made(cause.writer, runs)), _show(runs[1], reader[1])]
+    side = 0 if isinstance(cause, OperatorCause | Host) and cause.runs == "a" else 1
+    shown = _show(runs[side], reader[side])
+    return [shown, *of_operator(cause, runs[1], difference.pair.rank)]
+
+
+def of_operator(cause: Cause | None, run: store.Run, rank: int) -> list[str]:
+    """The command that calls an operator of torch repeatedly on equal inputs; none for another cause.
+
+    run -- of the second call
+    """
+    if not isinstance(cause, OperatorCause) or not cause.not_deterministic or cause.calls is None:
+        return []
+    if not cause.names[1].startswith("aten::"):
+        return []
+    index, whose = cause.calls[1], f" --rank {rank}" if run.info.world_size > 1 else ""
+    recorded = find_operator(run, index, rank)
+    if not recorded.missing:
+        return [f"tracing repro {quote(str(run.path))} --operator {index}{whose}"]
+    launches = f"{recorded.call.launch}:{recorded.call.launch + 1}"
+    record = record_anew(
+        run, "--operators", "digests", "--keep-inputs", "--launches", launches, "--no-passes"
+    )
+    return [f"{record}; tracing repro {latest(run)} --operator {index}{whose}"]
+
+
+def _made(writer: Writer, runs: RunPair) -> tuple[store.Run, int]:
+    # a run that has the launch, and its number there
+    if writer.b is not None:
+        return runs[1], writer.b
+    assert writer.a is not None
+    return runs[0], writer.a
+
+
+def _reproduced(run: store.Run, index: int, rank: int) -> list[str]:
+    _, launch = find_launch(run, index, rank)
+    return repro_of(run, launch, rank, is_kept(run, launch, rank))
+
+
+def _of_output(difference: OutputDiffers, runs: RunPair) -> list[str]:
+    launch, rank = difference.pair.b, difference.pair.rank
+    assert launch is not None
+    if launch.kernel.kind != "triton" or difference.doubt == "addresses":
+        return [_show(runs[1], launch.index)]  # the memory at an address was not recorded
+    if isinstance(difference.doubt, ReadOutside):
+        return [_show(runs[1], launch.index), *_reproduced(runs[1], launch.index, rank)]
+    if difference.doubt:
+        return [*_replay(runs, difference), *_reproduced(runs[1], launch.index, rank)]
+    return [*_replay(runs, difference), *of_launch(runs[1], launch, rank)]
+
+
+def _replay(runs: RunPair, difference: OutputDiffers) -> list[str]:
+    launch, rank = difference.pair.b, difference.pair.rank
+    if launch is None or launch.kernel.kind != "triton":
+        return []
+    whose = f" --rank {rank}" if rank else ""
+    of_it = f"--launch {launch.index} --kernel {launch.kernel.hash[:12]}{whose}"
+    return [f"tracing replay {quote(str(runs[1].path))} {of_it} --against {quote(str(runs[0].path))}"]
+
+
+def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]:
+    kernel = quote(difference.pair.launch.kernel_name)
+    if difference.tuned:
+        return [
+            f"tracing winners {quote(str(runs[0].path))} --output winners.json",
+            record_anew(runs[1], "--winners", "winners.json"),
+        ]
+    if any(change.name == "kernel" for change in difference.changes):
+        pairs = zip(runs, (difference.pair.a, difference.pair.b), strict=True)
+        return [_show(run, launch.index) for run, launch in pairs if launch is not None]
+    if difference.code is not None and difference.code.stage != "source":
+        return [f"tracing passes {quote(str(run.path))} --kernel {kernel} --changed" for run in runs]
+    if not differing_results(*runs):
+        return []
+    if (swap := of_results(*runs)) is not None:
+        return [swap]
+    pairs = zip(runs, (difference.pair.a, difference.pair.b), strict=True)
+    return [_show(run, launch.index) for run, launch in pairs if launch is not None]
+
+
+def of_rank_divergence(run: store.Run, divergence: RankDivergence) -> list[str]:
+    """The commands that lead from a divergence of ranks to its cause."""
+    event = divergence.event
+    if event.row is None or event.launched is None:
+        return []
+    process = next(one for one in run.processes() if store.rank_of(one) == event.rank)
+    launch = run.joiner(process).launch(event.row)
+    if divergence.kind == "output":
+        return of_launch(run, launch, event.rank)
+    if divergence.kind != "launch":  # an input differs, or not every rank makes the launch
+        return [_show(run, launch.index)]
+    tuned = any(one.first.kernel == launch.kernel_name and not one.agreed for one in choices(run))
+    winners = [f"tracing winners {quote(str(run.path))}"] if tuned else []
+    return [*winners, *repro_of(run, launch, event.rank, is_kept(run, launch, event.rank))]
+
+
+def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str | None:
+    """The command that settles an uncertain cause; None: the cause is certain."""
+    if accused(divergence).certain:
+        return None
+    facts = None if isinstance(divergence, OutputDiffers) else of_facts(*runs)
+    return facts or of_unwritten(runs[1])

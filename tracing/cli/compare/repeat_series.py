@@ -1,0 +1,193 @@
+"""Records a series of runs of one case or program for `tracing repeat`, and compares each with the first."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from tracing import store
+from tracing.analyze.align.alignment import WINDOW
+from tracing.analyze.compare.divergence_kinds import Divergence
+from tracing.analyze.compare.verdict import ComparisonVerdict
+from tracing.analyze.runs.determinism import Repeat, rate, table, unasked
+from tracing.analyze.runs.results import uncomparable_results
+from tracing.cli.answers import hints
+from tracing.cli.answers.divergence_answer import print_divergence
+from tracing.cli.app import err, out, spinner
+from tracing.errors import Problem
+from tracing.model import Outcome, Perturbed
+from tracing.report.compare.comparison import summary_text
+from tracing.report.compare.repeat import WARNING, equal_text, table_text, unlike_eager_text, warnings_text
+from tracing.report.text import plural, uncovered_text
+
+_FAILURES = 2  # after this many failures without a finished run the case is broken
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatSettings:
+    """The settings for repeating a case, and for comparing its runs."""
+
+    count: int
+    seed: int | None
+    target: str
+    fresh_caches: bool
+    deterministic: bool
+    perturb: bool
+    limit: int
+
+
+@dataclass(slots=True)
+class RepeatSeries:
+    """The runs of one series; each is compared with the first complete one, and printed, when it ends."""
+
+    settings: RepeatSettings
+    first: tuple[int, store.Run] | None = None
+    repeats: list[Repeat] = field(default_factory=list)
+    runs: dict[int, store.Run] = field(default_factory=dict)  # by their number
+    unlike_eager: dict[int, str] = field(default_factory=dict)  # by run: its difference from eager
+    known: set[int] = field(
+        default_factory=set
+    )  # launches below which the commands to type next were printed
+
+    @property
+    def differing(self) -> bool:
+        """True if a run differs from the first."""
+        return any(one.differs for one in self.repeats)
+
+    @property
+    def next(self) -> list[str]:
+        """The commands to type next where a run differs from eager."""
+        return hints.of_wrong_result(self.runs[min(self.unlike_eager)]) if self.unlike_eager else []
+
+    def record(self, case: str, program: Sequence[str], runs: Path, *, deterministic: bool) -> None:
+        """Record and compare every run; raises Problem if none can be compared, or after an interruption."""
+        with spinner("importing torch"):
+            from tracing.compiler.child import opened_gpu
+            from tracing.record.repeat import Interrupted, Series, recordings
+
+        if opened_gpu():
+            err.print(
+                Text("importing torch opened the GPU: each run starts a new process instead of a fork", "dim")
+            )
+        asked, ended = self.settings, 0
+        series = Series(
+            case, asked.target, asked.seed, asked.count, str(runs), tuple(sys.argv),
+            fresh_caches=asked.fresh_caches, deterministic=deterministic, perturb=asked.perturb,
+            program=tuple(program),
+        )  # fmt: skip
+        with _bar() as bar:
+            task = bar.add_task(case, total=asked.count, stage="")
+            recorded = recordings(
+                series,
+                lambda stage: bar.update(task, stage=stage, refresh=True),
+                lambda where: err.print(Text.assemble(WARNING, f"  {where}")),
+            )
+            try:
+                for index, (run, outcome) in enumerate(recorded):
+                    bar.update(task, advance=1, refresh=True)
+                    self._add(index, run, outcome)
+                    ended += 1
+            except Interrupted as interruption:
+                self._conclude()
+                _say_interrupted(ended, asked.count, interruption.run)
+        self._conclude()
+
+    def _add(self, index: int, run: store.Run, outcome: Outcome) -> None:
+        self.runs[index] = run
+        if outcome.status == "differs":
+            self.unlike_eager[index] = outcome.detail
+        if self.first is not None:
+            self.repeats.append(self._compared(self.first, index, run, outcome))
+        elif outcome.status == "failed":
+            self._failed(index, run, outcome)
+        else:
+            self.first = index, run
+            count = plural(sum(1 for process in run.processes() for _ in run.rows(process)), "launch")
+            line = f"run {index}: {count} recorded, {outcome.detail}  "
+            out.print(Text.assemble(line, (run.name, "dim")))
+
+    def _failed(self, index: int, run: store.Run, outcome: Outcome) -> None:
+        # before any run ended
+        failed = f"  failed: {outcome.detail}  "
+        out.print(Text.assemble(f"run {index}: ", WARNING, failed, (run.name, "dim")))
+        self.repeats.append(Repeat(index, (), (), 0, tuple(run.records(Perturbed)), outcome.detail))
+        if len(self.repeats) == _FAILURES:
+            line = "; ".join(dict.fromkeys(one.failure for one in self.repeats))
+            raise Problem(f"the first {_FAILURES} runs failed: {line}", f"`tracing show {run.path}`")
+
+    def _compared(self, first: tuple[int, store.Run], index: int, run: store.Run, outcome: Outcome) -> Repeat:
+        number, reference = first
+        verdict = ComparisonVerdict.of(reference, run, WINDOW)
+        perturbed = tuple(run.records(Perturbed))
+        everything = tuple(verdict)
+        divergences = unasked(everything, perturbed)
+        results = [*verdict.start, *verdict.results]
+        failure = outcome.detail if outcome.status == "failed" else ""
+        titles = tuple(one.title for one in results)
+        repeat = Repeat(index, divergences, titles, verdict.comparison.notes.pairs, perturbed, failure)
+        out.print(Text.assemble(f"run {index}: compared with run {number}  ", (run.name, "dim")))
+        for line in warnings_text(results, failure):
+            out.print(line)
+        self._print_divergences(divergences, (reference, run), (f"run {number}", f"run {index}"))
+        if not divergences:
+            for line in equal_text(repeat, len(everything)):
+                out.print(line)
+        advice = "" if self.settings.perturb else hints.of_unwritten(reference)
+        for line in summary_text(verdict.comparison, advice):
+            out.print(Text("  ").append_text(line))
+        return repeat
+
+    def _print_divergences(
+        self, divergences: tuple[Divergence, ...], runs: tuple[store.Run, store.Run], names: tuple[str, str]
+    ) -> None:
+        first = divergences[0].pair.launch.index if divergences else 0
+        if first > 0:
+            last = first - 1
+            out.print(f"  {f'launches #0-{last}' if last else 'launch #0'}: equal")
+        for number, one in enumerate(divergences[: self.settings.limit]):
+            commands = number == 0 and one.pair.launch.index not in self.known
+            print_divergence(one, runs, names, first=number == 0, commands=commands)
+        self.known |= {one.pair.launch.index for one in divergences[:1]}
+        if more := len(divergences[self.settings.limit :]):
+            out.print(f"  {plural(more, 'divergence')} more: `--limit {len(divergences)}` shows them")
+
+    def _conclude(self) -> None:
+        if not self.repeats or self.first is None:
+            return
+        number, reference = self.first
+        differences = table(self.repeats)
+        if differences.kernels or differences.results or differences.perturbed:
+            out.print()
+        for line in table_text(differences):
+            out.print(line)
+        for uncovered in uncovered_text([reference]):
+            out.print(uncovered)
+        for why in uncomparable_results(reference, reference):
+            out.print(Text.assemble(("not compared", "yellow"), f": {why}"))
+        out.print(f"{rate(self.repeats)} differ from run {number}")
+        if self.unlike_eager:
+            out.print(unlike_eager_text(self.unlike_eager, 1 + len(self.repeats), differing=self.differing))
+            for command in self.next:
+                out.print(f"    next      {command}")
+
+
+def _say_interrupted(ended: int, count: int, run: Path | None) -> None:
+    unfinished = f"; run {ended} up to this point: {run}" if run is not None else ""
+    raise Problem(f"interrupted; {plural(ended, 'run')} of {count} had ended{unfinished}") from None
+
+
+def _bar() -> Progress:
+    # runs are forks of this process: a thread that draws a spinner could hold a lock
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    stage = TextColumn("{task.fields[stage]}", style="dim", markup=False)
+    return Progress(*columns, stage, console=err, transient=True, auto_refresh=False)

@@ -1,0 +1,47 @@
+"""Enters the modes that record operators outside of Triton, and notes the threads that they miss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from tracing.launch.threads import CurrentThread
+from tracing.operators import allocators
+from tracing.operators.dispatch import Operators
+from tracing.record.failsafe import Failsafe
+from tracing.record.landmarks import Landmarks
+from tracing.record.operator_calls import OperatorCalls
+from tracing.record.recording import Recording
+
+
+class RecordedOperators:
+    """The operators of one recording."""
+
+    def __init__(self, recording: Recording, calls: OperatorCalls, failsafe: Failsafe) -> None:
+        self._recording, self._calls, self._failsafe = recording, calls, failsafe
+        self._mode: Operators | None = None
+
+    @contextmanager
+    def installed(self, landmarks: Landmarks) -> Iterator[None]:
+        """While active, operators, collectives and updates of parameters are recorded."""
+        with ExitStack() as stack:
+            stack.enter_context(landmarks.installed())
+            self._mode = Operators(self._calls, landmarks, failed=self._failsafe.end)
+            stack.enter_context(self._mode)
+            stack.enter_context(self._mode.carried())
+            stack.enter_context(allocators.watched(self._calls))
+            yield
+
+    def look_at(self, thread: CurrentThread) -> None:
+        """Note whether operators of a thread are recorded."""
+        thread.seen = self._mode is None or self._mode.active()
+        if not thread.seen:
+            what = "operators outside of Triton on a thread that was running already when recording began"
+            setting = "a thread that the case starts, by Python's threading"
+            self._recording.catalogue.not_covered(what, setting)
+
+    def look_at_launch(self) -> None:
+        """Note a launch inside of an operator that is written in Python."""
+        if self._mode is not None and self._recording.thread.seen and not self._mode.active():
+            what = "operators inside of a custom operator that launches kernels: they count as that one"
+            self._recording.catalogue.not_covered(what, "a plain function instead of it")
