@@ -62,8 +62,8 @@ def _answering(served: Served, answer: Answering) -> Callable[[Request], Awaitab
         try:
             return await answer(served, request)
         except Problem as problem:
-            said = f"{problem.problem}\n{problem.remedy}\n" if problem.remedy else f"{problem.problem}\n"
-            return PlainTextResponse(said, 404 if request.method == "GET" else 400)
+            text = f"{problem.problem}\n{problem.remedy}\n" if problem.remedy else f"{problem.problem}\n"
+            return PlainTextResponse(text, 404 if request.method == "GET" else 400)
 
     return endpoint
 

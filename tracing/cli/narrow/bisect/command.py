@@ -103,8 +103,8 @@ def bisect(
     except KeyboardInterrupt:
         raise Problem("interrupted", "the same command continues from there") from None
     if kept_in is not None:
-        said, commands = without_next(lines)
-        keep_answer(kept_in, "bisect", status, said, next=commands, kernel=about)
+        answer, commands = without_next(lines)
+        keep_answer(kept_in, "bisect", status, answer, next=commands, kernel=about)
     raise typer.Exit(status)
 
 
