@@ -66,9 +66,7 @@ class Browser:
     def wait(self, wanted: str, selector: str, seconds: float) -> float:
         """Wait until an element has a text, in any case; return the seconds that it took."""
         started = time.monotonic()
-        while (
-            wanted.lower() not in self.text(selector).replace("\xa0", " ").lower()
-        ):
+        while wanted.lower() not in self.text(selector).replace("\xa0", " ").lower():
             passed = time.monotonic() - started
             assert passed < seconds, f"no {wanted!r} within {seconds} s in: {self.text()[-3000:]}"
             time.sleep(0.1)

@@ -54,10 +54,10 @@ def application(served: Served, address: Address) -> ASGIApp:
     return RequestGuard(app, address)
 
 
-Answering = Callable[[Served, Request], Awaitable[Response]]
+RequestHandler = Callable[[Served, Request], Awaitable[Response]]
 
 
-def _answering(served: Served, answer: Answering) -> Callable[[Request], Awaitable[Response]]:
+def _answering(served: Served, answer: RequestHandler) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
             return await answer(served, request)
