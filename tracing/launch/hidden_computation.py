@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
-import torch
+from torch import is_grad_enabled
 
 from tracing.upstream.torch.autograd import set_grad_enabled
-from tracing.upstream.torch.dispatch_modes import dispatch_disabled, functions_disabled, functorch_disabled
+from tracing.upstream.torch.dispatch_modes import (
+    dispatch_disabled,
+    functions_disabled,
+    functorch_disabled,
+    functorch_interpreter,
+)
 from tracing.upstream.torch.dynamo import frames_skipped, set_eval_frame
 
 # The virtual GPU replaces a device: Dynamo has to see its answers.
@@ -22,26 +28,36 @@ _DIRECTORIES = tuple(f"{Path(__file__).parents[1] / name}/" for name in _PACKAGE
 
 
 class HiddenComputation:
-    """While entered, the program does not see what this thread computes. Costs 1 µs; not reentrant."""
+    """While entered, the program does not see what this thread computes. Costs 1 µs; not reentrant.
 
-    __slots__ = ("_callback", "_grad", "_guards")
+    Its methods are written out, because they run twice for every launch.
+    """
+
+    __slots__ = ("_callback", "_dispatch", "_functions", "_functorch", "_grad")
+    _functions: Any
+    _dispatch: Any
+    _functorch: Any
 
     def __enter__(self) -> None:
         self._callback = set_eval_frame(None)
-        self._guards = (
-            functions_disabled(),  # entered first: modes see calls that disable gradients, too
-            dispatch_disabled(),
-            functorch_disabled(),
-        )
-        for guard in self._guards:
-            guard.__enter__()
-        self._grad = torch.is_grad_enabled()
-        set_grad_enabled(False)
+        self._functions = functions_disabled()  # first: modes see calls that disable gradients, too
+        self._functions.__enter__()
+        self._dispatch = dispatch_disabled()
+        self._dispatch.__enter__()
+        self._functorch = functorch_disabled() if functorch_interpreter() is not None else None
+        if self._functorch is not None:
+            self._functorch.__enter__()
+        self._grad = is_grad_enabled()
+        if self._grad:
+            set_grad_enabled(False)
 
     def __exit__(self, *exception: object) -> None:
-        set_grad_enabled(self._grad)
-        for guard in reversed(self._guards):
-            guard.__exit__(None, None, None)
+        if self._grad:
+            set_grad_enabled(True)
+        if self._functorch is not None:
+            self._functorch.__exit__(None, None, None)
+        self._dispatch.__exit__(None, None, None)
+        self._functions.__exit__(None, None, None)
         set_eval_frame(self._callback)
 
 

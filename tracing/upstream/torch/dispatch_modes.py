@@ -21,6 +21,9 @@ dispatch_disabled = torch._C._DisableTorchDispatch  # dispatch modes and __torch
 functions_disabled = torch._C.DisableTorchFunction  # function modes and __torch_function__
 functorch_disabled = torch._C._DisableFuncTorch  # functorch's interpreters (vmap, grad)
 
+# () -> the innermost interpreter of functorch on this thread, None outside of vmap, grad and functionalize.
+functorch_interpreter = torch._C._functorch.peek_interpreter_stack
+
 
 class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
     """A dispatch mode that sees every operator and lets torch.compile compile meanwhile.
@@ -90,3 +93,10 @@ def contract() -> None:
             x + 1
     require(seen == ["aten::add.Tensor"], f"one operator seen by the mode, not {seen}")
     require(not is_active(mode), "an empty stack afterwards")
+
+    def inside(row: torch.Tensor) -> torch.Tensor:
+        require(functorch_interpreter() is not None, "an interpreter inside of vmap")
+        return row
+
+    torch.func.vmap(inside)(x)
+    require(functorch_interpreter() is None, "no interpreter outside of it")
