@@ -152,6 +152,14 @@ def printing(x, out):
 
 
 @triton.jit
+def waiting(x, out):
+    pid = tl.program_id(0)
+    while tl.load(x + pid % 5, volatile=True) + pid < 0:  # of programs 0 and 5 alike
+        pass
+    tl.store(out + pid, pid)
+
+
+@triton.jit
 def failing(x, out):
     pid = tl.program_id(0)
     tl.store(out + pid, 1.0)
@@ -183,6 +191,7 @@ def past_the_end(x, out):
         (chained, "accesses memory that another program writes"),
         (last_one_wins, "accesses memory that another program writes"),
         (printing, "prints"),
+        (waiting, "waits for memory to change"),
         (failing, "Problem"),
         (past_the_end, "accesses other memory than that of one argument"),
     ],
