@@ -54,16 +54,16 @@ def application(served: Served, address: Address) -> ASGIApp:
     return RequestGuard(app, address)
 
 
-_Endpoint = Callable[[Served, Request], Awaitable[Response]]
+RequestHandler = Callable[[Served, Request], Awaitable[Response]]
 
 
-def _answering(served: Served, answer: _Endpoint) -> Callable[[Request], Awaitable[Response]]:
+def _answering(served: Served, answer: RequestHandler) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
             return await answer(served, request)
         except Problem as problem:
-            message = f"{problem.problem}\n{problem.remedy}\n" if problem.remedy else f"{problem.problem}\n"
-            return PlainTextResponse(message, 404 if request.method == "GET" else 400)
+            text = f"{problem.problem}\n{problem.remedy}\n" if problem.remedy else f"{problem.problem}\n"
+            return PlainTextResponse(text, 404 if request.method == "GET" else 400)
 
     return endpoint
 
