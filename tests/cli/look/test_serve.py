@@ -254,7 +254,7 @@ def test_a_seed_that_is_an_option_is_no_case() -> None:
 def test_ctrl_c_ends_the_server_and_the_case_that_it_started(tmp_path: Path) -> None:
     one = served(tmp_path)
     assert one.post("start", {"case": "silu"})[0] == 200
-    until(lambda: one.state()["started"][0]["said"])  # it imports torch
+    until(lambda: one.state()["started"][0]["output"])  # it imports torch
     pid = one.process.pid
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 

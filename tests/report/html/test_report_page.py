@@ -112,6 +112,9 @@ def test_a_person_gets_from_the_divergence_to_the_linked_ptx_the_passes_and_the_
     linked = page.tab.locator(".pane[aria-label=PTX] .linked").all_inner_texts()
     assert any("st.global" in line for line in linked)
     assert not any("ld.param" in line for line in linked)
+    href = page.tab.locator(".origin .editor").first.get_attribute("href")
+    file, _, line = str(href).removeprefix("vscode://file").rpartition(":")
+    assert "tl.store" in Path(file).read_text().splitlines()[int(line) - 1]  # what VSCode opens
 
     page.click(".tabs a", has_text="Passes")
     page.click(".passes a", has_text="convert-triton-to-tritongpu")

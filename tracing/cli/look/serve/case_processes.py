@@ -89,7 +89,7 @@ class CaseProcesses:
                 one.run = self._run_of(one)
             yield {
                 "number": one.number, "command": one.command, "status": one.status, "stopped": one.stopped,
-                "run": one.run, "said": [printable(line) for line in one.output[-_LINES:]],
+                "run": one.run, "output": [printable(line) for line in one.output[-_LINES:]],
             }  # fmt: skip
 
     def _run_of(self, one: StartedCase) -> str | None:

@@ -8,14 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvicorn
 
 from tracing.cli.app import LOOK, RUNS, Json, app, err, out
-from tracing.cli.look.serve.application import Served, application
-from tracing.cli.look.serve.case_processes import CaseProcesses
-from tracing.cli.look.serve.request_guard import Address
-from tracing.cli.look.serve.run_pages import RunPages
-from tracing.cli.look.serve.served_runs import ServedRuns
 from tracing.errors import Problem
 
 
@@ -35,6 +29,15 @@ def serve(
     Exit status: 0 after Ctrl-C; 2 if the port is not free.
     """
     listening = _bound(port)
+    # imports the web server, which other commands need not wait for
+    import uvicorn
+
+    from tracing.cli.look.serve.application import Served, application
+    from tracing.cli.look.serve.case_processes import CaseProcesses
+    from tracing.cli.look.serve.request_guard import Address
+    from tracing.cli.look.serve.run_pages import RunPages
+    from tracing.cli.look.serve.served_runs import ServedRuns
+
     address = Address.random(listening.getsockname()[1])
     shown = ServedRuns(runs)
     served = Served(shown, RunPages(shown), CaseProcesses(shown.folder))

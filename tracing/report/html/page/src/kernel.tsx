@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks"
 import { Code } from "./code"
 import type { Index, KernelContent, KernelRow, Stage } from "./data"
 import { linksOf } from "./links"
-import { Commands, Facts, Marks, Waiting, editorHref, micros, plural, useChunk } from "./parts"
+import { Commands, Facts, Marks, Waiting, editorHref, lasts, micros, plural, useChunk } from "./parts"
 import { PassesOf } from "./passes"
 import { type Route, hrefOf } from "./route"
 
@@ -98,7 +98,7 @@ function linesOf(origins: string[]): [string, number][] {
   const known = new Map<string, [string, number]>()
   for (const one of origins.flatMap((origin) => origin.split(" ← "))) {
     const match = /^(\/.+):(\d+)$/.exec(one)
-    if (match) known.set(one, [match[1]!, Number(match[2])])
+    if (match && lasts(match[1]!)) known.set(one, [match[1]!, Number(match[2])])
   }
   return [...known.values()].slice(0, 3)
 }

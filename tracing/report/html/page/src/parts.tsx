@@ -103,9 +103,14 @@ export function Line({ at, run }: { at: string | null; run: RunData }) {
 }
 
 function pathOf(file: string, run: RunData): string | null {
-  if (file.startsWith("/")) return file
+  if (file.startsWith("/")) return lasts(file) ? file : null
   // records name files of the case without their folder
   return run.case_path.startsWith("/") && run.case_path.endsWith(`/${file}`) ? run.case_path : null
+}
+
+/** False for what Inductor generated into the recorder's own cache, which is deleted with the recording. */
+export function lasts(path: string): boolean {
+  return !/\/tracing-\w+\/torchinductor\//.test(path)
 }
 
 /** The address by which VSCode opens a line. */

@@ -29,7 +29,7 @@ interface Started {
   status: number | null
   stopped: boolean
   run: string | null
-  said: string[]
+  output: string[]
 }
 
 const TONES: Record<string, string> = {
@@ -97,7 +97,7 @@ function StartedCases({ started, onStopped }: { started: Started[]; onStopped: (
             {one.run && <a href={hrefOf([one.run])}>{one.run}</a>}
             {one.status === null && <button type="button" onClick={async () => { await ask("stop", { number: one.number }); await onStopped() }}>Stop</button>}
           </p>
-          {one.said.length > 0 && <pre tabIndex={0}>{one.said.slice(one.status === null ? -3 : -12).join("\n")}</pre>}
+          {one.output.length > 0 && <pre tabIndex={0}>{one.output.slice(one.status === null ? -3 : -12).join("\n")}</pre>}
         </article>
       ))}
     </section>
