@@ -30,7 +30,7 @@ class StartedCase:
     command: str
     process: subprocess.Popen[str]
     known: frozenset[str]  # runs that were there before
-    output: list[str] = field(default_factory=list)  # its lines
+    output: list[str] = field(default_factory=list)  # lines of its output
     stopped: bool = False
     run: str | None = None  # the name of the run that it writes
     settled: bool = False  # it has ended, and its run was sought afterwards
