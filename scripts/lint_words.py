@@ -32,7 +32,11 @@ BANNED = {  # word -> what to write instead
 }
 # Folders in which every name is read; elsewhere only `found`, and the names of tests.
 READ_NAMES = ("cases/", "scripts/", "tracing/", "vscode/")
-NAMED = {**BANNED, "found": "the name of the value that it holds"}  # in names of code and of files
+NAMED = {  # in names of code and of files
+    **BANNED,
+    "found": "the name of the value that it holds",
+    "said": "message, output, reason",
+}
 ALLOWED = {  # text that may hold a banned word -> why
     "in place": "torch's and MLIR's term for an operation that overwrites its operand",
     "in-place": "the same, as an adjective",

@@ -97,8 +97,16 @@ def test_report(pair: tuple[store.Run, store.Run], tmp_path: Path) -> None:
     paths = [str(one.path) for one in pair]
     text = printed("report", *paths, "-o", str(tmp_path / "report.html"), "--json", status=1)
 
-    require_documented(text, "## `tracing report`")
+    require_documented(text, "## `tracing report`", "table.*")
     assert json.loads(text)["bytes"] == (tmp_path / "report.html").stat().st_size
+
+
+def test_report_of_three_runs(pair: tuple[store.Run, store.Run], tmp_path: Path) -> None:
+    paths = [str(one.path) for one in (*pair, pair[0])]
+
+    text = printed("report", *paths, "-o", str(tmp_path / "report.html"), "--json", status=1)
+
+    require_documented(text, "## `tracing report`")
 
 
 def test_passes_of_one_kernel_by_pass_and_by_operation(tmp_path: Path) -> None:
@@ -114,7 +122,7 @@ def test_passes_of_one_kernel_by_pass_and_by_operation(tmp_path: Path) -> None:
     require_documented(one, "### With `--pass`")
     assert "+    gpu.barrier" in json.loads(one)["diff"]
     assert (json.loads(ir)["diff"], json.loads(ir)["ir"]) == (None, OTHER)
-    require_documented(history, "### With `--op` or `--grep`")
+    require_documented(history, "### With `--op`")
     assert [row["operation"] for row in json.loads(history)["history"]] == ["gpu.barrier"]
 
 
@@ -249,12 +257,12 @@ def test_passes_of_a_line_and_of_llvm(compiled_run: Path) -> None:
         stack for stage in stage_lines(run, kernel, None) for one in stage.located for stack in one.stacks
     )
     frame = next(stacks)[0]
-    asked = ("passes", str(compiled_run), "--kernel", kernel.hash[:12], "--json")
+    kernel_json = ("--kernel", kernel.hash[:12], "--json")
 
-    lines = printed(*asked, "--line", f"{frame.file}:{frame.line}")
-    llvm = printed(*asked, "--llvm")
+    lines = printed("line", str(compiled_run), f"{frame.file}:{frame.line}", *kernel_json)
+    llvm = printed("passes", str(compiled_run), *kernel_json, "--llvm")
 
-    require_documented(lines, "### With `--line`")
+    require_documented(lines, "## `tracing line`")
     assert json.loads(lines)["paths"][0]["stack"][0] == {"file": frame.file, "line": frame.line}
     require_documented(llvm, "### With `--llvm`")
 

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from tracing.compiler import child
-from tracing.compiler.child import in_child, opened_gpu, tell
+from tracing.compiler.child import in_child, opened_gpu, send_message
 
 
 def _most_forks_at_once() -> int:
@@ -51,11 +51,13 @@ def test_threads_fork_one_after_the_other_because_packages_hold_locks() -> None:
 
 
 def test_a_child_sends_messages_while_it_runs() -> None:
-    heard: list[str] = []
+    received: list[str] = []
 
-    ended = in_child(lambda: [tell("one"), tell("two " * 50_000)] and 3, 20, heard=heard.append)
+    ended = in_child(
+        lambda: [send_message("one"), send_message("two " * 50_000)] and 3, 20, received=received.append
+    )
 
-    assert (heard, ended.result) == (["one", "two " * 50_000], 3)
+    assert (received, ended.result) == (["one", "two " * 50_000], 3)
 
 
 def test_a_child_without_a_limit_of_time_ends_by_itself() -> None:
@@ -65,7 +67,7 @@ def test_a_child_without_a_limit_of_time_ends_by_itself() -> None:
 def test_an_interrupted_child_has_time_to_save_its_state(tmp_path: Path) -> None:
     def work() -> None:
         try:
-            tell("started")
+            send_message("started")
             time.sleep(30)
         except KeyboardInterrupt:
             (tmp_path / "known").write_text("all")
@@ -76,7 +78,7 @@ def test_an_interrupted_child_has_time_to_save_its_state(tmp_path: Path) -> None
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     try:
         with pytest.raises(KeyboardInterrupt):
-            in_child(work, None, heard=interrupt, patience=10)
+            in_child(work, None, received=interrupt, patience=10)
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -85,14 +87,16 @@ def test_an_interrupted_child_has_time_to_save_its_state(tmp_path: Path) -> None
 
 def test_a_program_can_answer_instead_of_a_fork() -> None:
     code = (
-        "import sys; from tracing.compiler.child import respond, tell; "
-        "respond(lambda: [tell('here'), sys.argv[1]], int(sys.argv[2]))"
+        "import sys; from tracing.compiler.child import respond, send_message; "
+        "respond(lambda: [send_message('here'), sys.argv[1]], int(sys.argv[2]))"
     )
-    heard: list[str] = []
+    received: list[str] = []
 
-    ended = in_child(lambda: 1 / 0, 60, heard=heard.append, program=[sys.executable, "-c", code, "given"])
+    ended = in_child(
+        lambda: 1 / 0, 60, received=received.append, program=[sys.executable, "-c", code, "given"]
+    )
 
-    assert (ended.result, heard) == ([None, "given"], ["here"])
+    assert (ended.result, received) == ([None, "given"], ["here"])
 
 
 def test_a_process_that_has_opened_a_gpu_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +108,7 @@ def test_a_process_that_has_opened_a_gpu_is_known(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("call", "accident"),
+    ("call", "transient"),
     [
         (lambda: os.kill(os.getpid(), signal.SIGKILL), True),  # as the kernel does when memory runs out
         (lambda: time.sleep(60), True),
@@ -115,11 +119,11 @@ def test_a_process_that_has_opened_a_gpu_is_known(tmp_path: Path, monkeypatch: p
     ],
 )
 def test_an_ending_that_says_nothing_about_the_call_is_an_accident(
-    call: Callable[[], object], accident: bool
+    call: Callable[[], object], transient: bool
 ) -> None:
     ended = in_child(call, 2)
 
-    assert ended.accident == accident, ended
+    assert ended.transient == transient, ended
 
 
 class _Slow:

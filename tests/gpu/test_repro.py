@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 from commands import DATA, recorded, tracing
+from handmade.records import INFO
 
+from tracing import store
+from tracing.model import OperatorSignature
+from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.outputs import Keep
 from tracing.store import Run
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -43,3 +48,24 @@ def test_a_race_of_float_atomics_is_replayed_and_leaves_other_bits_at_times(tmp_
 
     counted = re.search(r"(\d+) of 20 replays left the recorded bits", output)
     assert status == 1 and counted is not None and int(counted[1]) < 20
+
+
+def test_an_operator_that_adds_floats_atomically_is_repeated_with_and_without_torchs_switch(
+    tmp_path: Path,
+) -> None:
+    sums = torch.zeros(16, device="cuda")
+    index, values = torch.randint(16, (1 << 20,), device="cuda"), torch.rand(1 << 20, device="cuda")
+    writer = store.create(tmp_path, INFO)
+    with LaunchRecorder(writer, operators="digests", keep=Keep(inputs=True)):
+        sums.index_add_(0, index, values)
+    run = Run(writer.path)
+    (process,) = run.processes(OperatorSignature)
+    number = next(one.index for one in run.operators(process) if one.name == "aten::index_add_")
+
+    done = tracing(
+        "repro", str(run.path), "--operator", str(number), "--output", str(tmp_path / "it"), runs=tmp_path
+    )
+
+    assert done.returncode == 1, done.stderr
+    assert "this operator is not deterministic on cuda" in done.stdout
+    assert "under torch.use_deterministic_algorithms(True): all calls left equal bits" in done.stdout

@@ -11,10 +11,12 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from commands import DATA
 from generated import kernels
 
 from tracing import interpreter
 from tracing.interpreter.batch import batched_array, choice, launch_memory
+from tracing.program.case import import_file
 from tracing.upstream.triton import batched_handles
 
 RANDOM_KERNELS = 30
@@ -150,6 +152,14 @@ def printing(x, out):
 
 
 @triton.jit
+def waiting(x, out):
+    pid = tl.program_id(0)
+    while tl.load(x + pid % 5, volatile=True) + pid < 0:  # of programs 0 and 5 alike
+        pass
+    tl.store(out + pid, pid)
+
+
+@triton.jit
 def failing(x, out):
     pid = tl.program_id(0)
     tl.store(out + pid, 1.0)
@@ -181,6 +191,7 @@ def past_the_end(x, out):
         (chained, "accesses memory that another program writes"),
         (last_one_wins, "accesses memory that another program writes"),
         (printing, "prints"),
+        (waiting, "waits for memory to change"),
         (failing, "Problem"),
         (past_the_end, "accesses other memory than that of one argument"),
     ],
@@ -214,3 +225,18 @@ def test_a_variable_switches_batches_off(executed: list[int], monkeypatch: pytes
 
 def test_this_triton_accepts_batched_arrays() -> None:
     assert batched_handles.failure() == ""
+
+
+# ---- kernels of common kinds
+
+COMMON: Any = import_file(DATA / "batched_kernels.py")
+
+
+@pytest.mark.parametrize("name", COMMON.launches())
+def test_a_kernel_of_a_common_kind_is_executed_in_batches_with_equal_results(name: str) -> None:
+    kernel, values, grid = COMMON.launches()[name]
+    constants = tuple(param.name for param in kernel.params if param.is_constexpr)
+    together, single = kernels.observed_twice(kernel, values, constants, grid)
+
+    assert together == single
+    assert together[0] == choice.refused(kernel.fn) == ""

@@ -21,8 +21,8 @@ from recorded.launches import add_kernel, added
 import tracing
 from tracing import store
 from tracing.analyze.compare.verdict import ComparisonVerdict
+from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.ranks.ranks import RankComparison
-from tracing.analyze.runs.nonfinite import first_nonfinite
 from tracing.analyze.runs.recorded_steps import RecordedSteps, not_covered
 from tracing.model import KeptTensor, OperatorCall, Outcome, RecordingStop, StepSelection
 from tracing.record.launches.launch_recorder import LaunchRecorder

@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from commands import ROOT
 
+from tracing.report.exports.sarif import sarif
+from tracing.store import Run
+
 problems = importlib.import_module("vscode.problems")
 BROKEN = """import torch
 
@@ -116,3 +119,48 @@ def test_a_graph_break_is_a_problem_at_its_line_with_its_reason(tmp_path: Path) 
     assert (str(path), 5, "warning", "Failed to trace builtin operator") in matched
     assert (str(path), 12, "warning", "Data-dependent branching") in matched
     assert {one[1] for one in matched} == {5, 12}
+
+
+KERNEL = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def broken(x_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(x_ptr + at, undefined_name)
+"""
+CASE = """from tracing import Workload
+from kernels_of_it import broken, torch
+
+
+def run(x):
+    broken[(1,)](x, BLOCK=64)
+    return x
+
+
+def build(device):
+    return Workload(run, (torch.rand(64, device=device),))
+"""
+PROGRAM = "from kernels_of_it import broken, torch\nbroken[(1,)](torch.rand(64), BLOCK=64)\n"
+
+
+@pytest.mark.parametrize("program", [CASE, PROGRAM], ids=["case", "program"])
+def test_a_kernel_that_the_frontend_refuses_is_a_problem_at_its_line(program: str, tmp_path: Path) -> None:
+    kernels = tmp_path / "kernels_of_it.py"
+    kernels.write_text(KERNEL)
+    (tmp_path / "it.py").write_text(program)
+    words = ["-m", "tracing", "run", "--runs", str(tmp_path / "runs"), str(tmp_path / "it.py")]
+    own = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, cwd=ROOT, env=own, check=False
+    )
+
+    matched = panel(problems.findings(str(ROOT)), done.stdout + done.stderr)
+    said = "kernel broken does not compile: NameError('undefined_name is not defined')"
+    assert (str(kernels), 9, "error", said) in matched, done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    (result,) = sarif([Run(run)])["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == (kernels.as_uri(), 9)

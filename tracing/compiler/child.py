@@ -31,7 +31,7 @@ from typing import IO, Any
 
 import msgspec
 
-from tracing.compiler.silence import Silence
+from tracing.compiler.stalled_child import StallWatch
 from tracing.errors import Problem, message
 
 # Acquired before anything that takes a lock, released after the fork: a lock that another thread holds at a
@@ -43,7 +43,7 @@ _libc = ctypes.CDLL(None)
 _popen = subprocess.Popen.__init__
 _PR_SET_PDEATHSIG = 1  # Source: prctl(2)
 _HEADER = struct.Struct("<cI")  # header of a message from a child: its kind, and its size in bytes
-_SAID, _ANSWER = b"s", b"a"
+_MESSAGE, _ANSWER = b"s", b"a"
 _FAULTS = (
     "SIGABRT",
     "SIGBUS",
@@ -67,7 +67,7 @@ class ChildResult:
     stderr: str  # of the child and of what it started
     seconds: float
     signal: str = ""  # "SIGABRT", where one ended it
-    accident: bool = (
+    transient: bool = (
         False  # time, memory or disk ran out, or a user killed it: the next call may end differently
     )
 
@@ -81,17 +81,17 @@ def opened_gpu() -> bool:
     return False
 
 
-def tell(text: str) -> None:
+def send_message(text: str) -> None:
     """Send a message to the parent of this child; does nothing outside of a child."""
     for pipe in _parent:
-        _send(pipe, _SAID, text.encode())
+        _send(pipe, _MESSAGE, text.encode())
 
 
 def in_child(
     call: Callable[[], Any],
     seconds: float | None,
     *,
-    heard: Callable[[str], None] | None = None,
+    received: Callable[[str], None] | None = None,
     waits: Callable[[str], None] | None = None,
     patience: float = 0.0,
     program: Sequence[str] = (),
@@ -101,7 +101,7 @@ def in_child(
     call     -- its result must consist of JSON values and bytes; it must not use a GPU that this process
                 has opened
     seconds  -- time limit, after which the child and its descendants are killed; None: no limit
-    heard    -- receives each message that the child sends with `tell`
+    received -- receives each message that the child sends with `send_message`
     waits    -- receives the position at which the child waits, if it neither sends a message nor computes
     patience -- seconds that an interrupted child has to end by itself
     program  -- a command that makes the call instead, with `respond`; a pipe's number is appended to it
@@ -124,8 +124,8 @@ def in_child(
         with suppress(OSError):  # parent and child both set it; the first one counts
             os.setpgid(child, child)
         try:
-            silence = Silence(child, stderr.fileno(), waits) if waits is not None else None
-            answer = _read(reader, deadline, heard, silence)
+            stall = StallWatch(child, stderr.fileno(), waits) if waits is not None else None
+            answer = _read(reader, deadline, received, stall)
         except KeyboardInterrupt:
             _interrupt(child, patience)
             raise
@@ -137,9 +137,9 @@ def in_child(
         stderr.seek(0)
         printed = stderr.read().decode(errors="replace")
     died = signal.Signals(os.WTERMSIG(status)).name if not answer and os.WIFSIGNALED(status) else ""
-    result, failure, accident = _answer(answer, died, seconds or 0)
+    result, failure, transient = _answer(answer, died, seconds or 0)
     timed_out, took = answer is None, time.perf_counter() - started
-    return ChildResult(result, failure, timed_out, printed, took, "" if timed_out else died, accident)
+    return ChildResult(result, failure, timed_out, printed, took, "" if timed_out else died, transient)
 
 
 def _fork() -> int:
@@ -186,7 +186,7 @@ def respond(call: Callable[[], Any], pipe: int) -> None:
         outcome = {"failure": problem.problem}
     except Exception as error:
         outcome = {"failure": f"{type(error).__name__}: {message(error)}"}
-        outcome["accident"] = isinstance(error, (MemoryError, OSError))
+        outcome["transient"] = isinstance(error, (MemoryError, OSError))
     _send(pipe, _ANSWER, msgspec.msgpack.encode(outcome))
 
 
@@ -254,19 +254,19 @@ def _interrupt(child: int, patience: float) -> None:
 
 
 def _read(
-    reader: int, deadline: float | None, heard: Callable[[str], None] | None, silence: Silence | None
+    reader: int, deadline: float | None, received: Callable[[str], None] | None, stall: StallWatch | None
 ) -> bytes | None:
     # the answer, b"" if none came, None if time was up
     data, answer = bytearray(), b""
     while True:
-        waiting = [] if silence is None else [silence.left()]
+        waiting = [] if stall is None else [stall.seconds_left()]
         if deadline is not None:
             waiting.append(max(0.0, deadline - time.perf_counter()))
         if not select.select([reader], [], [], min(waiting, default=None))[0]:
             if deadline is not None and time.perf_counter() >= deadline:
                 return None
-            if silence is not None:
-                silence.lasts()
+            if stall is not None:
+                stall.check()
             continue
         part = os.read(reader, 1 << 20)
         if not part:
@@ -278,12 +278,12 @@ def _read(
                 break
             content = bytes(data[_HEADER.size : _HEADER.size + size])
             del data[: _HEADER.size + size]
-            if silence is not None:
-                silence.ends()
+            if stall is not None:
+                stall.reset()
             if kind == _ANSWER:
                 answer = content
-            elif heard is not None:
-                heard(content.decode())
+            elif received is not None:
+                received(content.decode())
 
 
 def _answer(answer: bytes | None, died: str, seconds: float) -> tuple[Any, str, bool]:
@@ -294,4 +294,4 @@ def _answer(answer: bytes | None, died: str, seconds: float) -> tuple[Any, str, 
         failure = f"it was ended by {died}" if died else "it ended without a message"
         return None, failure, died not in _FAULTS
     content = msgspec.msgpack.decode(answer)
-    return content.get("result"), content.get("failure", ""), content.get("accident", False)
+    return content.get("result"), content.get("failure", ""), content.get("transient", False)

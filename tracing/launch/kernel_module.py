@@ -129,10 +129,10 @@ def _decorator(function: Any, node: ast.FunctionDef) -> str:
         return "@triton.constexpr_function"
     for one in node.decorator_list:
         if isinstance(one, ast.Call) and ast.unparse(one.func).split(".")[-1] == "jit":
-            said = [
+            keywords = [
                 keyword for keyword in one.keywords if isinstance(keyword.value, (ast.Constant, ast.List))
             ]
-            return f"@triton.jit({', '.join(ast.unparse(keyword) for keyword in said)})"
+            return f"@triton.jit({', '.join(ast.unparse(keyword) for keyword in keywords)})"
     return "@triton.jit"
 
 

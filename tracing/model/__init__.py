@@ -6,6 +6,7 @@ torch, so a run can be read anywhere.
 """
 
 from tracing.model.accesses import Access, MemoryEvidence, OutOfBounds, Reread, Values
+from tracing.model.answers import AnswerBars, AnswerHeat, AnswerTable, KeptAnswer
 from tracing.model.bench import BackendBench, CaseBench
 from tracing.model.case import Case, Workload
 from tracing.model.checks import CheckedGraph, GraphCoverage, GraphKind, GraphTime, Violation
@@ -110,6 +111,9 @@ __all__ = [
     "KEPT_ON_DISK",
     "SCHEMA",
     "Access",
+    "AnswerBars",
+    "AnswerHeat",
+    "AnswerTable",
     "Argument",
     "BackendBench",
     "Blob",
@@ -141,6 +145,7 @@ __all__ = [
     "GraphTensor",
     "GraphText",
     "GraphTime",
+    "KeptAnswer",
     "KeptOperatorTensor",
     "KeptTensor",
     "Kernel",

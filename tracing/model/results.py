@@ -41,6 +41,20 @@ class Failure(Record, frozen=True, file="failures"):
     stage: str = ""  # of the compile, "ttgir"
     source: Blob = ""  # of the kernel or of the generated code; empty: none is known
     line: int = 0  # of the source, from 1; 0: not known
+    file: str = ""  # path of the file in `python`; empty: that of the program, or not known
+
+    def problem(self, program: str) -> str:
+        """One line as compilers print it, "/home/me/case.py:9: error: ..."; "" if the file is not known.
+
+        program -- path of the case or of the program
+        """
+        name, _, line = self.python.rpartition(":")
+        path = self.file or (program if name and program.endswith(f"/{name}") else "")
+        if not (path and line.isdecimal()):
+            return ""
+        what = {"frontend": f"kernel {self.name} does not compile"}.get(self.kind)
+        where = f" in {self.step}" if self.step else ""
+        return f"{path}:{line}: error: {what or f'{self.kind} of {self.name} failed{where}'}: {self.reason}"
 
 
 class TensorValue(Record, frozen=True, tag_field="kind", tag="tensor"):

@@ -114,6 +114,12 @@ def _table(results: Sequence[ResultDiff]) -> Table:
     return table
 
 
+def table_rows(report: KernelDiffReport) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """The columns and the rows of a report's table; equal results are in it."""
+    rows = ((one.name, *_cells(one.tensor), _verdict(one)) for one in report.results)
+    return ("result", *_NUMBERS, "verdict"), tuple(rows)
+
+
 def result_json(result: ResultDiff) -> dict[str, Any]:
     """One result as plain values."""
     diff = result.tensor

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from tracing.model import Failure
 from tracing.program.user_program import (
     UserProgram,
     shown_as_by_python,
@@ -18,6 +19,7 @@ from tracing.program.user_program import (
 )
 from tracing.record.program_outcome import ended_by, ended_with
 from tracing.record.session import Session
+from tracing.store import Run
 from tracing.upstream.patch import patched
 
 
@@ -87,11 +89,18 @@ class RecordedProgram:
         self._session.end(self.outcome)
         seen = self._session.launches
         if not quiet:
+            for one in Run(self._session.writer.path).records(Failure):
+                if problem := one.problem(str(self._program.path)):
+                    _print(problem)  # for editors, which open the line
             launches = f"{seen} launch{'' if seen == 1 else 'es'} seen{self._session.kept}"
             _say(f"{launches}: tracing show {self._session.writer.path}")
 
 
 def _say(line: str) -> None:
+    _print(f"tracing: {line}")
+
+
+def _print(line: str) -> None:
     with suppress(OSError, ValueError, AttributeError):  # the program may have closed the stream
-        sys.stderr.write(f"tracing: {line}\n")
+        sys.stderr.write(f"{line}\n")
         sys.stderr.flush()

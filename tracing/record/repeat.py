@@ -19,8 +19,8 @@ import numpy as np
 
 import tracing.upstream.inductor.compiler  # noqa: F401  # imported once, for all runs
 from tracing import store
-from tracing.compiler import silence
-from tracing.compiler.child import ChildResult, in_child, opened_gpu, respond, tell
+from tracing.compiler import stalled_child
+from tracing.compiler.child import ChildResult, in_child, opened_gpu, respond, send_message
 from tracing.environment import fresh_caches
 from tracing.errors import Problem
 from tracing.model import SCHEMA, Outcome, RunInfo
@@ -101,7 +101,7 @@ def _in_child(
     # the run's path, once it has one, and how its process ended
     path: Path | None = None
 
-    def heard(text: str) -> None:
+    def received(text: str) -> None:
         nonlocal path
         if path is None:
             path = Path(text)
@@ -116,7 +116,7 @@ def _in_child(
     try:
         ended = in_child(
             lambda: _record(series, index, streams), None,
-            heard=heard, waits=waiting, patience=PATIENCE, program=program,
+            received=received, waits=waiting, patience=PATIENCE, program=program,
         )  # fmt: skip
     except KeyboardInterrupt:
         raise Interrupted(path) from None
@@ -145,7 +145,7 @@ def program() -> None:
 
 
 def _record(series: Series, index: int, streams: int) -> dict[str, Any]:
-    silence.answer()
+    stalled_child.answer_with_frames()
     try:
         return {"streams": _recorded(series, index, streams)}
     except Problem as problem:
@@ -171,12 +171,12 @@ def _recorded(series: Series, index: int, streams: int) -> int:
             device.environment(),
         )  # fmt: skip
         writer = stack.enter_context(contextlib.closing(store.create(Path(series.runs), info)))
-        tell(str(writer.path))
+        send_message(str(writer.path))
         perturbation = Perturbation(index, device.virtual, streams, writer) if series.perturb else None
         around = stack.enter_context(perturbation) if perturbation else contextlib.nullcontext()
         passes: PassIRWhen | None = None if index else "after"
         experiment = Experiment(case, device, series.seed or 0)
-        record(experiment, LaunchRecorder(writer), tell, passes=passes, reads=reads, around=around)
+        record(experiment, LaunchRecorder(writer), send_message, passes=passes, reads=reads, around=around)
     return perturbation.streams if perturbation else 0
 
 
@@ -192,7 +192,7 @@ def _recorded_program(series: Series, index: int, streams: int, device: Device) 
         if series.deterministic:
             stack.enter_context(settings_changed(DETERMINISTIC))
         writer = store.create(Path(series.runs), info)
-        tell(str(writer.path))
+        send_message(str(writer.path))
         perturbation = Perturbation(index, device.virtual, streams, writer) if series.perturb else None
         around = [stack.enter_context(perturbation)] if perturbation else []
         recorder = LaunchRecorder(writer, strict=False)

@@ -26,6 +26,7 @@ class OperatorFile:
     index: int
     device: str
     storages: Mapping[int, int]  # bytes of each
+    host: tuple[int, ...]  # storages on the CPU; the others are on a GPU, if the script finds one
     contents: tuple[str, ...]  # tensors with a safetensors file
     tensors: Mapping[str, TensorFacts]
     read: Mapping[str, str]  # digests of the contents before the call
@@ -76,6 +77,7 @@ def _operator_file(
         recorded.call.index,
         recorded.run.info.environment.device,
         layout.storages,
+        tuple({one.storage for one in expression.tensors.values() if one.tensor.device == "cpu"}),
         contents,
         tensor_facts(layout),
         {name: one.digest.bits for name, one in kept.items() if one.digest},

@@ -28,6 +28,11 @@ def bench_text(cases: Sequence[CaseBench]) -> Iterator[Text]:
             console.print(_table(measured))
         yield Text(f"on the {measured[0].device}")
         yield from (Text(line.rstrip()) for line in capture.get().splitlines())
+    yield from remarks_text(cases)
+
+
+def remarks_text(cases: Sequence[CaseBench]) -> Iterator[Text]:
+    """Unmeasured cases, and how results differ."""
     for case in cases:
         yield from _remarks(case)
 
@@ -45,6 +50,16 @@ def _table(cases: Sequence[CaseBench]) -> Table:
         lines = [Text("\n".join(column)) for column in columns]
         table.add_row(Text(case.case), *lines, Text(str(case.violations)))
     return table
+
+
+def bench_rows(cases: Sequence[CaseBench]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """The columns and the rows of the table, a row for each backend of each case."""
+    rows = (
+        (case.case, *_cells(one, case.backends[0]), str(case.violations))
+        for case in cases
+        for one in case.backends
+    )
+    return ("case", "backend", *_NUMBERS, "KernelDiff", "violations"), tuple(rows)
 
 
 def _remarks(case: CaseBench) -> Iterator[Text]:

@@ -32,8 +32,8 @@ def test_a_line_of_the_user_s_kernel_is_followed_after_inductor_s_file_is_delete
 
     def asked(line: int) -> str:
         where = f"program.py:{line}"
-        options = ("--kernel", "compiled_helper#2", "--line", where, "--stage", "ttgir")
-        done = tracing("passes", run, *options, runs=tmp_path)
+        options = ("--kernel", "compiled_helper#2", "--stage", "ttgir")
+        done = tracing("line", run, where, *options, runs=tmp_path)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

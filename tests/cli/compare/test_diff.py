@@ -13,6 +13,8 @@ from typer.testing import CliRunner, Result
 
 from tracing.cli.app import app
 from tracing.cli.options.backends import known_backends_of
+from tracing.model import KeptAnswer
+from tracing.store import Run
 
 CASE = """
 import torch
@@ -76,6 +78,11 @@ def test_two_runs_are_compared_launch_by_launch_within_a_tolerance(case: str, ru
 
     assert (differs.exit_code, allowed.exit_code) == (1, 0)
     assert "1 of 1 results differ" in differs.stdout
+    first, second = sorted(Run(Path(b)).records(KeptAnswer), key=lambda one: -one.status)  # kept in b
+    assert (first.name, first.status, second.status) == ("diff", 1, 0)
+    assert first.tables[0].rows[0][-1].startswith("differs: elements")
+    assert [len(row) for row in first.heat[0].cells] == [16] * 8 and second.heat == ()
+    assert list(Run(Path(a)).records(KeptAnswer)) == []
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from handmade.records import new_run
+from handmade.records import arg, launch, new_run
+from handmade.runs import saved
 
-from tracing.analyze.judge.judgement import RunJudgement
+from tracing.analyze.judge.judgement import JudgedLaunch, RunJudgement
 from tracing.cli.answers.run_answer import RunAnswer
 from tracing.cli.narrow.judge import JudgedRun, judge
 from tracing.errors import Problem
-from tracing.model import Outcome
+from tracing.model import KeptAnswer, Outcome
 from tracing.report.bisect.bisect_case import no_pass_text
 from tracing.store import Run
 
@@ -26,6 +27,23 @@ def test_a_failed_run_is_not_recorded_once_more(tmp_path: Path) -> None:
         judge(str(writer.path), trust=True, runs=tmp_path)
 
     assert "tracing bisect" in raised.value.remedy and "tracing run" not in raised.value.remedy
+
+
+def test_a_judgement_is_kept_in_the_run_that_was_asked_about(tmp_path: Path) -> None:
+    asked = saved(
+        tmp_path / "asked", [launch(0, arg("x", "in", "x")), launch(1, arg("x", "in", "x"), name="k1")]
+    )
+    anew = saved(tmp_path / "anew", [])
+    before = {path: path.read_bytes() for path in asked.path.glob("*json*")}
+    launches = tuple(JudgedLaunch(n, f"k{n}", 0, verdict) for n, verdict in enumerate(("right", "off")))
+
+    JudgedRun(RunJudgement(launches, (), ()), ("tracing repro r",)).keep(asked, anew)
+
+    (kept,) = asked.records(KeptAnswer)
+    assert (kept.name, kept.status, kept.launch, kept.kernel) == ("judge", 1, 1, "k1")
+    assert kept.lines[0] == "✗ launch 1 k1 is off" and str(anew.path) in kept.lines[-1]
+    assert [row[:3] for row in kept.tables[0].rows] == [("0", "k0", "right"), ("1", "k1", "off")]
+    assert {path: path.read_bytes() for path in before} == before  # nothing is rewritten
 
 
 @pytest.mark.parametrize("judged", [True, False])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,23 @@ from handmade.records import arg, compiled, launch, new_run
 from handmade.runs import saved
 from handmade.small_runs import small_run
 from msgspec.structs import replace
+from report.exports.sarif_rules import LOG
 from typer.testing import CliRunner
 
 from tracing import store
 from tracing.cli.app import app
-from tracing.model import FrameCompile, GraphBreak, LaunchTime, Outcome, Violation
+from tracing.model import (
+    Failure,
+    FrameCompile,
+    GraphBreak,
+    LaunchTime,
+    Outcome,
+    PassEnd,
+    StageArtefact,
+    Violation,
+)
 from tracing.report.exports.perfetto import perfetto_events
-from tracing.report.exports.sarif import sarif
+from tracing.report.exports.sarif import RULES, sarif
 from tracing.report.exports.tritonparse import write_tritonparse
 
 VIOLATION = Violation(
@@ -55,9 +67,44 @@ def test_passes_lie_within_the_slice_of_their_compilation(tmp_path: Path) -> Non
     whole = exported("--perfetto", tmp_path / "trace.json", store.Run(writer.path))["traceEvents"]
     slices = {one["name"]: one for one in whole if one["ph"] == "X"}
 
-    assert [*slices] == ["k", "cse", "ttir", "coalesce", "ttgir"]
+    assert [*slices] == ["k", "ttir", "cse", "ttgir", "coalesce"]
     assert (slices["coalesce"]["ts"], slices["coalesce"]["dur"]) == (1500.0, 1500.0)
     assert slices["k"]["dur"] == 3000.0
+
+
+def dropped(events: list[dict[str, Any]]) -> list[str]:
+    """The slices that Perfetto drops: those that end after the slice of their thread in which they began."""
+    drops, open_ends = [], defaultdict(list)
+    for one in sorted((one for one in events if one["ph"] == "X"), key=lambda one: one["ts"]):
+        start, ends = round(one["ts"] * 1000), open_ends[one["pid"], one["tid"]]
+        end = start + round(one["dur"] * 1000)
+        while ends and ends[-1] <= start:
+            ends.pop()
+        drops += [one["name"]] if ends and end > ends[-1] else []
+        ends.append(end)
+    return drops
+
+
+def test_perfetto_drops_no_slice_whatever_the_durations_are(tmp_path: Path) -> None:
+    chance = random.Random(0)
+    launches = [launch(n, arg("x", "in", "x")) for n in range(50)]
+    launches = [replace(one, step=(one.index // 7, one.index % 7), stream=one.index % 3) for one in launches]
+    times = [LaunchTime(n, 9.0, chance.random() * 10 ** chance.randrange(6)) for n in range(50)]
+    writer = store.reopened(saved(tmp_path, launches, times).path)
+    passes = [("ttir", f"pass{n}", IR) for n in range(20)] + [("ttgir", f"pass{n}", IR) for n in range(20)]
+    compiled(writer, "k", IR, *passes)
+    for number in range(40):
+        writer.append(PassEnd(0, number, chance.random()))
+    for stage in ("ttir", "ttgir"):
+        writer.append(StageArtefact(0, stage, writer.blob(IR), chance.random()))
+    writer.close()
+
+    events = exported("--perfetto", tmp_path / "trace.json", store.Run(writer.path))["traceEvents"]
+
+    assert dropped(events) == []
+    assert {type(one[key]) for one in events for key in ("pid", "tid")} == {int}
+    assert all(one["ts"] >= 0 and one["dur"] >= 0 for one in events if one["ph"] == "X")
+    assert {one["name"] for one in events if one["ph"] == "M"} == {"process_name", "thread_name"}
 
 
 def test_a_violation_a_graph_break_and_a_failure_stand_at_their_lines(tmp_path: Path) -> None:
@@ -83,16 +130,37 @@ def test_the_divergence_of_two_runs_is_a_result_of_the_second(tmp_path: Path) ->
     assert "launch #0 make: output y" in result["message"]["text"]
 
 
-def test_the_log_is_valid_sarif(tmp_path: Path) -> None:
+@pytest.fixture
+def log(tmp_path: Path) -> Any:
+    """Of two runs, with a result of each rule."""
+    frame = FrameCompile("0/0", "forward", "case.py:3", breaks=(GraphBreak("print", "case.py:9"),))
+    failure = Failure("frontend", "k", "NameError", "helper.py:4", file="/a folder/helper.py")
+    known = [VIOLATION, frame, failure, Outcome("differs", "output differs")]
+    runs = [
+        saved(tmp_path / left, [launch(0, arg("y", "out", "-", left))], known, ended=False) for left in "ab"
+    ]
+    return exported("--sarif", tmp_path / "log.sarif", *runs)
+
+
+def test_the_log_keeps_the_rules_of_sarif(log: Any) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+
+    jsonschema.Draft7Validator(LOG).validate(log)
+    assert {one["ruleId"] for one in log["runs"][1]["results"]} == {*RULES}
+
+
+def test_a_log_that_breaks_a_rule_is_refused(log: Any) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    log["runs"][0]["results"][0]["level"] = "fatal"
+
+    assert not jsonschema.Draft7Validator(LOG).is_valid(log)
+
+
+def test_the_log_is_valid_by_the_schema_of_oasis(log: Any) -> None:
     schema = os.environ.get("SARIF_SCHEMA")
     if not schema:
         pytest.skip("SARIF_SCHEMA names no file: the schema of OASIS, sarif-schema-2.1.0.json")
     jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
-    frame = FrameCompile("0/0", "forward", "case.py:3", breaks=(GraphBreak("print", "case.py:9"),))
-    a, b = (
-        saved(tmp_path / left, [launch(0, arg("y", "out", "-", left))], [VIOLATION, frame]) for left in "ab"
-    )
-    log = exported("--sarif", tmp_path / "log.sarif", a, b)
 
     jsonschema.Draft7Validator(json.loads(Path(schema).read_text())).validate(log)
 

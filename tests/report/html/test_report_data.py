@@ -17,7 +17,17 @@ from typer.testing import CliRunner
 
 from tracing import store
 from tracing.cli.app import app
-from tracing.model import Argument, Kernel, LaunchLine, Outcome, Signature, StageArtefact
+from tracing.model import (
+    AnswerHeat,
+    AnswerTable,
+    Argument,
+    KeptAnswer,
+    Kernel,
+    LaunchLine,
+    Outcome,
+    Signature,
+    StageArtefact,
+)
 from tracing.report.html.chunks import decoded, encoded
 from tracing.report.html.launch_data import DIVERGES, NAN
 
@@ -221,3 +231,46 @@ def test_the_committed_program_was_built_from_its_source() -> None:
 
 def test_the_locked_packages_name_no_registry() -> None:
     assert "resolved" not in (PAGE / "package-lock.json").read_text()
+
+
+# ---- more than two runs, and answers that commands kept
+
+
+def test_a_table_of_three_runs_says_which_kernel_differs_in_which_run(tmp_path: Path) -> None:
+    def run(folder: str, left: str, warps: int = 4) -> store.Run:
+        made = launch(0, arg("x", "in", "x"), arg("y", "out", "-", left), name="make")
+        made = replace(made, kernel=replace(made.kernel, hash=f"{warps} warps", num_warps=warps))
+        used = launch(1, arg("y", "in", "y"), arg("z", "out", "-", "z"), name="use")
+        return saved(tmp_path / folder, [made, used])
+
+    report = Report(run("a", "y"), run("b", "other"), run("c", "y", warps=8), status=1)
+    table = report.index["table"]
+
+    assert [(one["name"], one["differs"]) for one in table["kernels"]] == [("make", True), ("use", False)]
+    assert [one["code"] for one in table["kernels"][0]["runs"]] == [0, 0, 1]
+    assert [one["values"] for one in table["kernels"][0]["runs"]] == [0, 1, 0]
+    assert report.index["findings"][0]["title"] == "the code of make differs"
+    assert [one["status"] for one in table["compared"]] == [0, 1, 1]
+    assert report.printed["table"]["kernels"] == table["kernels"]
+
+
+def test_an_answer_that_a_command_kept_is_a_finding_with_its_tables_and_next_commands(tmp_path: Path) -> None:
+    made = launch(0, arg("x", "in", "x"), arg("y", "out", "-", "y"), name="make")
+    table = AnswerTable("Judged launches", ("launch", "verdict"), (("0", "off"),))
+    heat = AnswerHeat("y", ((0.0, 1.5), (None, 2.0)))
+    answers = [
+        KeptAnswer(
+            "judge", "tracing judge r", "0.1.0", f"2026-11-23T08:00:0{second}Z", status, (line,),
+            ("tracing repro r",), 0, 0, "make", (table,), (), (heat,),
+        )
+        for second, status, line in ((1, 1, "✗ launch 0 make is off"), (0, 0, "every launch is right"))
+    ]  # fmt: skip
+    report = Report(saved(tmp_path, [made], answers))
+    first = report.index["findings"][0]
+
+    assert (first["title"], first["tone"]) == ("judge: launch 0 make is off", "bad")
+    assert (first["launch"], first["next"]) == ([0, 0, 0], ["tracing repro r"])
+    kept = report.index["runs"][0]["answers"]
+    assert [one["status"] for one in kept] == [0, 1]
+    assert kept[1]["tables"][0]["rows"] == [["0", "off"]]
+    assert kept[1]["heat"][0]["cells"] == [[0.0, 1.5], [None, 2.0]]

@@ -31,7 +31,15 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shown(run: Path, *args: str) -> str:
-    done = tracing("passes", str(run), *args, runs=run.parent)
+    return printed("passes", run, *args)
+
+
+def shown_line(run: Path, *args: str) -> str:
+    return printed("line", run, *args)
+
+
+def printed(command: str, run: Path, *args: str) -> str:
+    done = tracing(command, str(run), *args, runs=run.parent)
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout  # no colour in a pipe
     return done.stdout
@@ -67,6 +75,15 @@ def test_an_operation_is_traced_to_the_pass_that_replaces_it(recorded: Path) -> 
     assert "rocdl.mfma" in lowered.partition("became ")[2]
 
 
+def test_the_operations_of_a_glob_are_shown_in_one_pass(recorded: Path) -> None:
+    lowering = ("--pass", "convert-triton-gpu-to-llvm")
+
+    text = shown(recorded, "--kernel", "softmax", *lowering, "--op", "tt.*")
+
+    assert "convert-triton-gpu-to-llvm" in text and "coalesce" not in text
+    assert "tt.load: 1 before the first of these passes, 0 after the last" in text
+
+
 def test_a_pass_is_shown_with_its_pipeline_its_caller_and_its_diff(recorded: Path) -> None:
     text = shown(recorded, "--kernel", "softmax", "--pass", "convert-triton-to-tritongpu")
 
@@ -79,7 +96,7 @@ def test_a_pass_is_shown_with_its_pipeline_its_caller_and_its_diff(recorded: Pat
 def test_a_python_line_is_traced_to_the_instructions_of_the_device(recorded: Path) -> None:
     place = f"kernels.py:{line_of('tl.exp(x - tl.max')}"
 
-    text = shown(recorded, "--kernel", "softmax", "--line", place)
+    text = shown_line(recorded, place, "--kernel", "softmax")
 
     assert f" inlined at {place}\n  ttir\n" in text
     assert "ex2.approx" in text
@@ -89,7 +106,7 @@ def test_a_python_line_is_traced_to_the_instructions_of_the_device(recorded: Pat
 def test_a_python_line_is_traced_through_a_single_stage_on_request(recorded: Path) -> None:
     place = f"kernels.py:{line_of('tl.exp(x - tl.max')}"
 
-    text = shown(recorded, "--kernel", "softmax", "--line", place, "--stage", "ttgir")
+    text = shown_line(recorded, place, "--kernel", "softmax", "--stage", "ttgir")
 
     assert f"{place}\n  ttgir\n" in text
     assert "  ttir\n" not in text
@@ -111,7 +128,7 @@ def test_the_ir_around_a_pass_is_written_as_it_was_recorded(recorded: Path, tmp_
 
 
 def test_an_amd_kernel_is_traced_to_its_assembly(recorded: Path) -> None:
-    text = shown(recorded, "--kernel", "matmul", "--line", f"kernels.py:{line_of('total = tl.dot(')}")
+    text = shown_line(recorded, f"kernels.py:{line_of('total = tl.dot(')}", "--kernel", "matmul")
 
     assert "v_mfma" in text
     assert "sass" not in text
@@ -159,21 +176,27 @@ def test_a_pass_that_failed_is_reported_with_the_compilers_message(tmp_path: Pat
         assert "only supported on compute capability >= 89" in text
 
 
+def test_a_line_in_a_stage_that_a_kernel_lacks_is_refused(recorded: Path) -> None:
+    asked = ("line", str(recorded), "kernels.py:1", "--kernel", "matmul", "--stage", "sass")
+    done = tracing(*asked, runs=recorded.parent)
+
+    assert done.returncode == 2
+    assert "no stage sass" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
         (("--kernel", "matmul", "--before"), "--before and --after are of a pass"),
         (("--kernel", "matmul", "--pass", "0", "--before", "--after"), "are two texts"),
         (("--kernel", "matmul", "--pass", "0", "-o", "x.mlir"), "-o takes the IR of --before or --after"),
-        (("--kernel", "matmul", "--line", "kernels.py:1", "--stage", "sass"), "no stage sass"),
         (("--kernel", "matmul", "--kernel", "softmax"), "one kernel at a time"),
         (("--kernel", "sofmax"), "has no kernel sofmax"),
         (("--pass", "0"), "has passes of 2 kernels"),
         (("--kernel", "matmul", "--pass", "csee"), "nearest: cse"),
         (("--kernel", "matmul", "--op", "tt.dott"), "there are: tt.dot"),
-        (("--kernel", "matmul", "--grep", "["), "[ is no regular expression"),
         (("--kernel", "matmul", "--stage", "ptx"), "no pass of stage ptx"),
-        (("--kernel", "matmul", "--pass", "0", "--op", "tt.dot"), "ask one at a time"),
+        (("--kernel", "matmul", "--pass", "0", "--op", "tt.dot", "--before"), "leave out --op"),
     ],
 )
 def test_bad_input_is_refused_with_valid_alternatives(

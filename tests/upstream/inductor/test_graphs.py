@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -40,6 +41,15 @@ class Listening:
         return None
 
 
+def heard_of(function: Callable[..., Any], *args: torch.Tensor) -> Listening:
+    listening = Listening()
+    uncached = torch._inductor.config.patch(force_disable_caches=True)
+    with compiles_followed(listening), uncached, suppress(Exception):
+        torch.compile(function)(*args)
+    torch._dynamo.reset()
+    return listening
+
+
 @pytest.fixture(scope="module")
 def heard() -> Listening:
     def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -47,12 +57,7 @@ def heard() -> Listening:
         x.add_(1)
         return z
 
-    listening = Listening()
-    uncached = torch._inductor.config.patch(force_disable_caches=True)
-    with compiles_followed(listening), uncached, suppress(Exception):
-        torch.compile(function)(torch.ones(3, 3), torch.ones(3, 3))
-    torch._dynamo.reset()
-    return listening
+    return heard_of(function, torch.ones(3, 3), torch.ones(3, 3))
 
 
 def test_its_contract_holds() -> None:
@@ -83,3 +88,17 @@ def test_a_content_that_overwrites_an_input_is_known_by_its_location(heard: List
 
     (name,) = schedule["overwrites"]
     assert schedule["locations"][name] in schedule["inputs"]
+
+
+def test_an_operator_of_a_library_that_takes_indices_has_a_schedule() -> None:
+    def function(x: torch.Tensor, index: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.ops.aten.index_put(x, [None, index], y, True) + 1
+
+    torch.use_deterministic_algorithms(True)
+    try:
+        listening = heard_of(function, torch.ones(3, 4), torch.tensor([0, 0]), torch.ones(3, 2))
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+    assert len(listening.schedules) == 1
+    assert "IndexPutFallback" in {one["class"] for one in listening.schedules[0]["buffers"].values()}

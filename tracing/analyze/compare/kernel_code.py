@@ -66,14 +66,15 @@ class KernelCodes:
         if len(ours) < 2 and len(theirs) < 2:
             return kernel.name
         # a run compiles equal code several times: for arguments that are divisible by 16, and for others
-        alike = (one for one in theirs if self._is_code(kernel, one))
+        alike = (one for one in theirs if self.is_code(kernel, one))
         partner = kernel if side == 1 else next(alike, None)
         if partner is None:
             return kernel.name
-        number = next((n for n, one in enumerate(ours) if self._is_code(one, partner)), None)
+        number = next((n for n, one in enumerate(ours) if self.is_code(one, partner)), None)
         return kernel.name if number is None else f"{kernel.name}#{number}"
 
-    def _is_code(self, a: Kernel, b: Kernel) -> bool:
+    def is_code(self, a: Kernel, b: Kernel) -> bool:
+        """True if a kernel of run a and one of run b are the same code with the same configuration."""
         return _configured(a) == _configured(b) and self.difference(a, b) is None
 
     def difference(self, a: Kernel, b: Kernel, *, alike: bool = True) -> CodeDifference | None:

@@ -22,7 +22,7 @@ from tracing.cli.look.show import print_run, print_wrong_result
 from tracing.cli.narrow.judge import JudgedRun
 from tracing.cli.processes.guard import KilledProcess
 from tracing.errors import Problem
-from tracing.model import Outcome
+from tracing.model import Failure, Outcome
 from tracing.report.passes.passes import failed_pass_text
 from tracing.report.run_json import memory_evidence_json
 
@@ -93,7 +93,7 @@ class RunAnswer:
             raise Problem(self.hash_failure, f"the run up to this point: `tracing show {path}`")
         if outcome.status == "failed":
             err.print(f"tracing: the case failed: {outcome.detail}")
-            for further in (*_source_line(self.run, outcome), *_further(outcome)):
+            for further in (*_source_line(self.run, outcome), *_further(outcome), *_problems(self.run)):
                 err.print(f"  {further}")
             err.print(f"  the run up to this point, and the traceback: `tracing show {path}`")
 
@@ -118,6 +118,11 @@ def _source_line(run: store.Run, outcome: Outcome) -> Iterator[str]:
     code = linecache.getline(run.info.path, int(match[1])).strip() if match else ""
     if match and code:
         yield f"  {match[1]} | {code}"
+
+
+def _problems(run: store.Run) -> Iterator[str]:
+    # for terminals and editors, which open the line
+    yield from filter(None, (one.problem(run.info.path) for one in run.records(Failure)))
 
 
 def _further(outcome: Outcome) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, TextIO
 
@@ -19,7 +19,20 @@ from tracing.report.control_characters import printable
 
 
 class SafeConsole(Console):
-    """A console that writes its own styles, and escapes control characters in text."""
+    """A console that writes its own styles, and escapes control characters in text.
+
+    `listeners` receive the text of each print, also while the console is quiet.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.listeners: list[Callable[[str], None]] = []
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as rich does."""
+        for one in self.listeners:
+            one(" ".join(getattr(each, "plain", None) or str(each) for each in objects))
+        super().print(*objects, **options)
 
     @property
     def file(self) -> IO[str]:

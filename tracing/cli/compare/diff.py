@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
+from tracing.cli.answers.kept_answer import IntoOption, finite_cells, keep_answer, run_for_answer
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.backends import known_backends_of
 from tracing.cli.options.completion import case_and_run_names
+from tracing.cli.options.opened import open_run
 from tracing.cli.options.run_pair import Anyway, open_pair
 from tracing.errors import Problem, message
+from tracing.model import AnswerHeat, AnswerTable
 
 if TYPE_CHECKING:
     from tracing.numerics.diff_report import KernelDiffReport
     from tracing.numerics.tensor_diff import ComparisonConfig
+
+_MAPS = 12  # heat maps that are kept
 
 ToleranceOption = Annotated[
     float | None, typer.Option(min=0, help="Tolerance. Default: by dtype, as torch.testing.assert_close.")
@@ -44,6 +51,7 @@ def diff(
     target: Annotated[str, typer.Option(help="Target of a case's kernels without a GPU.")] = "sm_90",
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators, for a case.")] = 0,
     rank: Annotated[int, typer.Option(help="Rank of both runs.")] = 0,
+    into: IntoOption = None,
     anyway: Anyway = False,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -57,6 +65,7 @@ def diff(
 
     Exit status: 0 if all is within the tolerances, 1 if something is not, 2 if there is nothing to compare.
     """
+    kept_in = run_for_answer(into, runs)
     with spinner("importing torch"):
         from tracing.numerics.tensor_diff import ComparisonConfig
 
@@ -67,6 +76,7 @@ def diff(
             reports = _of_case(case, chosen, config, target, seed)
         case [a, b] if backends is None:
             reports = [_of_runs((a, b), config, rank, runs, anyway=anyway, quiet=as_json)]
+            kept_in = kept_in or open_run(b, runs)
         case [_, _]:
             raise Problem("--backends needs a case, and two runs are given", "leave it out, or name one case")
         case _:
@@ -77,7 +87,33 @@ def diff(
         for one in (line for report in reports for line in report.rendered()):
             out.print(one)
     compared = all(report.results for report in reports)
-    raise typer.Exit(2 if not compared else 0 if all(one.passed for one in reports) else 1)
+    status = 2 if not compared else 0 if all(one.passed for one in reports) else 1
+    if kept_in is not None:
+        keep_answer(kept_in, "diff", status, _lines(reports), **_parts(reports), rank=rank)
+    raise typer.Exit(status)
+
+
+def _lines(reports: Sequence[KernelDiffReport]) -> Iterator[str]:
+    # the tables are kept as tables
+    for report in reports:
+        yield from (one.plain for one in report.rendered() if isinstance(one, Text))
+
+
+def _parts(reports: Sequence[KernelDiffReport]) -> dict[str, Any]:
+    from tracing.numerics.diff_report import table_rows
+
+    tables, heat = [], []
+    for report in reports:
+        names = [name.rpartition("/")[2] for name in (report.test_backend, report.reference_backend)]
+        pair = " against ".join(names)  # of runs without their folders
+        columns, rows = table_rows(report)
+        tables.append(AnswerTable(f"{report.model_name}: {pair}", columns, rows))
+        heat += [
+            AnswerHeat(one.name, finite_cells(one.tensor.heat))
+            for one in report.failed
+            if one.tensor is not None and one.tensor.heat
+        ]
+    return {"tables": tuple(tables), "heat": tuple(heat[:_MAPS])}
 
 
 def _of_case(

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.runs.nonfinite import NonFiniteAnswer, first_nonfinite
-from tracing.analyze.runs.nonfinite_elements import nonfinite_elements
+from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, first_nonfinite
+from tracing.analyze.nonfinite.nonfinite_elements import nonfinite_elements
 from tracing.analyze.runs.recorded_steps import options_of
 from tracing.analyze.runs.recording_commands import recording
 from tracing.cli.answers import hints

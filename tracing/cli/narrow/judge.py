@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from shlex import join
@@ -15,15 +16,18 @@ from tracing import store
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.runs.recording_commands import case_of, is_virtual, with_variables
 from tracing.cli.answers import hints
+from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.trust import Trust, consenting
 from tracing.cli.processes.new_recording import record_all_anew
 from tracing.errors import Problem
-from tracing.model import CompiledGraph, GraphTensor, KernelLaunch, LaunchLine, Outcome
+from tracing.model import AnswerTable, CompiledGraph, GraphTensor, KernelLaunch, LaunchLine, Outcome
 from tracing.report.judgement import judgement_json, judgement_text
 from tracing.store.recorded_launch import find_launch, recorded_launch
+
+_ROWS = 1000  # launches of the table that is kept
 
 
 @app.command(rich_help_panel=NARROW)
@@ -43,10 +47,12 @@ def judge(
     Exit status: 0 if all that could be judged is right, 1 if something is off, 2 if there is no answer.
     """
     run = consenting(open_run(name, runs), trust)
+    asked = run
     if not has_contents(run):
         _refuse_failed(run)
         run = record_all_anew(run, runs)
     answer = judgement_of(run)
+    answer.keep(asked, run)
     if as_json:
         print(msgspec.json.encode({"run": str(run.path), **answer.json()}).decode())
     else:
@@ -88,6 +94,41 @@ class JudgedRun:
     def json(self) -> dict[str, Any]:
         """The keys of `tracing judge --json`, without the run."""
         return {**judgement_json(self.judgement), "next": [*self.next]}
+
+    def keep(self, asked: store.Run, judged: store.Run) -> None:
+        """Keep the judgement in the run that was asked about.
+
+        judged -- the run that kept tensors: the same one, or a new recording of its program
+        """
+        anew = [] if asked.path == judged.path else [f"recorded anew, with tensors: {judged.path}"]
+        accused = self.judgement.accused
+        known = accused is not None and _launches(asked, accused.launch, accused.kernel)
+        keep_answer(
+            asked,
+            "judge",
+            self.status,
+            [*judgement_text(self.judgement, ()), *anew],
+            next=self.next,
+            launch=accused.launch if accused and known else None,
+            kernel=accused.kernel if accused else "",
+            tables=(_table(self.judgement),) if self.judgement.launches else (),
+        )
+
+
+def _launches(run: store.Run, index: int, kernel: str) -> bool:
+    # a new recording may launch in another order
+    with suppress(Problem):
+        return find_launch(run, index)[1].kernel_name == kernel
+    return False
+
+
+def _table(judgement: RunJudgement) -> AnswerTable:
+    rows = (
+        (str(one.launch), one.kernel, one.verdict, ", ".join(one.nodes), one.why)
+        for one in judgement.launches[:_ROWS]
+    )
+    columns = ("launch", "kernel", "verdict", "FX nodes", "why there is no reference")
+    return AnswerTable("Judged launches", columns, tuple(rows))
 
 
 def judgement_of(run: store.Run) -> JudgedRun:

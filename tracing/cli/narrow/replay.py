@@ -14,6 +14,7 @@ from tracing.analyze.compare.suspect import suspect
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.replay.replay_verdict import NothingRecorded, Reproduced, UndecidedReplay
 from tracing.cli.answers.divergence_answer import print_divergence
+from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.answers.memory_answer import print_memory_check
 from tracing.cli.answers.replay_answer import ReplayAnswer, Replaying, answered
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out
@@ -93,9 +94,15 @@ def _replayed(launches: LaunchOfSide, how: Replaying, *, as_json: bool) -> int:
         print(msgspec.json.encode(_json(answer)).decode())
     else:
         _print(answer)
+    status = 0 if isinstance(answer.verdict, Reproduced) else 1
     if isinstance(answer.verdict, NothingRecorded | UndecidedReplay):
-        return 2
-    return 0 if isinstance(answer.verdict, Reproduced) else 1
+        status = 2
+    lines = [*_text(answer, _names(answer))]
+    for one in launches.values():
+        rank = store.rank_of(one.process)
+        facts = {"rank": rank, "launch": one.launch.index, "kernel": one.launch.kernel_name}
+        keep_answer(one.run, "replay", status, lines, **facts)
+    return status
 
 
 def _require_one_case(run: store.Run, other: store.Run | None, against_launch: int | None) -> None:
@@ -162,11 +169,15 @@ def _require_one_kernel(launches: LaunchOfSide) -> None:
 
 def _print(answer: ReplayAnswer) -> None:
     paths = {side: str(one.run.path) for side, one in answer.launches.items()}
-    names: dict[Side, str] = {side: side for side in paths} if len(paths) > 1 else {"a": "the run"}
     for side, path in paths.items() if len(paths) > 1 else ():
         out.print(f"{side}  {path}")
-    for line in _text(answer, names):
+    for line in _text(answer, _names(answer)):
         out.print(line)
+
+
+def _names(answer: ReplayAnswer) -> dict[Side, str]:
+    sides = list(answer.launches)
+    return {side: side for side in sides} if len(sides) > 1 else {"a": "the run"}
 
 
 def _text(answer: ReplayAnswer, names: report.RunNames) -> Iterator[str]:

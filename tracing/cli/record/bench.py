@@ -6,16 +6,18 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
+from tracing.cli.answers.kept_answer import IntoOption, keep_answer, run_for_answer
 from tracing.cli.app import RECORD, Json, app, err, out, spinner
 from tracing.cli.options.backends import known_backends_of
 from tracing.cli.options.completion import case_names
 from tracing.errors import Problem, message
-from tracing.model import CaseBench
-from tracing.report.bench import bench_json, bench_text
+from tracing.model import AnswerBars, AnswerTable, CaseBench
+from tracing.report.bench import bench_json, bench_rows, bench_text, remarks_text
 
 if TYPE_CHECKING:
     from tracing.bench.case_bench import BenchSettings
@@ -49,6 +51,7 @@ def bench(
     ] = None,
     rtol: Annotated[float | None, typer.Option(min=0, help="Relative tolerance. Default: the same.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
+    into: IntoOption = None,
     as_json: Json = False,
 ) -> None:
     """Measure cases with several backends: compile time, latency, graphs, violations, agreement of results.
@@ -61,7 +64,7 @@ def bench(
     Exit status: 0 if all results agree with the first backend's, 1 if some differ, 2 if a case could not be
     measured.
     """
-    chosen = known_backends_of(backends)
+    chosen, kept_in = known_backends_of(backends), run_for_answer(into)
     done: list[CaseBench] = []
     interrupted = False
     with spinner("importing torch") as now:
@@ -79,9 +82,22 @@ def bench(
     else:
         for line in bench_text(done):
             out.print(line)
+    if kept_in is not None:
+        text = [Text(f"on the {one.device}") for one in done[:1]]
+        keep_answer(kept_in, "bench", status, [*text, *remarks_text(done)], **_parts(done))
     if interrupted:
         err.print("interrupted: what is printed are the cases that were finished")
     raise typer.Exit(status)
+
+
+def _parts(done: Sequence[CaseBench]) -> dict[str, Any]:
+    measured = [case for case in done if case.backends]
+    bars = [(f"{case.case} {one.backend}", one.median_ms) for case in measured for one in case.backends]
+    columns, rows = bench_rows(measured)
+    return {
+        "tables": (AnswerTable("Compile time and latency", columns, rows),),
+        "bars": (AnswerBars("Latency of a call, median", "ms", tuple(bars)),),
+    }
 
 
 def _prefixed(now: Callable[[str], None], prefix: str) -> Callable[[str], None]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 
-from tracing.interpreter.batch.batched_array import BatchedArray, stacked
+from tracing.interpreter.batch.batched_array import BatchedArray, require_size, stacked
 from tracing.interpreter.batch.divergence import OneAtATime
 from tracing.upstream.triton.interpreter import InterpreterBuilder, TensorHandle
 
@@ -62,9 +62,15 @@ class BatchBuilder(InterpreterBuilder):  # type: ignore[misc, unused-ignore]
             return super().create_splat(*operands)
         one = super().create_splat(*_of(operands, 0))
         (filling,) = (operand.data for operand in operands if _programs(operand) is not None)
+        require_size((count, *one.data.shape), one.data.itemsize)
         data = np.empty((count, *one.data.shape), one.data.dtype)
         data[...] = filling.aligned(one.data.ndim)
         return TensorHandle(BatchedArray(data), one.dtype)
+
+    def create_masked_load(self, *operands: Any, **options: Any) -> Any:
+        if self.in_batch and (options.get("is_volatile") or operands[-1] is True):
+            raise OneAtATime("waits for memory to change")  # which a program of the same batch may change
+        return super().create_masked_load(*operands, **options)
 
     def create_dot(self, *operands: Any) -> Any:
         if any(operand.dtype.primitive_bitwidth == 8 for operand in operands[:2]):  # upstream copies bytes
@@ -76,12 +82,20 @@ _FOR_EACH_PROGRAM = (
     "create_unsplat",
     "create_umulhi",
     "create_erf",
+    "create_fma",
     "create_fp_to_fp",
     "create_histogram",
     "create_dot_scaled",
 )
 _dot_of_each = for_each_program(InterpreterBuilder.create_dot)
-_FOR_ONE_PROGRAM = ("create_print", "create_atomic_cas", "create_atomic_rmw")
+_FOR_ONE_PROGRAM = (
+    "create_print",
+    "create_atomic_cas",
+    "create_atomic_rmw",
+    "create_atomic_load",
+    "create_atomic_store",
+    "create_atomic_poll",
+)
 for _names, _wrapper in ((_FOR_EACH_PROGRAM, for_each_program), (_FOR_ONE_PROGRAM, for_one_program)):
     for _name in _names:
         if hasattr(InterpreterBuilder, _name):  # not every release has each of them

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from tracing.interpreter.batch.divergence import Diverged, OneAtATime, TooLarge
 
-LARGEST = 4 << 20  # bytes of one array, over all programs of a batch
+LARGEST = 8 << 20  # bytes of one array, over all programs of a batch
 
 # IEEE 754 and integer arithmetic define these for each element, however many elements one call computes. Of
 # others (exp, sin) NumPy's vectorised loops and their remainders may differ.
@@ -43,8 +42,7 @@ class BatchedArray(NDArrayOperatorsMixin):
 
     def __init__(self, each: npt.NDArray[Any]) -> None:
         """each -- [programs, *shape]"""
-        if each.nbytes > LARGEST and len(each) > 1:
-            raise TooLarge(each.nbytes, LARGEST)
+        require_size(each.shape, each.itemsize)
         self.each = each
 
     # ---- of one program's array
@@ -171,7 +169,7 @@ class BatchedArray(NDArrayOperatorsMixin):
             ufunc in _EXACT_ON_INTEGERS and not any(_is_floating(operand) for operand in inputs)
         )
         if ufunc is np.matmul and method == "__call__":  # calls BLAS for one matrix after another
-            return _together(functools.partial(function, **options), *inputs)
+            return BatchedArray(function(*_aligned(inputs), **options))
         if method != "__call__" or options or not exact:
             return each_program(function, *inputs, **options)
         return _together(function, *inputs)
@@ -181,6 +179,13 @@ class BatchedArray(NDArrayOperatorsMixin):
         if together is None:
             return each_program(function, *args, **options)
         return together(*args, **options)
+
+
+def require_size(shape: tuple[int, ...], itemsize: int) -> None:
+    """Raise TooLarge if an array with the shape [programs, ...] has more than LARGEST bytes."""
+    needed = math.prod(shape) * itemsize
+    if needed > LARGEST and shape[0] > 1:
+        raise TooLarge(needed, LARGEST)
 
 
 def each_program(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -229,12 +234,16 @@ def _is_floating(operand: Any) -> bool:
 
 
 def _together(function: Callable[..., Any], *operands: Any) -> Any:
-    ndim = max(np.ndim(one) if not isinstance(one, BatchedArray) else one.ndim for one in operands)
-    arrays = [one.aligned(ndim) if isinstance(one, BatchedArray) else one for one in operands]
-    result = function(*arrays)
-    if isinstance(result, tuple):
-        return tuple(BatchedArray(one) for one in result)
-    return BatchedArray(result)
+    arrays = _aligned(operands)
+    shape = np.broadcast_shapes(*map(np.shape, arrays))
+    require_size(shape, max(one.itemsize for one in operands if isinstance(one, BatchedArray)))
+    return BatchedArray(function(*arrays))
+
+
+def _aligned(operands: Sequence[Any]) -> list[Any]:
+    # arrays that broadcast as those of one program do
+    ndim = max(one.ndim if isinstance(one, BatchedArray) else np.ndim(one) for one in operands)
+    return [one.aligned(ndim) if isinstance(one, BatchedArray) else one for one in operands]
 
 
 def _broadcast_to(array: BatchedArray, shape: Any, **options: Any) -> BatchedArray:

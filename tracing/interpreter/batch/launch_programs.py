@@ -18,7 +18,7 @@ from tracing.interpreter.gates import batches_noted
 Index: TypeAlias = "int | BatchedArray"
 Indices: TypeAlias = tuple[Index, ...]
 
-MOST = 256  # programs in one batch
+MOST = 1024  # programs in one batch
 
 
 def in_batches(

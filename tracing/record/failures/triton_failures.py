@@ -48,6 +48,7 @@ def frontend_failure(chain: ErrorChain) -> Failure | None:
         reason=one_line(message or type(innermost).__name__),
         source=source,
         line=line,
+        file=_file(function),
     )
 
 
@@ -66,6 +67,7 @@ def resources_failure(chain: ErrorChain) -> Failure | None:
         reason=one_line(message(error)),
         source=source,
         line=1 if source else 0,
+        file=_file(function) if source else "",
     )
 
 
@@ -88,6 +90,7 @@ def stage_failure(chain: ErrorChain) -> Failure | None:
             reason=reason,
             source=ptx,
             line=line,
+            file="" if python or not kernel.file else kernel.file.rpartition(":")[0],
         )
     return _unrecorded_stage_failure(chain)
 
@@ -146,6 +149,12 @@ def _with_source(source: str | None, known: list[Any]) -> Any:
 def _name_of(source: str) -> str:
     match = re.search(r"def (\w+)", source)
     return match[1] if match else "a kernel"
+
+
+def _file(function: Any) -> str:
+    # absolute, or "" if its source is not in a file
+    path = Path(inspect.getsourcefile(function.fn) or "") if function else Path()
+    return str(path.absolute()) if path.is_file() else ""
 
 
 def _position(function: Any, line: int) -> str:

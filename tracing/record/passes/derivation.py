@@ -145,7 +145,7 @@ def _died(how: _How, one: _Waiting, ended: ChildResult) -> Derivation:
     if ended.timed_out or ended.signal == signal.SIGALRM.name:
         return one.derivation(f"{where}: it did not end within {how.seconds:g} s")
     derivation = one.derivation(f"{where}: {ended.failure}")
-    if ended.accident:
+    if ended.transient:
         return derivation
     writer = how.writer()
     writer.append(derivation)

@@ -47,7 +47,7 @@ def derive_llvm(
     ended, printed = llvm.printed(compile, seconds=seconds)
     made: Mapping[str, str] = ended.result or {}
     differs = tuple(stage for stage, content in made.items() if blob_name(content) != artefacts.get(stage))
-    writer = reopened(run.use_scratch() if ended.accident else run.scratch or run.path)
+    writer = reopened(run.use_scratch() if ended.transient else run.scratch or run.path)
     writer.known(one.blob for one in run.records(PackedBlob))
     try:
         passes = tuple(_packed(writer.pack(LEVEL), printed, last))

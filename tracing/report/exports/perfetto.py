@@ -3,7 +3,9 @@
 Runs have durations and no start times. So launches follow one another in launch order, and a slice begins at
 the end of the previous slice of any stream of its rank: the trace shows shares of time, not overlap.
 
-Source: the JSON trace format of Chrome, which Perfetto reads: complete events, "ph": "X", times in µs.
+Source: the JSON trace format of Chrome: complete events, "ph": "X", times in µs. Perfetto, which reads it,
+orders them by their start, in whole ns, and drops a slice that ends after the one that it began in: an outer
+slice comes before its inner ones, and ends are rounded, not durations.
 """
 
 from __future__ import annotations
@@ -57,9 +59,10 @@ def _name(kind: str, process: int, thread: int, name: str) -> PerfettoEvent:
 def _slice(
     name: str, process: int, thread: int, start: float, duration: float, **args: object
 ) -> PerfettoEvent:
+    first, last = round(start * 1000), round((start + duration) * 1000)  # ns
     return {
-        "ph": "X", "name": name, "pid": process, "tid": thread, "ts": round(start, 3),
-        "dur": round(duration, 3), "args": args,
+        "ph": "X", "name": name, "pid": process, "tid": thread, "ts": first / 1000,
+        "dur": (last - first) / 1000, "args": args,
     }  # fmt: skip
 
 
@@ -118,17 +121,17 @@ def _compilations(run: Run, process: int) -> Iterator[PerfettoEvent]:
     now = 0.0
     for one in known:
         name, began = label(known, one), now
-        inner = []
+        inner: list[PerfettoEvent] = []
         within = {artefact.stage: artefact.wall_ms * 1e3 for artefact in stages.get(one.hash, ())}
         for stage in dict.fromkeys([*within, *(record.stage for record in passes.get(one.hash, ()))]):
-            start = now
+            start, first = now, len(inner)
             for record in passes.get(one.hash, ()):
                 if record.stage == stage and record.wall_ms is not None:
                     changed = {"changed": record.changed, "index": record.index}
                     inner.append(_slice(record.name, process, 0, now, record.wall_ms * 1e3, **changed))
                     now += record.wall_ms * 1e3
             now = max(now, start + within.get(stage, 0.0))
-            inner.append(_slice(stage, process, 0, start, now - start))
+            inner.insert(first, _slice(stage, process, 0, start, now - start))
         yield _slice(name, process, 0, began, max(now - began, SHORTEST), hash=one.hash, target=one.target)
         yield from inner
         now = max(now, began + SHORTEST)

@@ -57,7 +57,9 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
             title = f"graph break in {frame.function}: {one.reason or 'no reason is given'}"
             yield _result("graph-break", "warning", title, one.python or frame.python, info)
     for failure in run.records(Failure):
-        yield _result("failure", "error", _failure(failure), failure.python, info)
+        line = failure.python.rpartition(":")[2]
+        at = f"{failure.file}:{line}" if failure.file else failure.python
+        yield _result("failure", "error", _failure(failure), at, info)
     for outcome in run.records(Outcome):
         if outcome.status == "differs":
             yield _result("difference", "error", outcome.detail, "", info)

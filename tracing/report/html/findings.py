@@ -8,6 +8,7 @@ from typing import Any
 Data = Mapping[str, Any]  # a part of the report's index
 
 BAD, DOUBT, FINE = "bad", "doubt", "fine"
+_LINES = 8  # of a command's answer
 
 
 def findings(runs: Sequence[Data], comparison: Data | None) -> list[dict[str, Any]]:
@@ -17,10 +18,10 @@ def findings(runs: Sequence[Data], comparison: Data | None) -> list[dict[str, An
     for number, run in enumerate(runs):
         side = f"{'ab'[number]}: " if len(runs) > 1 else ""
         known += [{**one, "title": side + one["title"]} for one in _of_run(number, run)]
-    return known or [_finding(FINE, "nothing was found", _equal(comparison))]
+    return known or [finding(FINE, "nothing was found", _equal(comparison))]
 
 
-def _finding(
+def finding(
     tone: str,
     title: str,
     lines: Sequence[str] = (),
@@ -28,10 +29,13 @@ def _finding(
     launch: tuple[int, int, int] | None = None,  # run, rank, index
     kernel: tuple[int, int] | None = None,  # run, position among its kernels
     divergence: int | None = None,
+    answer: tuple[int, int] | None = None,  # run, number
 ) -> dict[str, Any]:
+    """One finding of the first screen."""
     return {
         "tone": tone, "title": title, "lines": [line for line in lines if line], "next": list(commands),
         "launch": launch, "kernel": kernel, "divergence": divergence,
+        "answer": answer,
     }  # fmt: skip
 
 
@@ -46,10 +50,10 @@ def _equal(comparison: Data | None) -> list[str]:
 
 def _of_comparison(comparison: Data) -> Iterator[dict[str, Any]]:
     for one in comparison["start"]:
-        yield _finding(BAD, f"{one['name']} differs before the first launch", [f"{one['a']} | {one['b']}"])
+        yield finding(BAD, f"{one['name']} differs before the first launch", [f"{one['a']} | {one['b']}"])
     for number, one in enumerate(comparison["divergences"][:3]):
         title = ("first divergence: " if number == 0 else "another divergence: ") + one["title"]
-        yield _finding(
+        yield finding(
             BAD,
             title,
             [_accused(one["accused"]), _argument(one), *one["evidence"]],
@@ -59,12 +63,12 @@ def _of_comparison(comparison: Data) -> Iterator[dict[str, Any]]:
             number,
         )
     for one in comparison["outcomes"]:
-        yield _finding(BAD, f"{one['name']} ends differently", [f"{one['a']} | {one['b']}"])
+        yield finding(BAD, f"{one['name']} ends differently", [f"{one['a']} | {one['b']}"])
     if comparison["results"] and not comparison["divergences"]:
         names = ", ".join(one["name"] for one in comparison["results"][:5])
-        yield _finding(BAD, f"results differ: {names}", comparison["summary"])
+        yield finding(BAD, f"results differ: {names}", comparison["summary"])
     if comparison["status"] == 2:
-        yield _finding(DOUBT, "the runs could be compared in part only", comparison["not_compared"])
+        yield finding(DOUBT, "the runs could be compared in part only", comparison["not_compared"])
 
 
 def _of_kernels(comparison: Data, run: Data) -> Iterator[dict[str, Any]]:
@@ -74,7 +78,7 @@ def _of_kernels(comparison: Data, run: Data) -> Iterator[dict[str, Any]]:
     for one in differing[:3]:
         at = positions[one["b"]]
         title = f"the compiler's IR of {run['kernels'][at]['label']} differs"
-        yield _finding(DOUBT, title, [one["verdict"]], kernel=(1, at))
+        yield finding(DOUBT, title, [one["verdict"]], kernel=(1, at))
 
 
 def _accused(one: Data) -> str:
@@ -98,31 +102,47 @@ def _launch(one: Data) -> tuple[int, int, int] | None:
 # ---- of one run
 
 
+def _of_answers(number: int, run: Data) -> Iterator[dict[str, Any]]:
+    # the latest answer of each command about each kernel; an earlier one is in the list of all
+    latest = {(one["name"], one["kernel"]): position for position, one in enumerate(run["answers"])}
+    for position in latest.values():
+        one = run["answers"][position]
+        if one["status"]:
+            tone = BAD if one["status"] == 1 else DOUBT
+            lines = [line for line in one["lines"] if line.strip()]
+            title = f"{one['name']}: {lines[0].lstrip('✗ ') if lines else 'no answer'}"
+            launch = None if one["launch"] is None else (number, one["rank"], one["launch"])
+            yield finding(tone, title, lines[1:_LINES], one["next"], launch, answer=(number, position))
+
+
 def _of_run(number: int, run: Data) -> Iterator[dict[str, Any]]:
+    yield from _of_answers(number, run)
     for position, kernel in enumerate(run["kernels"]):
         if kernel["died"]:
-            yield _finding(
+            yield finding(
                 BAD, f"pass {kernel['died']} of {kernel['label']} did not end", [], kernel["next"],
                 kernel=(number, position),
             )  # fmt: skip
     for one in run["failures"]:
         excerpt = [one["reason"], one["python"], one["code"], *one["source"]]
-        yield _finding(BAD, f"{one['kind']} failed: {one['name']}", excerpt)
+        yield finding(BAD, f"{one['kind']} failed: {one['name']}", excerpt)
     for one in run["outcomes"]:
         if one["status"] in ("failed", "interrupted"):
-            yield _finding(BAD, f"the program {one['status']}", [one["detail"]])
+            yield finding(BAD, f"the program {one['status']}", [one["detail"]])
         elif one["status"] == "differs":
-            yield _finding(BAD, "the results differ from eager", [one["detail"]], run["next"])
-    if not run["outcomes"]:
-        yield _finding(DOUBT, "the run did not end: it was killed, or is still being recorded")
+            yield finding(BAD, "the results differ from eager", [one["detail"]], run["next"])
+    if run["growing"]:
+        yield finding(FINE, "the run is still being recorded")
+    elif not run["outcomes"]:
+        yield finding(DOUBT, "the run did not end: it was killed")
     yield from _of_values(number, run)
     if run["violations"]:
         first = run["violations"][0]
         count = len(run["violations"])
         what = f"{first['node']} ({first['operator']}): {first['found']}; needed: {first['required']}"
-        yield _finding(DOUBT, f"constraints are violated: {count}", [what, first["python"]])
+        yield finding(DOUBT, f"constraints are violated: {count}", [what, first["python"]])
     for text in run["cut"]:
-        yield _finding(DOUBT, text)
+        yield finding(DOUBT, text)
 
 
 def _of_values(number: int, run: Data) -> Iterator[dict[str, Any]]:
@@ -133,9 +153,9 @@ def _of_values(number: int, run: Data) -> Iterator[dict[str, Any]]:
         launch = (number, origin["rank"], origin["index"]) if index else None
         tensors = [f"{one['name']}: {one['nan']} NaN, {one['inf']} inf" for one in run["nan"]["tensors"][:4]]
         title = f"{origin['kind']} {index}{origin['name']} {first} the first NaN or inf"
-        yield _finding(DOUBT, title, [*tensors, origin["site"] or ""], run["nan"]["next"], launch)
+        yield finding(DOUBT, title, [*tensors, origin["site"] or ""], run["nan"]["next"], launch)
     for one in run["evidence"][:3]:
         launch = (number, one["rank"], one["launch"])
-        yield _finding(DOUBT, f"memory evidence at launch #{one['launch']}", [one["text"]], (), launch)
+        yield finding(DOUBT, f"memory evidence at launch #{one['launch']}", [one["text"]], (), launch)
     if any(not one["agreed"] for one in run["winners"]):
-        yield _finding(DOUBT, "autotuners of different ranks chose different configurations")
+        yield finding(DOUBT, "autotuners of different ranks chose different configurations")

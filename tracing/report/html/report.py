@@ -64,7 +64,10 @@ def report(
         compared = comparison_data(pair, comparison.verdict, comparison.divergences)
         passes = runs[0].sources.passes, runs[1].sources.passes
         compared["kernels"] = kernel_pairs(pair, passes, chunks, progress)
-    index = {"schema": SCHEMA, "runs": sides, "comparison": compared, "findings": findings(sides, compared)}
+    index = {
+        "schema": SCHEMA, "runs": sides, "comparison": compared, "findings": findings(sides, compared),
+        "table": None,
+    }  # fmt: skip
     return index, chunks
 
 
@@ -77,6 +80,7 @@ def _side(one: ReportedRun, chunks: Chunks, flags: dict[LaunchKey, int]) -> dict
     kernels = kernel_data(run, launches, one.sources, chunks)
     return {
         **run_data(run, evidence),
+        "growing": run.growing,
         "nan": dict(one.nan),
         "next": list(one.next),
         "show": f"tracing show {quote(str(run.path))} --launch ",

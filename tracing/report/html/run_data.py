@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import asdict, replace
+
 from tracing.analyze.memory.evidence import evidence_sentence
 from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.analyze.runs.results import results, value_text
@@ -11,6 +13,7 @@ from tracing.analyze.runs.winners import choices
 from tracing.model import (
     Failure,
     FrameCompile,
+    KeptAnswer,
     MemoryEvidence,
     Outcome,
     Perturbed,
@@ -22,6 +25,9 @@ from tracing.report.run_json import summary_json, winners_json
 from tracing.report.text import cut_text
 from tracing.store import Run
 
+ANSWERS = 50  # that a report holds of one run, the latest
+PARTS = 50  # tables, bars or heat maps that it holds of one answer
+CELLS = 64  # rows and columns of a heat map
 SHOWN = 1000  # guards, violations or items of evidence that a report holds of one run
 
 
@@ -32,12 +38,7 @@ def run_data(run: Run, evidence: list[tuple[int, MemoryEvidence]]) -> dict[str, 
     """
     info, environment = run.info, run.info.environment
     return {
-        **summary_json(run),
-        "kind": info.kind,
-        "case_path": info.path,
-        "program": list(info.program) or list(info.argv),
-        "seed": info.seed,
-        "world_size": info.world_size,
+        **run_summary(run),
         "recorded": {"digests": info.digests, "operators": info.operators},
         "python": environment.python,
         "host": environment.host,
@@ -46,10 +47,6 @@ def run_data(run: Run, evidence: list[tuple[int, MemoryEvidence]]) -> dict[str, 
         "variables": [[one.name, _variable(one)] for one in run.records(ReadVariable)],
         "not_covered": [{"what": one.what, "setting": one.setting} for one in not_covered(run)],
         "cut": [line.plain for line in cut_text([run])],
-        "outcomes": [
-            {"status": one.status, "detail": one.detail, "traceback": one.traceback}
-            for one in run.records(Outcome)
-        ],
         "failures": [_failure(run, one) for one in run.records(Failure)],
         "evidence": [
             {"rank": rank, "launch": one.launch, "text": evidence_sentence(one)}
@@ -64,7 +61,25 @@ def run_data(run: Run, evidence: list[tuple[int, MemoryEvidence]]) -> dict[str, 
         ],
         "winners": winners_json(run, choices(run))["choices"],
         "violations": [_violation(one) for one in list(run.records(Violation))[:SHOWN]],
+        "answers": [_answer(one) for one in sorted(run.records(KeptAnswer), key=_asked)[-ANSWERS:]],
         "frames": [_frame(one) for one in list(run.records(FrameCompile))[:SHOWN]],
+    }
+
+
+def run_summary(run: Run) -> dict[str, Any]:
+    """What the first screen says of a run."""
+    info = run.info
+    return {
+        **summary_json(run),
+        "kind": info.kind,
+        "case_path": info.path,
+        "program": list(info.program) or list(info.argv),
+        "seed": info.seed,
+        "world_size": info.world_size,
+        "outcomes": [
+            {"status": one.status, "detail": one.detail, "traceback": one.traceback}
+            for one in run.records(Outcome)
+        ],
     }
 
 
@@ -84,6 +99,23 @@ def _violation(one: Violation) -> dict[str, Any]:
     return {
         "constraint": one.constraint, "node": one.node, "operator": one.operator, "found": one.found,
         "required": one.required, "decided": one.decided, "python": one.python, "code": one.code,
+    }  # fmt: skip
+
+
+def _asked(one: KeptAnswer) -> str:
+    return one.asked
+
+
+def _answer(one: KeptAnswer) -> dict[str, Any]:
+    tables = [replace(part, rows=part.rows[:SHOWN]) for part in one.tables[:PARTS]]
+    bars = [replace(part, bars=part.bars[:SHOWN]) for part in one.bars[:PARTS]]
+    heat = [replace(part, cells=[row[:CELLS] for row in part.cells[:CELLS]]) for part in one.heat[:PARTS]]
+    parts: dict[str, list[Any]] = {"tables": tables, "bars": bars, "heat": heat}
+    return {
+        "name": one.name, "command": one.command, "version": one.version, "asked": one.asked,
+        "status": one.status, "lines": list(one.lines[:SHOWN]), "next": list(one.next), "rank": one.rank,
+        "launch": one.launch, "kernel": one.kernel,
+        **{name: [asdict(part) for part in all] for name, all in parts.items()},
     }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.compile_fx import _InProcessFxCompile
 from torch._inductor.dependencies import WeakDep
 from torch._inductor.graph import GraphLowering
+from torch._inductor.ir import MultiOutput
 from torch._inductor.output_code import CompiledFxGraph
 from torch._inductor.scheduler import Scheduler
 
@@ -252,12 +253,12 @@ def _overwrites(scheduler: Scheduler) -> dict[str, list[str]]:
 
 def _buffer(buffer: Any) -> dict[str, Any]:
     node = buffer.get_origin_node() if hasattr(buffer, "get_origin_node") else None
-    indices = getattr(buffer, "indices", None)
+    indices = buffer.indices if isinstance(buffer, MultiOutput) else ()  # those of index_put are others
     return {
         "node": node.name if node is not None else "",
         "origins": [one.name for one in _origins(buffer)],
         "dtype": str(buffer.get_dtype()).removeprefix("torch.") if _is_tensor(buffer) else "",
-        "parts": [int(index) for _, index in indices] if indices else [],
+        "parts": [int(index) for _, index in indices],
         "class": type(buffer).__name__,
     }
 
@@ -281,4 +282,5 @@ def contract() -> None:
     require_parameters(PythonWrapperCodegen.generate_kernel_call, "kernel_name", "call_args")
     require_methods(GraphLowering, "get_output_names")
     require(isinstance(WeakDep, type), "dependencies that are no reads")
+    require("indices" in MultiOutput.__init__.__code__.co_varnames, "which part of a tuple a buffer is")
     require(not hasattr(CompiledFxGraph, "__slots__"), "compiled graphs that take attributes")

@@ -22,14 +22,12 @@ from tracing.cli.look.passes.options import (
     BeforeOption,
     ChangedOption,
     DeriveSecondsOption,
-    GrepOption,
     KernelsOption,
     LlvmOption,
     LocationsOption,
     OpOption,
     PassOption,
     SecondRunArgument,
-    SourceLineOption,
     StageOption,
 )
 from tracing.cli.look.passes.pass_pairs import print_pairs, print_pairs_json
@@ -48,9 +46,7 @@ def passes(
     stage: StageOption = None,
     llvm: LlvmOption = False,
     changed: ChangedOption = False,
-    grep: GrepOption = None,
     op: OpOption = None,
-    line: SourceLineOption = None,
     locations: LocationsOption = False,
     before: BeforeOption = False,
     after: AfterOption = False,
@@ -66,7 +62,7 @@ def passes(
     included: the first such question compiles the kernel once more, and the run keeps the answer.
 
     A pass that did not end comes first. `before` and `after` count operations. The output of --before and
-    --after has its locations; triton-opt and `tracing opt` read it.
+    --after has its locations; triton-opt and `tracing opt` read it. `tracing line` follows a Python line.
 
     Example: tracing passes latest --kernel softmax --pass tritongpu-coalesce
 
@@ -74,7 +70,7 @@ def passes(
     """
     side = side_asked_for(which, before, after, output)
     asked = PassQuestion(
-        tuple(kernel or ()), which, stage, changed, llvm, grep, op, line, locations, side, output, seconds
+        tuple(kernel or ()), which, stage, changed, llvm, op, locations, side, output, seconds
     )
     if other is not None:
         asked.require_about_two_runs()

@@ -1,4 +1,4 @@
-"""The passes of one kernel, printed for a person: a table, one pass, the history of operations, or a line."""
+"""The passes of one kernel, printed for a person: a table, one pass, or the history of operations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracing import store
 from tracing.analyze.passes import pass_table as analysis
 from tracing.analyze.passes.llvm import instructions, readable
 from tracing.cli.app import err, out
-from tracing.cli.look.passes.kernel_view import became_of, ir_of, lines_of, of_stage, wanted_operations
+from tracing.cli.look.passes.kernel_view import became_of, ir_of, selected, wanted_operations
 from tracing.cli.look.passes.llvm import derived_llvm
 from tracing.cli.look.passes.question import PassQuestion
 from tracing.errors import Problem
@@ -22,12 +22,7 @@ from tracing.report.text import Line
 
 def print_kernel(run: store.Run, chosen: Compilation, asked: PassQuestion) -> None:
     """Print the answer about one kernel."""
-    if asked.line is not None:
-        stages, threads = lines_of(run, chosen, asked.line, asked.stage)
-        _print(report.kernel_heading(chosen))
-        _print(report.stages_text(stages, threads))
-        _print(report.threads_text(threads))
-    elif asked.llvm:
+    if asked.llvm:
         _print_llvm(run, chosen, derived_llvm(run, chosen, asked.seconds), asked)
     else:
         _print_mlir(run, chosen, analysis.passes_of(run, chosen), asked)
@@ -36,15 +31,15 @@ def print_kernel(run: store.Run, chosen: Compilation, asked: PassQuestion) -> No
 def _print_mlir(
     run: store.Run, chosen: Compilation, records: Sequence[PassRecord], asked: PassQuestion
 ) -> None:
-    if asked.which is not None:
+    if asked.which is not None and asked.op is None:
         record = analysis.find_pass(records, asked.which, asked.stage)
         if asked.side is not None:
             _write(ir_of(run, record, asked.side), asked.output)
         else:
             _print_pass(run, record, asked.locations)
         return
-    among = asked.among(analysis.steps(run, of_stage(records, asked.stage)))
-    wanted = wanted_operations(among, asked.grep, asked.op)
+    among = asked.among(analysis.steps(run, selected(records, asked)))
+    wanted = wanted_operations(among, asked.op)
     _print(report.kernel_heading(chosen))
     if wanted is None:
         _print(report.passes_text(among))
@@ -55,15 +50,15 @@ def _print_mlir(
 def _print_llvm(run: store.Run, chosen: Compilation, ran: LlvmPasses, asked: PassQuestion) -> None:
     for warning in llvm_report.warning_text(ran):
         err.print(warning)
-    if asked.which is not None:
+    if asked.which is not None and asked.op is None:
         one = analysis.find_pass(ran.passes, asked.which, asked.stage)
         if asked.side is not None:
             _write(ir_of(run, one, asked.side), asked.output)
         else:
             _print_llvm_pass(run, chosen, ran, one, asked.locations)
         return
-    among = asked.among(analysis.steps(run, of_stage(ran.passes, asked.stage), instructions))
-    wanted = wanted_operations(among, asked.grep, asked.op)
+    among = asked.among(analysis.steps(run, selected(ran.passes, asked), instructions))
+    wanted = wanted_operations(among, asked.op)
     _print(llvm_report.death_text(ran))
     _print(report.kernel_heading(chosen))
     _print(llvm_report.llvm_text(ran, among) if wanted is None else report.history_text(among, wanted, {}))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import Any
 
-from tracing import environment, store
+from tracing import store
 from tracing.analyze.passes import pass_table as analysis
 from tracing.analyze.passes.llvm import instructions, readable
 from tracing.analyze.passes.operations import counts, without_locations
 from tracing.analyze.passes.pass_table import P, PassStep
 from tracing.analyze.passes.replacements import replacements
-from tracing.analyze.passes.source_map import StageLines, Thread, follow, stage_lines
 from tracing.cli.look.passes.llvm import derived_llvm
 from tracing.cli.look.passes.question import PassQuestion, PassSide
 from tracing.errors import Problem
@@ -32,10 +31,8 @@ def kernels_json(run: store.Run, asked: PassQuestion) -> dict[str, Any]:
 
 
 def answer_json(run: store.Run, chosen: Compilation, asked: PassQuestion) -> dict[str, Any]:
-    """One pass, the history of operations, a Python line through the stages, or LLVM's passes."""
+    """One pass, the history of operations, or LLVM's passes."""
     answer = data.kernel_json(run, chosen)
-    if asked.line is not None:
-        return {**answer, **data.lines_json(*lines_of(run, chosen, asked.line, asked.stage))}
     if asked.llvm:
         ran = derived_llvm(run, chosen, asked.seconds)
         answer |= {"failure": ran.failure, "differs": list(ran.differs)}
@@ -45,12 +42,12 @@ def answer_json(run: store.Run, chosen: Compilation, asked: PassQuestion) -> dic
 
 def _passes_json(run: store.Run, records: Sequence[P], asked: PassQuestion) -> dict[str, Any]:
     count = instructions if asked.llvm else counts
-    if asked.which is not None:
+    if asked.which is not None and asked.op is None:
         one = analysis.find_pass(records, asked.which, asked.stage)
         (step,) = analysis.steps(run, [one], count)
         return data.pass_json(step, ir=ir_of(run, one, asked.side), diff=_diff(run, one, asked))
-    steps = asked.among(analysis.steps(run, of_stage(records, asked.stage), count))
-    wanted = wanted_operations(steps, asked.grep, asked.op)
+    steps = asked.among(analysis.steps(run, selected(records, asked), count))
+    wanted = wanted_operations(steps, asked.op)
     if wanted is None:
         return {"passes": [data.record_json(step.record) for step in steps]}
     return data.history_json(analysis.history(steps, wanted), became_of(run, steps, wanted))
@@ -74,25 +71,17 @@ def ir_of(run: store.Run, one: analysis.AnyPass, side: PassSide | None) -> str |
     return run.text(blob)
 
 
-def lines_of(
-    run: store.Run, chosen: Compilation, position: str, stage: str | None
-) -> tuple[list[StageLines], list[Thread]]:
-    """A Python line, "silu.py:12", in every stage, or in the one that is asked for."""
-    every = stage_lines(run, chosen, environment.nvdisasm())
-    stages = [one for one in every if stage in (None, one.stage)]
-    if not stages:
-        known = ", ".join(one.stage for one in every)
-        raise Problem(f"this kernel has no stage {stage} that a line can be followed to", f"stages: {known}")
-    return stages, follow(stages, position)
-
-
-def of_stage(records: Sequence[P], stage: str | None) -> list[P]:
-    """The passes of a stage; raises Problem if there are none."""
-    selected = [one for one in records if stage in (None, one.stage)]
-    if not selected and records:
+def selected(records: Sequence[P], asked: PassQuestion) -> list[P]:
+    """The passes of a kernel that the options name; raises Problem if there are none."""
+    if asked.which is not None:
+        return [analysis.find_pass(records, asked.which, asked.stage)]
+    chosen = [one for one in records if asked.stage in (None, one.stage)]
+    if not chosen and records:
         stages = ", ".join(dict.fromkeys(one.stage for one in records))
-        raise Problem(f"this kernel has no pass of stage {stage}", f"stages that were recorded: {stages}")
-    return selected
+        raise Problem(
+            f"this kernel has no pass of stage {asked.stage}", f"stages that were recorded: {stages}"
+        )
+    return chosen
 
 
 def became_of(
@@ -107,21 +96,18 @@ def became_of(
     return {key: dict(became) for key, became in replacements(run, mlir, wanted).items()}
 
 
-def wanted_operations(steps: Sequence[PassStep[P]], grep: str | None, op: str | None) -> set[str] | None:
-    """The operations whose history is asked for; None: no such question."""
-    if grep is None and op is None:
+def wanted_operations(steps: Sequence[PassStep[P]], op: str | None) -> set[str] | None:
+    """The operations whose history is asked for; None: no such question.
+
+    op -- a glob of their names
+
+    Raises Problem, with near names, if no pass has such an operation.
+    """
+    if op is None:
         return None
-    try:
-        pattern = re.compile(re.escape(op) + "$" if op else grep or "")
-    except re.error as error:
-        raise Problem(
-            f"{grep} is no regular expression: {error}", "`--op NAME` takes a name as it is"
-        ) from None
     occurring = {name for step in steps for name in (*step.before, *step.after)}
-    wanted = {name for name in occurring if (pattern.match if op else pattern.search)(name)}
+    wanted = {name for name in occurring if fnmatchcase(name, op)}
     if not wanted:
-        near = get_close_matches(op or grep or "", sorted(occurring), n=3, cutoff=0.5) or sorted(occurring)
-        raise Problem(
-            f"no operation of these passes is {op or f'like {grep}'}", f"there are: {', '.join(near)}"
-        )
+        near = get_close_matches(op, sorted(occurring), n=3, cutoff=0.5) or sorted(occurring)
+        raise Problem(f"no operation of these passes is {op}", f"there are: {', '.join(near)}")
     return wanted

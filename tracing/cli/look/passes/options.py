@@ -30,13 +30,9 @@ StageOption = Annotated[
 ]
 LlvmOption = Annotated[bool, typer.Option("--llvm", help="Show LLVM's passes of one kernel instead.")]
 ChangedOption = Annotated[bool, typer.Option("--changed", help="Show only passes that changed the IR.")]
-GrepOption = Annotated[
+OpOption = Annotated[
     str | None,
-    typer.Option(metavar="REGEX", help="Show only passes that change the number of these operations."),
-]
-OpOption = Annotated[str | None, typer.Option(help="Show one operation's history: `--op tt.dot`.")]
-SourceLineOption = Annotated[
-    str | None, typer.Option(metavar="FILE:LINE", help="Follow a Python line through every stage, to SASS.")
+    typer.Option(metavar="GLOB", help="Show only how these operations change: `tt.dot`, `arith.*`."),
 ]
 LocationsOption = Annotated[bool, typer.Option("--locations", help="Keep locations in a diff.")]
 BeforeOption = Annotated[bool, typer.Option("--before", help="With --pass: print the IR before it.")]

@@ -24,9 +24,7 @@ class PassQuestion:
     stage: str | None = None
     changed: bool = False
     llvm: bool = False
-    grep: str | None = None
-    op: str | None = None
-    line: str | None = None  # "silu.py:12"
+    op: str | None = None  # a glob of names of operations
     locations: bool = False
     side: PassSide | None = None  # print the IR on this side of the pass, not the diff
     output: Path | None = None
@@ -40,7 +38,7 @@ class PassQuestion:
     @property
     def of_one_pass_or_operation(self) -> bool:
         """True if the answer is not a list of passes."""
-        return any(one is not None for one in (self.which, self.grep, self.op, self.line))
+        return self.which is not None or self.op is not None
 
     @property
     def of_every_kernel(self) -> bool:
@@ -57,11 +55,8 @@ class PassQuestion:
 
     def require_about_one_run(self) -> None:
         """Raise Problem for options that do not fit together."""
-        if len([one for one in (self.which, self.grep, self.op, self.line) if one is not None]) > 1:
-            raise Problem("--pass, --grep, --op and --line are four questions", "ask one at a time")
-        if self.llvm and self.line:
-            problem = "--line follows a line through stages, not through LLVM's passes"
-            raise Problem(problem, "ask without --llvm")
+        if self.side is not None and self.op is not None:
+            raise Problem("--before and --after print the whole IR", "leave out --op")
         if len(self.kernels) > 1:
             problem = "one run is asked about one kernel at a time"
             raise Problem(problem, "two kernels: name the run twice")
@@ -69,7 +64,7 @@ class PassQuestion:
     def require_about_two_runs(self) -> None:
         """Raise Problem for options that need a single run."""
         refused = {
-            "--llvm": self.llvm, "--grep": self.grep, "--op": self.op, "--line": self.line,
+            "--llvm": self.llvm, "--op": self.op,
             "--before, --after": self.side, "--locations": self.locations,
         }  # fmt: skip
         for option in (option for option, value in refused.items() if value):

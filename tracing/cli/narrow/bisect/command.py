@@ -10,6 +10,7 @@ from tracing import environment, store
 from tracing.analyze.bisect.judge import STAGES, CommandJudge
 from tracing.analyze.bisect.probes import Judge
 from tracing.analyze.passes.pass_table import compilation
+from tracing.cli.answers.kept_answer import IntoOption, printed_answer, run_for_answer
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app
 from tracing.cli.narrow.bisect.options import (
     AtolOption,
@@ -50,6 +51,7 @@ def bisect(
     seed: SeedOption = 0,
     good_torch: GoodTorchOption = None,
     fresh: FreshOption = False,
+    into: IntoOption = None,
     trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -74,22 +76,22 @@ def bisect(
     Exit status: 0 if the full pipeline is good, 1 if a step or a pass is accused, 2 if there is no answer.
     """
     try:
-        if good_torch is not None:
-            status = _with_good_torch(name, good_torch, target, seed, runs, seconds, as_json)
-        elif not (command or kernel or crash) and _is_case(name, runs):
-            status = _of_case(name, target, seed, times, seconds, runs, fresh, as_json)
-        elif crash:
-            status = _of_crash(*_compilation(name, kernel, runs, trust), command, seconds, repeat, as_json)
-        else:
-            run, chosen = _compilation(name, kernel, runs, trust)
-            judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
-            # imports Triton, which takes seconds
-            from tracing.cli.narrow.bisect.search import search
-
-            status = search(run, chosen, judge, seconds, repeat, fresh=fresh, as_json=as_json)
+        with printed_answer("bisect", run_for_answer(into, runs)) as answer:
+            if good_torch is not None:
+                answer.status = _with_good_torch(name, good_torch, target, seed, runs, seconds, as_json)
+            elif not (command or kernel or crash) and _is_case(name, runs):
+                answer.status = _of_case(name, target, seed, times, seconds, runs, fresh, as_json)
+            else:
+                run, chosen = _compilation(name, kernel, runs, trust)
+                answer.about(run, chosen.kernel_name)
+                if crash:
+                    answer.status = _of_crash(run, chosen, command, seconds, repeat, as_json)
+                else:
+                    judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
+                    answer.status = _of_kernel(run, chosen, judge, seconds, repeat, fresh, as_json)
     except KeyboardInterrupt:
         raise Problem("interrupted", "the same command continues from there") from None
-    raise typer.Exit(status)
+    raise typer.Exit(answer.status)
 
 
 def _with_good_torch(
@@ -108,6 +110,15 @@ def _of_case(
     from tracing.cli.narrow.bisect.case import search_case
 
     return search_case(name, target, seed, times, seconds, runs, fresh=fresh, as_json=as_json)
+
+
+def _of_kernel(
+    run: store.Run, chosen: Compilation, judge: Judge, seconds: float, repeat: int, fresh: bool, as_json: bool
+) -> int:
+    # imports Triton, which takes seconds
+    from tracing.cli.narrow.bisect.search import search
+
+    return search(run, chosen, judge, seconds, repeat, fresh=fresh, as_json=as_json)
 
 
 def _of_crash(

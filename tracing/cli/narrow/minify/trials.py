@@ -79,7 +79,7 @@ class Trials:
                 graph = {**self.graphs.described(edit), "seconds": time.perf_counter() - started}
                 trial = msgspec.convert({**msgspec.to_builtins(trial), **graph}, type=Trial)
             self._known[edit] = trial
-            if not (ended.timed_out or ended.accident):  # the next execution may end differently
+            if not (ended.timed_out or ended.transient):  # the next execution may end differently
                 self._keep(_Answer(edit, trial))
         return self._known[edit]
 
@@ -136,7 +136,7 @@ def _trial(ended: ChildResult) -> Trial:
         return msgspec.convert(ended.result, type=Trial)
     if ended.timed_out:
         return Trial("dies", f"{ended.failure}; `--seconds` gives it more", error="timeout")
-    if ended.signal and not ended.accident:
+    if ended.signal and not ended.transient:
         from tracing.compiler.early_end import early_end_of
 
         message = early_end_of(ended, "").message

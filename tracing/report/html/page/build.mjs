@@ -9,7 +9,7 @@ digest.update(readFileSync("package-lock.json"))
 const banner = `/* source sha256 ${digest.digest("hex")}; licenses: MIT, of preact, codemirror, lezer and fzstd */`
 
 const { outputFiles } = await build({
-  entryPoints: ["src/report.tsx", "src/report.css"],
+  entryPoints: ["src/report.tsx", "src/runs.tsx", "src/report.css"],
   outdir: "../bundle",
   bundle: true,
   minify: true,

@@ -9,6 +9,7 @@ export interface Finding {
   launch: [number, number, number] | null // run, rank, index
   kernel: [number, number] | null // run, position
   divergence: number | null
+  answer: [number, number] | null // run, number
 }
 
 export interface KernelRow {
@@ -45,6 +46,23 @@ export interface Frame {
   eager: string
 }
 
+/** What a command answered about a run, kept in the run: a record of tracing/model/answers.py. */
+export interface KeptAnswer {
+  name: string
+  command: string
+  version: string
+  asked: string
+  status: number
+  lines: string[]
+  next: string[]
+  rank: number
+  launch: number | null
+  kernel: string
+  tables: { title: string; columns: string[]; rows: string[][] }[]
+  bars: { title: string; unit: string; bars: [string, number][] }[]
+  heat: { title: string; cells: (number | null)[][] }[]
+}
+
 export interface RunData {
   name: string
   path: string
@@ -69,13 +87,14 @@ export interface RunData {
   not_covered: { what: string; setting: string }[]
   cut: string[]
   outcomes: { status: string; detail: string; traceback: string }[]
-  failures: { kind: string; name: string; reason: string; source: string[] }[]
+  failures: { kind: string; name: string; reason: string; python: string; source: string[] }[]
   evidence: { rank: number; launch: number; text: string }[]
   perturbed: { what: string; how: string; why_not: string }[]
   results: { rank: number; name: string; value: string }[]
   winners: { kernel: string; tuner: string; key: string[]; agreed: boolean; by_rank: Record<string, Record<string, unknown>> }[]
   violations: { constraint: string; node: string; operator: string; found: string; required: string; decided: boolean; python: string; code: string }[]
   frames: Frame[]
+  answers: KeptAnswer[]
   nan: { unknown: string[]; chain: { kind: string; index: number; name: string; rank: number }[] }
   next: string[]
   show: string
@@ -140,11 +159,18 @@ export interface Comparison {
   kernels: KernelPair[]
 }
 
+export interface Table {
+  status: number
+  kernels: { name: string; differs: boolean; runs: ({ launches: number; code: number; values: number | null } | null)[] }[]
+  compared: { status: number; found: number; first: string | null; next: string[] }[]
+}
+
 export interface Index {
   schema: number
-  runs: RunData[]
+  runs: RunData[] // of a table only what the first screen says of each
   comparison: Comparison | null
   findings: Finding[]
+  table: Table | null // of more than two runs
 }
 
 export interface Columns {
@@ -229,9 +255,28 @@ async function decode(element: HTMLElement): Promise<unknown> {
 
 /** The index, which is in the file before this program. */
 export async function readIndex(): Promise<Index> {
-  return (await decode(document.getElementById("index")!)) as Index
+  return readAny<Index>()
 }
 
+/** The index of any page of this project. */
+export async function readAny<T>(): Promise<T> {
+  return (await decode(document.getElementById("index")!)) as T
+}
+
+/** Takes the index and the chunks of a newer page; numbers of chunks mean other ones from now on. */
+export function adopt(newer: Document): void {
+  for (const old of document.querySelectorAll('script[type="text/plain"]')) old.remove()
+  for (const one of newer.querySelectorAll('script[type="text/plain"]')) document.body.append(document.adoptNode(one))
+  known.clear()
+  adopted += 1
+}
+
+/** How often the data was replaced. */
+export function generation(): number {
+  return adopted
+}
+
+let adopted = 0
 const KEPT = 24 // decoded chunks that are held in memory
 const known = new Map<number, Promise<unknown>>()
 

@@ -1,7 +1,7 @@
 // Where two runs differ: evidence, element ranges, values, and the chain of producers as a graph.
 import type { Comparison, Divergence, Index, Producers } from "./data"
 import { Code } from "./code"
-import { Command, Commands, Facts } from "./parts"
+import { Command, Commands, Facts, Line } from "./parts"
 import { type Route, hrefOf } from "./route"
 
 export function DivergencesView({ index, route }: { index: Index; route: Route }) {
@@ -59,7 +59,7 @@ function DivergenceView({ one, index }: { one: Divergence; index: Index }) {
       <Facts rows={[
         ["accused", `${accused.kind} ${accused.name}${accused.argument ? `, ${accused.argument}` : ""}${accused.certain ? "" : " (not certain)"}`],
         ["differs", one.argument ? `${one.kind} ${one.argument} ${one.elements}` : one.kind],
-        ["called at", one.site],
+        ["called at", one.site === null ? null : { key: one.site, shown: <Line at={one.site} run={index.runs[0]!} /> }],
         ...(one.computes.length ? [["computes", one.computes.join(", ")] as [string, string]] : []),
       ]} />
       <ul class="evidence">{one.evidence.map((line, n) => <li key={n}>{line}</li>)}</ul>

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks"
 import { Code } from "./code"
 import type { Index, KernelContent, KernelRow, Stage } from "./data"
 import { linksOf } from "./links"
-import { Commands, Facts, Marks, Waiting, micros, plural, useChunk } from "./parts"
+import { Commands, Facts, Marks, Waiting, editorHref, micros, plural, useChunk } from "./parts"
 import { PassesOf } from "./passes"
 import { type Route, hrefOf } from "./route"
 
@@ -93,6 +93,16 @@ function Stages({ content }: { content: KernelContent }) {
 
 const NONE: number[] = []
 
+/** The first lines that an editor can open: files whose folder is known. */
+function linesOf(origins: string[]): [string, number][] {
+  const known = new Map<string, [string, number]>()
+  for (const one of origins.flatMap((origin) => origin.split(" ← "))) {
+    const match = /^(\/.+):(\d+)$/.exec(one)
+    if (match) known.set(one, [match[1]!, Number(match[2])])
+  }
+  return [...known.values()].slice(0, 3)
+}
+
 function Origin({ chosen, linked, origins, stages }: {
   chosen: { stage: string; line: number }
   linked: Map<string, number[]>
@@ -101,12 +111,17 @@ function Origin({ chosen, linked, origins, stages }: {
 }) {
   const first = stages.find((one) => one.stage === chosen.stage)?.first ?? 1
   const counts = [...linked].filter(([stage]) => stage !== chosen.stage).map(([stage, lines]) => `${TITLES[stage] ?? stage} ${lines.length}`)
+  const here = stages.find((one) => one.stage === "python" && chosen.stage === "python")
+  const lines = linesOf(here?.file ? [`${here.file}:${chosen.line + first - 1}`, ...origins] : origins)
   const named = origins.slice(0, 2).map((one) => one.replaceAll(/\/(?:[^/ ]+\/)+/g, "…/"))
   return (
     <>
       <strong>{TITLES[chosen.stage] ?? chosen.stage} line {chosen.line + first - 1}</strong>
       {origins.length ? <> comes from {named.join(" and ")}{origins.length > 2 && ` and ${origins.length - 2} more`}</> : <> names no Python line</>}
       {counts.length > 0 && <>; linked lines: {counts.join(", ")}</>}
+      {lines.map(([file, line]) => (
+        <a key={`${file}:${line}`} class="editor" href={editorHref(file, line)}>open {file.split("/").at(-1)}:{line} in VSCode</a>
+      ))}
     </>
   )
 }

@@ -1,7 +1,7 @@
 // All launches of a run: timeline, filters, table; and one launch in full.
 import { useMemo, useState } from "preact/hooks"
 import { type Columns, DIVERGES, type DigestRow, EVIDENCE, INF, type Index, type LaunchBlock, NAN, type RunData } from "./data"
-import { Commands, Facts, Marks, Waiting, micros, plural, useChunk } from "./parts"
+import { Commands, type Fact, Facts, Line, Marks, Waiting, micros, plural, useChunk } from "./parts"
 import { type Route, goTo, hrefOf } from "./route"
 import { type RowColumn, Rows } from "./rows"
 import { Timeline } from "./timeline"
@@ -110,7 +110,7 @@ function LaunchDetail({ index, route, run, columns, row }: { index: Index; route
         <Facts rows={[
           ["grid", launch[0].join(" × ")], ["device", launch[2]], ["phase", columns.phase[row] ? "backward" : "forward"],
           ["stream, thread", `${run.launches.streams[columns.stream[row]!]}, ${launch[1]}`],
-          ["step", columns.step[row]! < 0 ? null : columns.step[row]!], ["called at", run.launches.sites[columns.site[row]!] ?? null],
+          ["step", columns.step[row]! < 0 ? null : columns.step[row]!], ["called at", lineOf(run.launches.sites[columns.site[row]!] ?? null, run)],
           ["host", micros(columns.wall_us[row]!)], ["device time", micros(columns.device_us[row]!)],
         ]} />
         <Arguments value={value} args={launch[3]} user={launch[4]} other={<Other index={index} route={route} columns={columns} row={row} />} />
@@ -118,6 +118,10 @@ function LaunchDetail({ index, route, run, columns, row }: { index: Index; route
       <Commands list={[`${run.show}${columns.index[row]}`]} />
     </aside>
   )
+}
+
+function lineOf(at: string | null, run: RunData): Fact {
+  return at === null ? null : { key: at, shown: <Line at={at} run={run} /> }
 }
 
 function Arguments({ value, args, user, other }: {

@@ -2,9 +2,10 @@
 import type { Finding, Index } from "./data"
 import { Commands, Facts, plural } from "./parts"
 import { hrefOf } from "./route"
+import { KernelTable } from "./table"
 
 export function Overview({ index }: { index: Index }) {
-  const sides = index.runs.map((_, n) => "ab"[n]!)
+  const sides = index.table ? [] : index.runs.map((_, n) => "ab"[n]!)
   const facts = (value: (run: Index["runs"][number]) => string | number | null) => index.runs.map(value)
   return (
     <div class="overview">
@@ -13,6 +14,7 @@ export function Overview({ index }: { index: Index }) {
       {index.comparison && index.comparison.summary.length > 0 && (
         <ul class="notes">{index.comparison.summary.map((one) => <li key={one}>{one}</li>)}</ul>
       )}
+      {index.table && <KernelTable index={index} />}
       <h2>{index.runs.length > 1 ? "Runs" : "Run"}</h2>
       <Facts sides={index.runs.map((run, n) => (sides.length > 1 ? `${sides[n]}: ` : "") + run.name)} rows={[
         [index.runs[0]!.kind, ...facts((run) => (run.kind === "case" ? run.case : run.program.join(" ")))],
@@ -21,11 +23,10 @@ export function Overview({ index }: { index: Index }) {
         ["torch", ...facts((run) => run.torch)],
         ["Triton", ...facts((run) => run.triton)],
         ["seed", ...facts((run) => run.seed)],
-        ["kernels", ...facts((run) => run.kernels.length)],
-        ["launches", ...facts((run) => run.launches.count)],
+        ...(index.table ? [] : [["kernels", ...facts((run) => run.kernels.length)], ["launches", ...facts((run) => run.launches.count)]] as [string, ...number[]][]),
         ["ranks", ...facts((run) => run.world_size)],
       ]} />
-      <NotCovered index={index} />
+      {!index.table && <NotCovered index={index} />}
     </div>
   )
 }
@@ -57,6 +58,7 @@ function FindingView({ one, index }: { one: Finding; index: Index }) {
       <h3>{one.title}</h3>
       {one.lines.length > 0 && <ul>{one.lines.map((line, n) => <li key={n}>{line}</li>)}</ul>}
       <p class="links">
+        {one.answer !== null && <a href={hrefOf(one.answer[0], "answers")}>the whole answer</a>}
         {one.divergence !== null && <a href={hrefOf(one.launch?.[0] ?? 0, "divergences", one.divergence)}>evidence</a>}
         {one.launch && <a href={hrefOf(one.launch[0], "launches", one.launch[1], one.launch[2])}>launch #{one.launch[2]}</a>}
         {one.kernel && <a href={hrefOf(one.kernel[0], "kernel", one.kernel[1], "passes")}>passes of {index.runs[one.kernel[0]]!.kernels[one.kernel[1]]!.label}</a>}

@@ -1,7 +1,7 @@
 // Parts that several views share: commands to copy, facts, marks, tables, chunks that are being decoded.
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
-import { DIVERGES, EVIDENCE, INF, NAN, UNFINISHED, readChunk } from "./data"
+import { DIVERGES, EVIDENCE, INF, NAN, type RunData, UNFINISHED, generation, readChunk } from "./data"
 
 /** A command with a button that copies it. */
 export function Command({ text }: { text: string }) {
@@ -42,8 +42,10 @@ export function Commands({ list }: { list: string[] }) {
   )
 }
 
-/** Names and values, of one run or of two; rows whose values differ are marked. */
-export function Facts({ rows, sides }: { rows: [string, ...(string | number | null)[]][]; sides?: string[] }) {
+export type Fact = string | number | null | { key: string; shown: ComponentChildren }
+
+/** Names and values, of one run or of several; rows whose values differ are marked. */
+export function Facts({ rows, sides }: { rows: [string, ...Fact[]][]; sides?: string[] }) {
   return (
     <table class="facts">
       {sides && sides.length > 1 && (
@@ -51,11 +53,11 @@ export function Facts({ rows, sides }: { rows: [string, ...(string | number | nu
       )}
       <tbody>
         {rows.map(([name, ...values]) => {
-          const differs = new Set(values.map(String)).size > 1
+          const differs = new Set(values.map((one) => String(one !== null && typeof one === "object" ? one.key : one))).size > 1
           return (
             <tr key={name} class={differs ? "differs" : ""}>
               <th scope="row">{name}{differs && <span class="mark bad"> differs</span>}</th>
-              {values.map((one, n) => <td key={n}>{one ?? "–"}</td>)}
+              {values.map((one, n) => <td key={n}>{one !== null && typeof one === "object" ? one.shown : one ?? "–"}</td>)}
             </tr>
           )
         })}
@@ -78,17 +80,37 @@ export function Marks({ flags }: { flags: number }) {
 
 /** A chunk once it is decoded; until then undefined, or a message in `failed`. */
 export function useChunk<T>(number: number | null | undefined): { value?: T; failed?: string } {
-  const [state, change] = useState<{ number?: number | null; value?: T; failed?: string }>({})
+  const [state, change] = useState<{ number?: number | null; of?: number; value?: T; failed?: string }>({})
+  const of = generation()
   useEffect(() => {
     if (number === null || number === undefined) return
     let shown = true
     readChunk<T>(number).then(
-      (value) => shown && change({ number, value }),
-      (error) => shown && change({ number, failed: String(error.message ?? error) }),
+      (value) => shown && change({ number, of, value }),
+      (error) => shown && change({ number, of, failed: String(error.message ?? error) }),
     )
     return () => { shown = false }
-  }, [number])
-  return state.number === number ? state : {}
+  }, [number, of])
+  // of a page that was replaced, the old chunk is shown until the new one is decoded: nothing flickers
+  return state.number === number || (state.of !== undefined && state.of !== of) ? state : {}
+}
+
+/** A line of a file, "case.py:9", which opens in VSCode where its folder is known. */
+export function Line({ at, run }: { at: string | null; run: RunData }) {
+  const match = /^(.+):(\d+)(?: .*)?$/.exec(at ?? "")
+  const file = match && pathOf(match[1]!, run)
+  return file ? <a href={editorHref(file, Number(match[2]))} title="Open in VSCode">{at}</a> : <>{at ?? "–"}</>
+}
+
+function pathOf(file: string, run: RunData): string | null {
+  if (file.startsWith("/")) return file
+  // records name files of the case without their folder
+  return run.case_path.startsWith("/") && run.case_path.endsWith(`/${file}`) ? run.case_path : null
+}
+
+/** The address by which VSCode opens a line. */
+export function editorHref(path: string, line: number): string {
+  return `vscode://file${path.split("/").map(encodeURIComponent).join("/")}:${line}`
 }
 
 export function Waiting({ failed }: { failed?: string }) {
@@ -153,4 +175,20 @@ export function plural(count: number, noun: string): string {
 
 export function micros(value: number): string {
   return value < 0 ? "–" : value < 1000 ? `${value.toFixed(1)} µs` : `${(value / 1000).toFixed(2)} ms`
+}
+
+const THEMES = ["auto", "light", "dark"]
+
+/** The choice of light and dark. */
+export function Theme() {
+  const [theme, change] = useState("auto")
+  useEffect(() => {
+    document.documentElement.dataset["theme"] = theme
+    document.dispatchEvent(new Event("theme"))
+  }, [theme])
+  return (
+    <label class="theme">Theme <select value={theme} onChange={(event) => change(event.currentTarget.value)}>
+      {THEMES.map((one) => <option key={one}>{one}</option>)}
+    </select></label>
+  )
 }

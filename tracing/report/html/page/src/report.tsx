@@ -1,21 +1,24 @@
 // A report: reads the index, then shows the view that the address names.
 import { render } from "preact"
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useEffect, useRef } from "preact/hooks"
+import { AnswersView } from "./answers"
 import { type Index, readIndex } from "./data"
 import { DivergencesView } from "./divergences"
 import { KernelView } from "./kernel"
 import { KernelsView } from "./kernels"
 import { LaunchesView } from "./launches"
+import { served, useLive } from "./live"
 import { Overview } from "./overview"
+import { Theme } from "./parts"
 import { type Route, hrefOf, useRoute } from "./route"
 import { RunView } from "./run"
 
-const VIEWS = ["overview", "divergences", "launches", "kernels", "environment"]
+const VIEWS = ["overview", "divergences", "launches", "kernels", "answers", "environment"]
 
 function Report({ index }: { index: Index }) {
   const route = useRoute(index.runs.length)
   const main = useRef<HTMLElement>(null)
-  const views = VIEWS.filter((one) => one !== "divergences" || index.comparison)
+  const views = viewsOf(index)
   const current = route.view === "kernel" ? "kernels" : route.view
   useEffect(() => {
     // 1, 2, ... open the views, unless a person is typing
@@ -24,7 +27,7 @@ function Report({ index }: { index: Index }) {
       if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, textarea, .cm-editor")) return
       const view = views[Number(event.key) - 1]
       if (view) location.hash = hrefOf(route.run, view)
-      if (event.key === "x" && index.runs.length > 1) location.hash = hrefOf(1 - route.run, route.view, ...switched(route))
+      if (event.key === "x" && index.runs.length === 2) location.hash = hrefOf(1 - route.run, route.view, ...switched(route))
     }
     addEventListener("keydown", typed)
     return () => removeEventListener("keydown", typed)
@@ -42,7 +45,8 @@ function Report({ index }: { index: Index }) {
             </a>
           ))}
         </nav>
-        {index.runs.length > 1 && <Sides index={index} route={route} />}
+        {index.runs.length === 2 && <Sides index={index} route={route} />}
+        {served && <Recording />}
         <Theme />
       </header>
       <main id="main" tabIndex={-1} ref={main}>{viewOf(index, route)}</main>
@@ -50,11 +54,26 @@ function Report({ index }: { index: Index }) {
   )
 }
 
+/** The views that there is something to see in. */
+function viewsOf(index: Index): string[] {
+  if (index.table) return ["overview"]
+  const answered = index.runs.some((run) => run.answers.length > 0)
+  return VIEWS.filter((one) => (one !== "divergences" || index.comparison) && (one !== "answers" || answered))
+}
+
+function Recording() {
+  const live = useLive(show)
+  const said = live.failed || (live.recording ? "recording" : "recorded") + (live.updated ? `, updated ${live.updated.toLocaleTimeString()}` : "")
+  return <span class={`live ${live.failed ? "failed" : live.recording ? "growing" : ""}`}><span role="status">{said}</span> <a href="./">all runs</a></span>
+}
+
 function viewOf(index: Index, route: Route) {
+  if (index.table) return <Overview index={index} />
   switch (route.view) {
     case "launches": return <LaunchesView index={index} route={route} />
     case "kernels": return <KernelsView index={index} route={route} />
     case "kernel": return <KernelView key={`${route.run} ${route.words[0]}`} index={index} route={route} />
+    case "answers": return <AnswersView index={index} route={route} />
     case "environment": return <RunView index={index} run={route.run} />
     case "divergences": return index.comparison ? <DivergencesView index={index} route={route} /> : <Overview index={index} />
     default: return <Overview index={index} />
@@ -79,25 +98,18 @@ function Sides({ index, route }: { index: Index; route: Route }) {
   )
 }
 
-const THEMES = ["auto", "light", "dark"]
+const app = document.getElementById("app")!
 
-function Theme() {
-  const [theme, change] = useState("auto")
-  useEffect(() => {
-    document.documentElement.dataset["theme"] = theme
-    document.dispatchEvent(new Event("theme"))
-  }, [theme])
-  return (
-    <label class="theme">Theme <select value={theme} onChange={(event) => change(event.currentTarget.value)}>
-      {THEMES.map((one) => <option key={one}>{one}</option>)}
-    </select></label>
-  )
+/** Reads the index, and shows the report, or what is new in it. */
+async function show() {
+  const index = await readIndex()
+  render(<Report index={index} />, app)
 }
 
-const app = document.getElementById("app")!
+const starting = app.firstElementChild
 readIndex().then(
   (index) => {
-    app.textContent = ""
+    starting?.remove()
     render(<Report index={index} />, app)
     performance.mark("report")
   },

@@ -1,6 +1,6 @@
 // What is known of the runs in addition to launches and kernels: environment, results, choices, guards, violations.
 import type { Index, RunData } from "./data"
-import { Facts, SortedTable } from "./parts"
+import { Facts, Line, SortedTable } from "./parts"
 import { NotCovered } from "./overview"
 
 export function RunView({ index, run }: { index: Index; run: number }) {
@@ -32,10 +32,10 @@ export function RunView({ index, run }: { index: Index; run: number }) {
         <SortedTable label="Violations" rows={one.violations} keyOf={(row) => row.constraint + row.node} columns={[
           { title: "constraint", value: (row) => row.constraint }, { title: "node", value: (row) => `${row.node} (${row.operator})` },
           { title: "found", value: (row) => (row.decided ? "" : "undecided: ") + row.found }, { title: "needed", value: (row) => row.required },
-          { title: "line", value: (row) => [row.python, row.code].filter(Boolean).join(": ") },
+          { title: "line", value: (row) => row.python, shown: (row) => <><Line at={row.python} run={one} />{row.code && <>: <code>{row.code}</code></>}</> },
         ]} />
       </>}
-      {one.frames.length > 0 && <Frames frames={one.frames} />}
+      {one.frames.length > 0 && <Frames frames={one.frames} run={one} />}
     </div>
   )
 }
@@ -62,14 +62,14 @@ function Ending({ one }: { one: RunData }) {
       {one.outcomes.map((each, n) => (
         <div key={n}><p><strong>{each.status}</strong>: {each.detail}</p>{each.traceback && <pre tabIndex={0}>{each.traceback}</pre>}</div>
       ))}
-      {one.failures.map((each, n) => <div key={n}><p>{each.kind} {each.name}: {each.reason}</p><pre tabIndex={0}>{each.source.join("\n")}</pre></div>)}
+      {one.failures.map((each, n) => <div key={n}><p>{each.kind} {each.name}: {each.reason} {each.python && <Line at={each.python} run={one} />}</p><pre tabIndex={0}>{each.source.join("\n")}</pre></div>)}
       {one.perturbed.length > 0 && <ul>{one.perturbed.map((each, n) => <li key={n}>perturbed: {each.what} {each.how || `(not: ${each.why_not})`}</li>)}</ul>}
       {one.evidence.length > 0 && <><h3>Memory evidence</h3><ul>{one.evidence.map((each, n) => <li key={n}>launch #{each.launch}: {each.text}</li>)}</ul></>}
     </section>
   )
 }
 
-function Frames({ frames }: { frames: RunData["frames"] }) {
+function Frames({ frames, run }: { frames: RunData["frames"]; run: RunData }) {
   return (
     <section>
       <h2>Frames that Dynamo compiled</h2>
@@ -81,9 +81,9 @@ function Frames({ frames }: { frames: RunData["frames"] }) {
             {one.eager && <span class="mark doubt">eager</span>}
           </summary>
           {one.eager && <p>{one.eager}</p>}
-          {one.breaks.length > 0 && <ul>{one.breaks.map((each, n) => <li key={n}><strong>graph break</strong> {each.python}: <code>{each.line}</code> {each.reason}</li>)}</ul>}
+          {one.breaks.length > 0 && <ul>{one.breaks.map((each, n) => <li key={n}><strong>graph break</strong> <Line at={each.python} run={run} />: <code>{each.line}</code> {each.reason}</li>)}</ul>}
           {one.failed.length > 0 && <ul>{one.failed.map((each, n) => <li key={n}><strong>recompiled</strong>: of compile {each.compile_id} failed <code>{each.code}</code></li>)}</ul>}
-          <ul class="guards">{one.guards.map((each, n) => <li key={n}><code>{each.code}</code> {each.python}</li>)}</ul>
+          <ul class="guards">{one.guards.map((each, n) => <li key={n}><code>{each.code}</code> <Line at={each.python} run={run} /></li>)}</ul>
         </details>
       ))}
     </section>

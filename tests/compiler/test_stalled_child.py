@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from tracing.compiler import silence
+from tracing.compiler import stalled_child
 from tracing.compiler.child import in_child
 
 ANSWERS = """
@@ -22,7 +22,7 @@ respond(lambda: time.sleep(3), int(sys.argv[-1]))
 
 
 def _wait_for_a_lock() -> None:
-    silence.answer()
+    stalled_child.answer_with_frames()
     lock = threading.Lock()
     with lock:
         lock.acquire()
@@ -38,7 +38,7 @@ def _compute(seconds: float) -> int:
 def test_a_child_that_waits_for_a_lock_is_named_with_its_line_and_can_be_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(silence, "SECONDS", 0.3)
+    monkeypatch.setattr(stalled_child, "SECONDS", 0.3)
     said: list[str] = []
 
     def end(where: str) -> None:
@@ -50,12 +50,12 @@ def test_a_child_that_waits_for_a_lock_is_named_with_its_line_and_can_be_ended(
     ended = in_child(_wait_for_a_lock, None, waits=end)
 
     line = _wait_for_a_lock.__code__.co_firstlineno + 4
-    assert [f"waits in _wait_for_a_lock (test_silence.py:{line}) ← " in one for one in said] == [True]
+    assert [f"waits in _wait_for_a_lock (test_stalled_child.py:{line}) ← " in one for one in said] == [True]
     assert ended.signal == "SIGTERM"
 
 
 def test_a_child_that_computes_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "SECONDS", 1.0)
+    monkeypatch.setattr(stalled_child, "SECONDS", 1.0)
     said: list[str] = []
 
     assert in_child(lambda: _compute(2.5), None, waits=said.append).result == 7
@@ -63,7 +63,7 @@ def test_a_child_that_computes_does_not_wait(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_child_that_cannot_answer_is_reported_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "SECONDS", 0.3)
+    monkeypatch.setattr(stalled_child, "SECONDS", 0.3)
     said: list[str] = []
 
     program = [sys.executable, "-c", ANSWERS]

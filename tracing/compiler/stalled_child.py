@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-SECONDS = 30.0  # between two looks at a silent child
+SECONDS = 30.0  # between two checks of a child that sends no message
 _IDLE = 0.01  # of a processor: one that polls for a lock uses less
 _ASK = signal.SIGRTMAX - 1  # a child that catches it answers with its frames
 _PATIENCE = 1.0  # seconds for the answer
@@ -24,33 +24,33 @@ _FRAMES = 3  # that are reported, the innermost first
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def answer() -> None:
+def answer_with_frames() -> None:
     """Have this process write the Python frames of its main thread to stderr when its parent asks."""
     faulthandler.register(_ASK, os.dup(2), all_threads=False)
 
 
-class Silence:
-    """The silence of one child; each message of the child ends it."""
+class StallWatch:
+    """Watches one child for a stall; each message of the child resets it."""
 
     def __init__(self, child: int, stderr: int, waits: Callable[[str], None]) -> None:
         """stderr -- descriptor of the child's stderr
         waits  -- receives the position at which the child waits, once"""
         self._child, self._stderr, self._waits = child, stderr, waits
-        self.ends()
+        self.reset()
 
-    def ends(self) -> None:
+    def reset(self) -> None:
         """The child sent a message."""
         self._look = time.perf_counter() + SECONDS
         self._used: float | None = None  # seconds of processor time up to the last look
         self._reported = False
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds until the next look at the child."""
         return max(0.0, self._look - time.perf_counter())
 
-    def lasts(self) -> None:
+    def check(self) -> None:
         """Check the child when it is time: the second check shows whether it has computed since the first."""
-        if self.left():
+        if self.seconds_left():
             return
         self._look = time.perf_counter() + SECONDS
         before, self._used = self._used, _processor_seconds(self._child)

@@ -1,0 +1,66 @@
+"""`tracing line`: a Python line of a kernel in every stage of its compilation."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from tracing import environment, store
+from tracing.analyze.passes.line_changes import compilation_of_line, follow_line
+from tracing.analyze.passes.source_map import StageLines, Thread, stage_lines
+from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
+from tracing.cli.options.named import OneKernelOption, RunArgument
+from tracing.cli.options.opened import open_run
+from tracing.errors import Problem
+from tracing.model import Compilation
+from tracing.report.passes import passes as report
+from tracing.report.passes.passes_json import kernel_json, lines_json
+
+
+@app.command(rich_help_panel=LOOK)
+def line(
+    name: RunArgument,
+    position: Annotated[
+        str, typer.Argument(metavar="FILE:LINE", help="The line; the end of the file's path is enough.")
+    ],
+    kernel: OneKernelOption = None,
+    stage: Annotated[
+        str | None, typer.Option(help="Only this stage: ttir, ttgir, llir, ptx, amdgcn or sass.")
+    ] = None,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Show what a Python line of a kernel became in every stage, down to the instructions of the device.
+
+    Follows the line through each path of calls that leads to it. Of a kernel that torch.compile copied into
+    a file of its own, name the line of your file; of a model, a line shows the whole kernel that fuses it.
+
+    Example: tracing line latest silu.py:12 --kernel softmax --stage ttgir
+
+    Exit status: 0; 2 if there is no such kernel, stage or line.
+    """
+    run = open_run(name, runs)
+    chosen = compilation_of_line(run, kernel, position)
+    stages, threads = _followed(run, chosen, position, stage)
+    if as_json:
+        print(json.dumps({**kernel_json(run, chosen), **lines_json(stages, threads)}, indent=2))
+        return
+    for text in (
+        *report.kernel_heading(chosen),
+        *report.stages_text(stages, threads),
+        *report.threads_text(threads),
+    ):
+        out.print(text)
+
+
+def _followed(
+    run: store.Run, chosen: Compilation, position: str, stage: str | None
+) -> tuple[list[StageLines], list[Thread]]:
+    every = stage_lines(run, chosen, environment.nvdisasm())
+    stages = [one for one in every if stage in (None, one.stage)]
+    if not stages:
+        known = ", ".join(one.stage for one in every)
+        raise Problem(f"this kernel has no stage {stage} that a line can be followed to", f"stages: {known}")
+    return stages, follow_line(run, chosen, stages, position)

@@ -1,0 +1,67 @@
+"""`tracing serve`: recorded runs in a browser, while they are recorded."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvicorn
+
+from tracing.cli.app import LOOK, RUNS, Json, app, err, out
+from tracing.cli.look.serve.application import Served, application
+from tracing.cli.look.serve.case_processes import CaseProcesses
+from tracing.cli.look.serve.request_guard import Address
+from tracing.cli.look.serve.run_pages import RunPages
+from tracing.cli.look.serve.served_runs import ServedRuns
+from tracing.errors import Problem
+
+
+@app.command(rich_help_panel=LOOK)
+def serve(
+    runs: Annotated[Path, typer.Argument(metavar="[RUNS]", help="Folder of the runs.")] = RUNS,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of 127.0.0.1; 0: any.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Show the runs of a folder in a browser, while they are recorded; start cases from the page.
+
+    The pages are those of `tracing report`. Prints their address, which has a random token: whoever knows it
+    can read the runs and start cases, as you. Ctrl-C ends the server and what it started.
+
+    Example: tracing serve
+
+    Exit status: 0 after Ctrl-C; 2 if the port is not free.
+    """
+    listening = _bound(port)
+    address = Address.random(listening.getsockname()[1])
+    shown = ServedRuns(runs)
+    served = Served(shown, RunPages(shown), CaseProcesses(shown.folder))
+    config = uvicorn.Config(
+        application(served, address),
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=1,  # seconds: a page may be written just now
+    )
+    if as_json:
+        print(json.dumps({"url": address.url, "runs": str(shown.folder)}), flush=True)
+    else:
+        out.print(address.url)
+    err.print("open this address in a browser; Ctrl-C ends the server and what it started")
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        served.close()
+    raise typer.Exit(0)
+
+
+def _bound(port: int) -> socket.socket:
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise Problem(
+            f"port {port} cannot be used: {error.strerror}", "let the system choose one: `tracing serve`"
+        ) from None

@@ -1,0 +1,43 @@
+"""Write the page of some runs, in a process of its own: `python -m ...page_process FILE STAMP RUN...`.
+
+A hostile run can end or fill this process, not the server; and Python computes one thing at a time, so the
+server would not answer meanwhile.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tracing import store
+from tracing.cli.app import err
+from tracing.cli.look.gathered_report import gathered, open_for_report
+from tracing.errors import Problem
+from tracing.report.html import document
+
+
+def main(words: Sequence[str]) -> int:
+    """Write the page; returns 2, with the reason on standard error, if that is not possible."""
+    file, stamp, *names = words
+    try:
+        opened = [_opened(Path(name), table=len(names) > 2) for name in names]
+        growing = any(one.growing for one in opened)
+        content = gathered(opened, sass=not growing)
+    except Problem as problem:
+        err.print(f"{problem.problem}\n  {problem.remedy}" if problem.remedy else problem.problem)
+        return 2
+    document.write(Path(file), content.title, content.index, content.chunks, stamp)
+    return 0
+
+
+def _opened(path: Path, *, table: bool) -> store.Run:
+    run = store.Run(path)
+    run.growing = store.being_recorded(path)
+    if run.growing or table:  # to derive IR takes as long as to compile
+        return run
+    return open_for_report(str(path), path.parent)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
