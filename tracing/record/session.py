@@ -70,7 +70,7 @@ class Session:
 
     @property
     def kept(self) -> str:
-        """The steps that are on disk; empty if none was deleted."""
+        """The recorded part of the launches; empty if it is all."""
         return self._recorder.kept
 
     def flush(self) -> None:

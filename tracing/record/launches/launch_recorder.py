@@ -142,8 +142,9 @@ class LaunchRecorder:
 
     @property
     def kept(self) -> str:
-        """The steps that are on disk, "; steps 944:1000 are on disk"; empty if none was deleted."""
-        return self._flight.text
+        """The recorded part, ", 60 recorded; steps 944:1000 are on disk"; empty if it is all."""
+        recorded = f", {self.recorded} recorded" if self.recorded < self.count else ""
+        return recorded + self._flight.text
 
     @property
     def hash_failure(self) -> str:
