@@ -15,9 +15,10 @@ from scripts.build import checkout
 from scripts.build.library import HOOKS, Library
 from scripts.check import Check
 from scripts.machine import install, installed, output, text
-from vscode import index_symbols
+from vscode import extensions, index_symbols, jsonc
 
 PTRACE_SEIZE = 0x4206
+LAUNCH = Path(__file__).resolve().parents[1] / ".vscode/launch.json"
 TOOLS = ("ptxas", "cuobjdump", "nvdisasm")
 
 
@@ -103,6 +104,22 @@ def check_index(venv: Path) -> Check:
     return Check("index", f"none yet; {saved}; F5 makes it once, or {command}", needed)
 
 
+def check_extensions(_venv: Path) -> Check:
+    """Compare the extensions of VSCode with those that the files of `make vscode` need."""
+    needed = "an extension of VSCode for each type of configuration that `make vscode` wrote"
+    written = LAUNCH.exists() and extensions.editor_there(Path.home())
+    entries = jsonc.read(LAUNCH.read_text(encoding="utf-8"))["configurations"] if written else []
+    types = {entry["type"] for entry in entries if entry.get("type") in extensions.EXTENSIONS}
+    if not types:
+        return Check("extensions", "no editor here, or no files yet: make vscode", needed)
+    there = extensions.installed_extensions(Path.home())
+    lacking = [name for one in sorted(types) if (name := extensions.EXTENSIONS[one]) not in there]
+    if not lacking:
+        return Check("extensions", f"of {', '.join(sorted(types))}", needed)
+    remedy = "make vscode, which installs ours, and says how to get each other one without a network"
+    return Check("extensions", f"no {', no '.join(lacking)}", needed, "warning", remedy, "F5 cannot start")
+
+
 def check_exports(venv: Path) -> Check:
     present = library(venv)
     needed = "functions of MLIR that a debugger calls: " + ", ".join(HOOKS)
@@ -148,6 +165,7 @@ CHECKS: tuple[Callable[[Path], Check], ...] = (
     check_ptrace,
     check_symbols,
     check_index,
+    check_extensions,
     check_exports,
     check_tools,
     check_origin,

@@ -11,6 +11,7 @@ from typing import Any
 
 TESTS = Path(__file__).parent
 ROOT, DATA = TESTS.parent, TESTS / "data"
+EDITORS = ("code", "codium", "code-server", "cursor")
 
 
 def tracing(*args: str, runs: Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -37,9 +38,12 @@ def make_vscode(folder: Path, *options: str, **env: str) -> subprocess.Completed
         str(folder),
         *options,
     ]
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **env}, check=False
-    )
+    # without the editors of this machine, whose extensions decide what is written
+    paths = os.environ["PATH"].split(os.pathsep)
+    bare = [path for path in paths if not any(Path(path, editor).exists() for editor in EDITORS)]
+    own = {"HOME": str(folder), "PATH": os.pathsep.join(bare)}
+    variables = {**os.environ, **own, **env}
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=variables, check=False)
 
 
 def script(name: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:

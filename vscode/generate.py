@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,38 +16,23 @@ from typing import Any
 
 from scripts.pins import Problem  # of scripts/, which is on the path
 from vscode import dialects, jsonc
-from vscode.dialects import DAP, GDB, GROUP, KINDS, LLDB_DAP, Machine, Native
-from vscode.extensions import PYTHON, lacking
+from vscode.dialects import DAP, GDB, GROUP, KINDS, Machine, Native
+from vscode.extensions import EXTENSIONS, OURS, editor_there, install_ours, installed_extensions, lacking
 from vscode.files import Files
-from vscode.installation import DAP_SINCE, EXTENSIONS, debugger, facts, gdb_version
+from vscode.installation import DAP_SINCE, debugger, facts, gdb_version
+from vscode.templates import template, words
+from vscode.vsix import packed
+from vscode.workspace import recommend, settings, workspace
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 LIVE = "Triton: debug compile (Python + C++)"
 REPLAY = "Triton: replay pass"
 FIRST = "Triton: silu to its first C++ stop"  # what F5 does in a new window
+OPEN_FILE = "Triton: the open file, else silu, to its first C++ stop"  # the same, with our extension
+VSIX = ".vscode/triton-gdb.vsix"
 PRESET = f"preset-of-{GROUP}"  # sorts before GROUP: VSCode's F5 starts the first configuration
 PICKER = "${command:pickProcess}"
-
-
-def words(value: Any, known: dict[str, Any]) -> Any:
-    """A template with its @WORDS@ filled in; a placeholder in a list may become several items."""
-    if isinstance(value, dict):
-        return {key: words(item, known) for key, item in value.items()}
-    if isinstance(value, list):
-        filled = [words(item, known) for item in value]
-        return [one for item in filled for one in (item if isinstance(item, list) else [item])]
-    if isinstance(value, str):
-        if value in known:
-            return known[value]
-        for word, text in known.items():
-            value = value.replace(word, str(text))
-    return value
-
-
-def template(name: str, known: dict[str, Any]) -> dict[str, Any]:
-    filled: dict[str, Any] = words(json.loads((HERE / name).read_text(encoding="utf-8")), known)
-    return filled
 
 
 def configurations(entries: list[Any], machine: Machine, kind: str, cases: list[str]) -> list[dict[str, Any]]:
@@ -111,10 +97,46 @@ def prefixed(key: str, prefix: str) -> Callable[[Any], bool]:
     return lambda entry: isinstance(entry, dict) and str(entry.get(key, "")).startswith(prefix)
 
 
-def generate(files: Files, machine: Machine, known: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    """Compute every file; return the launch configurations."""
+def runnable(entries: list[dict[str, Any]], kind: str, there: set[str]) -> list[dict[str, Any]]:
+    """The configurations whose extension is installed, also that of the native session that they request."""
+
+    def runs(entry: dict[str, Any]) -> bool:
+        types = {entry["type"], *([kind] if "TRACING_STOP_SESSION" in entry.get("env", {}) else [])}
+        return {EXTENSIONS[one] for one in types} <= there
+
+    return [entry for entry in entries if runs(entry)]
+
+
+def with_picks(launch: dict[str, Any], machine: Machine, ours: bool) -> dict[str, Any]:
+    """The template with inputs that our extension answers, if it is installed; else they are typed."""
+    for one in launch["inputs"]:
+        picks = one.pop("picks", None)
+        if ours and picks:
+            started_by = {"python": machine.python, "cwd": str(machine.root)}
+            asked = {**picks, **started_by, "description": one["description"]}
+            one.update({"type": "command", "command": "triton-gdb.pick", "args": asked})
+            for key in ("description", "default"):
+                del one[key]
+    if ours:
+        first, second, *rest = launch["configurations"]
+        assert (first["name"], second["name"]) == (FIRST, OPEN_FILE)
+        launch["configurations"] = [words(second, {"${file}": "${input:triton-open-file}"}), *rest]
+    used = json.dumps(launch["configurations"])
+    asked_for = [one for one in launch["inputs"] if f"${{input:{one['id']}}}" in used]
+    return launch | {"inputs": asked_for}
+
+
+def generate(
+    files: Files, machine: Machine, known: dict[str, Any], kind: str, there: set[str] | None = None
+) -> list[dict[str, Any]]:
+    """Compute every file; return the launch configurations.
+
+    there -- the installed extensions; None: no editor is installed here, so nothing is left out
+    """
     launch, tasks = template("launch.json.in", known), template("tasks.json.in", known)
+    launch = with_picks(launch, machine, there is not None and OURS in there)
     entries = configurations(launch["configurations"], machine, kind, known["@CASES@"])
+    entries = entries if there is None else runnable(entries, kind, there)
 
     def launching(text: str) -> str:
         text = jsonc.with_member(text, "version", "0.2.0")
@@ -134,51 +156,7 @@ def generate(files: Files, machine: Machine, known: dict[str, Any], kind: str) -
     recommend(files, kind)
     workspace(files, known)
     files.edit(".vscode/triton-session.json", lambda text: jsonc.dumped(session(machine, kind)), {})
-    if kind == DAP:
-        for name in ("package.json", "extension.js"):
-            content = (HERE / "extension" / name).read_text(encoding="utf-8")
-            files.texts[files.folder / ".vscode/extensions/triton-gdb" / name] = content
     return entries
-
-
-def settings(known: dict[str, Any], kind: str) -> dict[str, Any]:
-    """The settings whose tool or folder exists."""
-    settings = template("settings.json.in", known)
-    if not known["@BUILD@"]:
-        del settings["clangd.arguments"]
-    if kind != LLDB_DAP or not known["@LLDB_DAP@"]:
-        del settings["lldb-dap.executable-path"]
-    return settings
-
-
-def recommend(files: Files, kind: str) -> None:
-    wanted = [
-        PYTHON,
-        *filter(None, [EXTENSIONS.get(kind)]),
-        "llvm-vs-code-extensions.vscode-clangd",
-    ]
-
-    def change(text: str) -> str:
-        there = jsonc.read(text).get("recommendations", [])
-        new = [name for name in wanted if name not in there]
-        return jsonc.with_items(text, "recommendations", lambda entry: False, new) if new else text
-
-    files.edit(".vscode/extensions.json", change, {"recommendations": []})
-
-
-def workspace(files: Files, known: dict[str, Any]) -> None:
-    """A workspace of this project, Triton's Python, and the available C++ sources."""
-    folders = [{"path": "."}, {"path": known["@BACKENDS@"], "name": "triton/backends"}]
-    folders += [{"path": known[word]} for word in ("@TRITON@", "@LLVM@") if known[word]]
-
-    def change(text: str) -> str:
-        there = [
-            entry.get("path") for entry in jsonc.read(text).get("folders", []) if isinstance(entry, dict)
-        ]
-        new = [entry for entry in folders if entry["path"] not in there]
-        return jsonc.with_items(text, "folders", lambda entry: False, new) if new else text
-
-    files.edit("debug-triton.code-workspace", change, {"folders": []})
 
 
 def main() -> int:
@@ -192,14 +170,14 @@ def main() -> int:
     parser.add_argument("arguments", nargs="*", help="of `tracing execute`, for --live and --replay")
     options = parser.parse_args()
     try:
-        changed, kind = written(options)
+        changed, kind, messages = written(options, Path.home())
     except jsonc.Malformed as error:
         return refused(Problem(str(error), "correct it there; no file was changed"))
     except Problem as problem:
         return refused(problem)
     for path in changed:
         print(f"vscode: wrote {path}")
-    for line in lacking([PYTHON, *filter(None, [EXTENSIONS.get(kind)])], Path.home()):
+    for line in messages:
         print(f"vscode: {line}", file=sys.stderr)
     done = "open debug-triton.code-workspace and press F5" if changed else "nothing to do"
     print(f"vscode: {done}; C++: {kind}")
@@ -211,9 +189,10 @@ def refused(problem: Problem) -> int:
     return 2
 
 
-def written(options: argparse.Namespace) -> tuple[list[Path], str]:
+def written(options: argparse.Namespace, home: Path) -> tuple[list[Path], str, list[str]]:
+    """Write the files and install our extension; return the changed files, the kind and what is lacking."""
     machine, known = facts(ROOT, options.folder, options.venv, options.toolchain)
-    kind = options.debugger or debugger(Path.home(), machine.gdb)
+    kind = options.debugger or debugger(home, machine.gdb)
     if kind == DAP and gdb_version(machine.gdb) < DAP_SINCE:
         reason = f"{machine.gdb or 'no gdb'} has no debug adapter, which came with gdb {DAP_SINCE}"
         raise Problem(reason, "name a newer one in GDB, or take another: --debugger cppdbg")
@@ -223,12 +202,37 @@ def written(options: argparse.Namespace) -> tuple[list[Path], str]:
             file=sys.stderr,
         )
     files = Files(options.folder)
-    entries = generate(files, machine, known, kind)
+    entries = generate(files, machine, known, kind)  # first, or a malformed file is refused too late
+    changed = extension(options.folder)
+    messages = []
+    if editor_there(home):
+        refused = install_ours(options.folder / VSIX, HERE / "extension/package.json", home)
+        there = set(installed_extensions(home))
+        messages = [f"{OURS} is not installed: {refused}"] if refused and OURS not in there else []
+        entries = generate(files, machine, known, kind, there | ({OURS} if kind == DAP else set()))
+        messages += lacking(["debugpy", kind], home)
+    elif kind == DAP:
+        messages = [
+            f"no editor was detected here; in VSCode, run *Extensions: Install from VSIX...* with {VSIX}"
+        ]
     for wanted, name in ((options.live, LIVE), (options.replay, REPLAY)):
         if wanted:
-            entry = next(entry for entry in entries if entry["name"] == name)
+            entry = next((entry for entry in entries if entry["name"] == name), None)
+            if entry is None:
+                raise Problem(f"VSCode cannot run {name}", "\n  ".join(messages))
             add_preset(files, preset(entry, wanted, options.arguments))
-    return files.write(), kind
+    return [*changed, *files.write()], kind, messages
+
+
+def extension(folder: Path) -> list[Path]:
+    """Pack our extension; return the file if it changed."""
+    shutil.rmtree(folder / ".vscode/extensions/triton-gdb", ignore_errors=True)  # of an earlier version
+    path, content = folder / VSIX, packed(HERE / "extension")
+    if path.exists() and path.read_bytes() == content:
+        return []
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return [path]
 
 
 def add_preset(files: Files, entry: dict[str, Any]) -> None:

@@ -16,13 +16,8 @@ from scripts.machine import installed, output
 from scripts.pins import Problem
 from vscode import problems
 from vscode.dialects import DAP, GDB, LLDB, LLDB_DAP, Machine
-from vscode.extensions import installed_extensions
+from vscode.extensions import EXTENSIONS, installed_extensions
 
-EXTENSIONS = {
-    GDB: "ms-vscode.cpptools",
-    LLDB: "vadimcn.vscode-lldb",
-    LLDB_DAP: "llvm-vs-code-extensions.lldb-dap",
-}
 DAP_SINCE = 14  # gdb's first version with a debug adapter
 
 
@@ -36,12 +31,12 @@ def gdb_version(gdb: str) -> int:
 def debugger(home: Path, gdb: str) -> str:
     """The installed debugger, or else the best one that can be installed."""
     there = installed_extensions(home)
-    for kind, extension in EXTENSIONS.items():
-        if extension in there:
+    for kind in (GDB, LLDB, LLDB_DAP):
+        if EXTENSIONS[kind] in there:
             return kind
     if not gdb and lldb_dap():
         return LLDB_DAP
-    return GDB if shutil.which("code") or gdb_version(gdb) < DAP_SINCE else DAP
+    return DAP if gdb_version(gdb) >= DAP_SINCE else GDB
 
 
 def lldb_dap() -> str:
@@ -78,8 +73,10 @@ def facts(root: Path, folder: Path, venv: Path, toolchain: Path) -> tuple[Machin
         raise Problem(f"{venv} has no Triton", "make venv")
     triton = Path(there["triton_source"]) if there["triton_source"] else toolchain.resolve() / "triton"
     llvm = toolchain.resolve() / "llvm-project"
+    # a download that failed leaves an empty folder
+    there_are = {path: (path / known).exists() for path, known in ((triton, "lib"), (llvm, "mlir"))}
     gdb = shutil.which(os.environ.get("GDB") or "gdb") or ""
-    sources = tuple(path for path in (triton, llvm) if triton.is_dir() and path.is_dir())
+    sources = tuple(path for path in (triton, llvm) if there_are[triton] and there_are[path])
     machine = Machine(root, str(python), gdb, sources)
     builds = sorted(triton.glob("build/*/compile_commands.json"))
     optimiser = triton_opt(triton, python)
@@ -96,8 +93,8 @@ def facts(root: Path, folder: Path, venv: Path, toolchain: Path) -> tuple[Machin
             "@LIBTRITON@": f"{there['triton_path']}/_C/libtriton.so",
             "@BACKENDS@": f"{there['triton_path']}/backends",
             "@BUILD@": str(builds[0].parent) if builds else "",
-            "@TRITON@": str(triton) if triton.is_dir() else "",
-            "@LLVM@": str(llvm) if llvm.is_dir() else "",
+            "@TRITON@": str(triton) if there_are[triton] else "",
+            "@LLVM@": str(llvm) if there_are[llvm] else "",
             "@FINDINGS@": problems.findings(str(root)),
             "@GRAPH_BREAKS@": problems.graph_breaks(str(root)),
             "@LLDB_DAP@": lldb_dap(),

@@ -33,6 +33,10 @@ class GitError(Problem):
         self.wrote = wrote
 
 
+class Unreachable(Problem):
+    """No server of the sources can be reached."""
+
+
 def git(folder: Path, *arguments: str) -> str:
     # The messages are compared with the patterns above, and no user is there to type a password.
     environment = {**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
@@ -71,7 +75,7 @@ def diagnose(wrote: str, url: str) -> Problem:
     if "Permission denied" in wrote or "Read-only file system" in wrote:
         return Problem(f"git may not write: {last(wrote)}", "choose another folder: make TOOLCHAIN=…")
     if UNREACHED.search(wrote):
-        return Problem(f"{url} was not reached: {last(wrote)}", f"set HTTPS_PROXY, or {OFFLINE}")
+        return Unreachable(f"{url} was not reached: {last(wrote)}", f"set HTTPS_PROXY, or {OFFLINE}")
     return Problem(f"git could not fetch from {url}: {last(wrote)}", OFFLINE)
 
 

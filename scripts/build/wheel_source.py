@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from scripts import pins, script
-from scripts.build import proofs, sources
+from scripts.build import checkout, proofs, sources
 from scripts.build.toolchain import Toolchain
 from scripts.machine import installed, output
 from scripts.pins import Problem
@@ -35,11 +35,20 @@ def bring(venv: Path, root: Path, known: pins.Pins, given: str = "") -> None:
         say(f"Triton was built here: its source is {there['triton_source']}")
         return
     with tools.locked():
-        folder = sources.triton(tools, known, there["triton"].partition("+")[0], given, say).folder
+        folder = _source(tools, known, there["triton"].partition("+")[0], given)
         built = built_in(Path(there["triton_path"], "_C/libtriton.so"), folder)
         if given:
             link(tools.triton, folder)
     say(f"in gdb: set substitute-path {built} {folder}")
+
+
+def _source(tools: Toolchain, known: pins.Pins, version: str, given: str) -> Path:
+    try:
+        return sources.triton(tools, known, version, given, say).folder
+    except checkout.Unreachable as problem:
+        archive = f"{known.triton.removesuffix('.git')}/archive/refs/tags/v{version}.tar.gz"
+        remedy = f"download {archive} elsewhere, then: make venv SOURCE=1 TRITON_SRC=FILE"
+        raise Problem(str(problem), f"set HTTPS_PROXY; or {remedy}") from None
 
 
 def link(path: Path, folder: Path) -> None:

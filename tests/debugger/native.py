@@ -53,7 +53,7 @@ def _by_mi(entry: Message, commands: tuple[str, ...]) -> Stop:
 
 
 def _by_dap(entry: Message, commands: tuple[str, ...]) -> Stop:
-    adapter = _adapter(entry)
+    adapter = spawned(entry)
     try:
         adapter.start(entry, {})
         stop = adapter.event("stopped", WAIT)
@@ -71,7 +71,8 @@ def _by_dap(entry: Message, commands: tuple[str, ...]) -> Stop:
         adapter.close()
 
 
-def _adapter(entry: Message) -> Adapter:
+def spawned(entry: Message) -> Adapter:
+    """The debug adapter of a configuration."""
     if entry["type"] == "lldb-dap":
         return Adapter.spawned(lldb_dap())
     words = [word for line in entry["commands"] for word in ("-iex", line)]

@@ -23,13 +23,15 @@ MI_ONLY = "#!/bin/sh\necho 'Python scripting is not supported in this copy of GD
 
 def test_a_recorded_pass_is_rerun_by_itself_and_gdb_stops_in_it(recorded_run: Path) -> None:
     words = ("debug", str(recorded_run), "--kernel", "softmax", "--pass", "tritongpu-coalesce")
-    asked = ("--ex", "bt 1", "--ex", "pass-info", "--ex", "print-module")
-    done = tracing(*words, *asked, runs=recorded_run.parent)
+    asked = ("bt 1", "pass-info", "print-module", "print $op()", "info locals", "next", "next")
+    done = tracing(*words, *(word for one in asked for word in ("--ex", one)), runs=recorded_run.parent)
 
     assert done.returncode == 0, done.stderr
     assert f"#0  {COALESCE}" in done.stdout and "Coalesce.cpp:" in done.stdout
     assert "position  1 of 1 in stage ttgir" in done.stdout
-    assert "tt.func public @softmax" in done.stdout
+    assert "tt.func public @softmax" in done.stdout and "$1 = module attributes {" in done.stdout
+    assert done.stdout.count("`make triton`") == ("<optimized out>" in done.stdout)
+    assert done.stdout.count("`make venv SOURCE=1`") == (not environment.sources())
 
 
 def test_a_case_stops_where_it_compiles(tmp_path: Path) -> None:

@@ -26,9 +26,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
+from tracing.record.autotuning.winners import Winners
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.recorder import PassRecorder
-from tracing.record.winners import Winners
 from tracing.virtual_gpu import virtual_gpu
 
 Tensor: TypeAlias = torch.Tensor

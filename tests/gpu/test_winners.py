@@ -19,7 +19,7 @@ from triton.runtime.autotuner import Autotuner
 from tracing import store
 from tracing.model import Winner
 from tracing.program.case import load_case
-from tracing.record.winners import Winners
+from tracing.record.autotuning.winners import Winners
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

@@ -20,10 +20,10 @@ from recorded.launches import added
 from tracing import interpreter, store
 from tracing.launch import hooks
 from tracing.program.device import Device
+from tracing.record.autotuning.winners import Winners
 from tracing.record.graphs.graph_passes import graph_passes_recorded
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.recorder import PassRecorder
-from tracing.record.winners import Winners
 
 PATCHED = ("torch", "triton", "threading")
 GENERATED = "torch._inductor.runtime.compile_tasks."  # kernels, which come and go

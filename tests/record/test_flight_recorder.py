@@ -21,9 +21,9 @@ from recorded.launches import add_kernel, added
 import tracing
 from tracing import store
 from tracing.analyze.compare.verdict import ComparisonVerdict
-from tracing.analyze.runs.nonfinite import first_nonfinite
+from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
+from tracing.analyze.ranks.ranks import RankComparison
 from tracing.analyze.runs.recorded_steps import RecordedSteps, not_covered
-from tracing.errors import Problem
 from tracing.model import KeptTensor, OperatorCall, Outcome, RecordingStop, StepSelection
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep, load
@@ -106,7 +106,7 @@ def test_the_recording_stops_after_the_step_of_the_first_nan_and_the_program_goe
     assert (stop.step, stop.launches) == (9, 20)
     assert stop.reason == f"{reason}, in step 9"
     assert steps_of(run)[-1] == 9 and len(steps_of(run)) >= 4
-    assert first_nonfinite(run).missing[-1].endswith(f"--until nan stopped there, as {reason}, in step 9")
+    assert first_nonfinite(run).missing[-1].endswith(f"stopped by --until nan: {reason}, in step 9")
 
 
 def test_an_inf_is_no_nan(tmp_path: Path) -> None:
@@ -289,21 +289,18 @@ def test_after_a_kill_the_last_steps_are_on_disk(tmp_path: Path) -> None:
     assert whole == list(range(2 * kept[0], 2 * (ended + 1)))
 
 
-@pytest.mark.parametrize(
-    ("options", "what"),
-    [
-        ({"last": 0}, "--last 0 keeps no step"),
-        ({"every": 0}, "--every 0 is no number of steps"),
-        ({"steps": "5:5"}, "--steps 5:5 selects no step"),
-        ({"steps": "-5:"}, "'-5:' is not a range of steps"),
-        ({"steps": "7"}, "'7' is not a range of steps"),
-        ({"until": "nan", "digests": "none"}, "--until nan reads digests, and none are recorded"),
-        ({"disk": 1000}, "--disk 1000 bytes has no room for kernels and their IR"),
-        ({"last": 3, "rank_aware": True, "keep_inputs": True}, "which the ranks of one run share"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(tmp_path: Path, options: dict[str, Any], what: str) -> None:
-    with pytest.raises(Problem, match=what), tracing.recording(runs=tmp_path, **options):
-        pass
+def test_ranks_are_compared_in_the_steps_that_all_of_them_have(tmp_path: Path) -> None:
+    info = replace(INFO, steps=StepSelection(last=5), world_size=2)
+    for rank, last in enumerate((5, 20)):
+        writer = store.create(tmp_path, info, rank, "job")
+        with virtual_gpu(), LaunchRecorder(writer, steps=StepSelection(last=last)):
+            for _ in range(41):
+                added(torch.ones(64))
+                tracing.step()
+        writer.append(Outcome("ended", "exit status 0"))
+        writer.close()
 
-    assert not list(tmp_path.iterdir())
+    comparison = RankComparison(store.Run(writer.path))
+    assert not list(comparison)
+    assert comparison.launches == 5
+    assert any("deleted, as --last 5 asks" in note for note in comparison.notes)

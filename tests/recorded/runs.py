@@ -17,12 +17,12 @@ from tracing.model import SCHEMA, RunInfo, Winner
 from tracing.program.case import load_case
 from tracing.program.device import Device
 from tracing.program.experiment import Experiment
+from tracing.record.autotuning.winners import Winners
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.derivation import derive
 from tracing.record.passes.recorder import PassRecorder
 from tracing.record.passes.recording import PassIRWhen
 from tracing.record.run import record
-from tracing.record.winners import Winners
 
 
 def recorded(

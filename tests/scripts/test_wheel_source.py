@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,16 @@ def test_another_tree_where_debuggers_look_is_kept(tmp_path: Path) -> None:
 
     with pytest.raises(pins.Problem, match="holds another tree"):
         wheel_source.link(tmp_path / "triton", tmp_path)
+
+
+def test_without_a_network_it_names_the_archive_and_the_command_that_takes_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "pins.toml"
+    own.write_text(pins.PINS.read_text().replace("https://github.com", "https://127.0.0.1:9"))
+    words = ["--venv", sys.prefix, "--toolchain", str(tmp_path / "toolchain"), "--pins", str(own)]
+    monkeypatch.setattr(sys, "argv", ["wheel_source", *words])
+
+    assert wheel_source.main() == 2
+    said = capsys.readouterr().err
+    assert "/archive/refs/tags/v" in said and "make venv SOURCE=1 TRITON_SRC=FILE" in said

@@ -20,7 +20,7 @@ from recorded.launches import add_kernel
 
 import tracing
 from tracing import store
-from tracing.analyze.runs.nonfinite import first_nonfinite
+from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.launch import hooks
 from tracing.model import Outcome, StepSelection
 from tracing.program.device import Device

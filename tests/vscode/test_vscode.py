@@ -18,12 +18,9 @@ from documents.launch_json_keys import faults
 from hypothesis import given
 from hypothesis import strategies as st
 
-dialects, extensions, installed_tools, generate, index_symbols, jsonc = map(
+dialects, installed_tools, generate, index_symbols, jsonc = map(
     importlib.import_module,
-    (
-        f"vscode.{name}"
-        for name in ("dialects", "extensions", "installation", "generate", "index_symbols", "jsonc")
-    ),
+    (f"vscode.{name}" for name in ("dialects", "installation", "generate", "index_symbols", "jsonc")),
 )
 KINDS = dialects.KINDS
 USERS = """{
@@ -239,22 +236,6 @@ def test_the_debugger_that_is_installed_is_used(installed: list[str], kind: str,
         (tmp_path / name).mkdir(parents=True)
 
     assert installed_tools.debugger(tmp_path, "no-gdb") == kind
-
-
-def test_an_extension_that_is_lacking_is_named_with_the_command_that_installs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / ".vscode/extensions/ms-vscode.cpptools-1.34.0-linux-x64").mkdir(parents=True)
-    code = tmp_path / "bin/code"
-    code.parent.mkdir()
-    code.write_text("#!/bin/sh\necho Vadimcn.vscode-lldb\n")
-    code.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{code.parent}:/bin:/usr/bin")
-
-    needed = ["ms-vscode.cpptools", "vadimcn.vscode-lldb", "ms-python.debugpy"]
-    (line,) = extensions.lacking(needed, tmp_path)
-
-    assert "`code --install-extension ms-python.debugpy`" in line and ".vsix" in line
 
 
 def test_llvms_opt_is_that_of_the_build_or_else_the_systems_newest(tmp_path: Path) -> None:

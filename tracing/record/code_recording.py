@@ -16,6 +16,7 @@ from tracing import environment, store
 from tracing.errors import message
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, SCHEMA, Outcome, RunInfo, Selection, StepSelection
 from tracing.program.device import Device
+from tracing.record.autotuning.winners import Winners
 from tracing.record.graphs.graph_passes import graph_passes_recorded
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.launches.selection import of_rank, selection_of
@@ -24,7 +25,6 @@ from tracing.record.outputs import Keep
 from tracing.record.passes.recording import PassIRWhen
 from tracing.record.session import Session
 from tracing.record.step_selection import step_selection
-from tracing.record.winners import Winners
 from tracing.store.winners import read_winners
 
 

@@ -50,6 +50,7 @@ class FlightRecorder:
         self._step = 0
         self._ends: deque[ProgramStep] = deque(maxlen=_REMEMBERED)
         self._stopped = False
+        self._ended = 0  # steps, when the recording stopped
         self._length = max(_STEPS, -(-steps.last // _SHARE))  # steps of a segment
         self._complete: Counter[int] = Counter()  # steps by the segment in which they began
         self._began = 0  # segment of the current step
@@ -88,8 +89,10 @@ class FlightRecorder:
             return
         launch, what = self.watch.first
         step = next((one.index for one in self._ends if launch < one.launches), ended.index)
-        self._writer.append(RecordingStop(ended.index, ended.launches, f"{what}, in step {step}"))
-        self._stopped, self.watch = True, None
+        reason = f"{what}, in step {step}"
+        self._writer.append(RecordingStop(ended.index, ended.launches, reason))
+        self._stopped, self._ended, self.watch = True, ended.index + 1, None
+        _say(f"the recording stopped after step {ended.index}, and the program continues: {reason}")
 
     @property
     def unmarked(self) -> bool:
@@ -100,7 +103,8 @@ class FlightRecorder:
     def text(self) -> str:
         """The steps that are on disk, as "; steps 944:1000 are on disk"; empty if none was deleted."""
         first = self._firsts.get(self._segments.oldest, 0) if self._segments is not None else 0
-        return f"; steps {first}:{self._step} are on disk" if first else ""
+        stop = self._ended or self._step
+        return f"; steps {first}:{stop} are on disk" if first or self._ended else ""
 
     # ---- segments
 
@@ -162,8 +166,12 @@ class FlightRecorder:
     def _warn(self) -> None:
         if self.unmarked and not self._warned:
             self._warned = True
-            with suppress(OSError, ValueError, AttributeError):  # the program may have closed the stream
-                sys.stderr.write(
-                    f"tracing: {self.counts().launches} launches, and no step has ended: --last deletes "
-                    "nothing; call tracing.step() once in each iteration, or give --disk\n"
-                )
+            _say(
+                f"{self.counts().launches} launches, and no step has ended: --last deletes nothing; "
+                "call tracing.step() once in each iteration, or give --disk"
+            )
+
+
+def _say(line: str) -> None:
+    with suppress(OSError, ValueError, AttributeError):  # the program may have closed the stream
+        sys.stderr.write(f"tracing: {line}\n")

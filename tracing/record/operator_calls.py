@@ -83,6 +83,8 @@ class OperatorCalls:
         self._numbers: Numbers[OperatorSignature] = Numbers(
             recording.writer, lambda number, one: msgspec.structs.replace(one, id=number)
         )
+        if self._segments is not None:
+            self._segments.deleted.append(self._forget)
         self._held: list[OperatorCall] = []
         self.count = 0  # calls so far
         self.passes_over: Callable[[], bool] = lambda: False
@@ -212,6 +214,9 @@ class OperatorCalls:
             with self._recording.lock:
                 known = self._signature(effect, text, [old], [self._recording.catalogue.meta(args[0])])
                 self._append(effect, known, (*before.memory, *memory), [args[0]], frame, before.memory[2])
+
+    def _forget(self, oldest: int) -> None:
+        self._known = {key: known for key, known in self._known.items() if known.segment >= oldest}
 
     def _new(
         self, key: tuple[Any, ...], effect: Effect, text: str, reads: _Tensors, writes: _Tensors

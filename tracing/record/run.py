@@ -22,6 +22,7 @@ from tracing.program.experiment import Experiment
 from tracing.program.state import STEPPED
 from tracing.program.structure import Facts
 from tracing.program.variables import Reads
+from tracing.record.autotuning.winners import Winners
 from tracing.record.failures.diagnosis import Diagnosis
 from tracing.record.graphs.frame_compiles import frame_compiles_recorded
 from tracing.record.launches.launch_recorder import LaunchRecorder
@@ -29,7 +30,6 @@ from tracing.record.passes.derivation import derive
 from tracing.record.passes.recorder import PassRecorder
 from tracing.record.passes.recording import PassIRWhen, passes_recorded
 from tracing.record.results import values
-from tracing.record.winners import Winners
 from tracing.store import RunWriter
 from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.torch.dynamo import forget_compiled

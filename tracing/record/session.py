@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from tracing.model import Outcome
 from tracing.program.device import Device
+from tracing.record.autotuning.winners import Winners
 from tracing.record.graphs.frame_compiles import frame_compiles_recorded
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.recording import PassIRWhen, passes_recorded
-from tracing.record.winners import Winners
 from tracing.store import RunWriter
 from tracing.virtual_gpu import is_active
 

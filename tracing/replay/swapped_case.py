@@ -14,8 +14,8 @@ from tracing.program.case import describe
 from tracing.program.device import Device
 from tracing.program.experiment import Experiment
 from tracing.program.structure import Facts
+from tracing.record.autotuning.winners import Winners
 from tracing.record.results import values
-from tracing.record.winners import Winners
 from tracing.replay.launch_swaps import Chosen, Swaps
 from tracing.upstream.torch.dynamo import forget_compiled
 

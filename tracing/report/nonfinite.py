@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.text import Text
 
-from tracing.analyze.runs.data_events import DataEvent, NonFiniteTensor
-from tracing.analyze.runs.nonfinite import NonFiniteAnswer, NonFiniteOrigin
-from tracing.analyze.runs.nonfinite_elements import ranges
+from tracing.analyze.nonfinite.data_events import DataEvent, NonFiniteTensor
+from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, NonFiniteOrigin
+from tracing.analyze.nonfinite.nonfinite_elements import ranges
 from tracing.model import KernelLaunch
 from tracing.report.text import plural, step_text, tensor_text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from recorded.runs import recorded
 from report.html.browser import browser
 from typer.testing import CliRunner
 
+from tracing import store
 from tracing.cli.app import app
+from tracing.model import AnswerBars, AnswerHeat, AnswerTable, KeptAnswer
 
 VIEWS = (
     "overview",
@@ -23,10 +26,24 @@ VIEWS = (
     "kernels",
     "kernel/0/code",
     "kernel/0/passes",
+    "answers",
     "environment",
 )
 READY = {"launches/0/0": ".detail .arguments", "kernel/0/code": ".cm-line", "kernel/0/passes": ".pass"}
 HOSTILE = "<img src=x onerror=document.title='owned'>\u202e"
+
+
+def answered(run: Path, text: str) -> None:
+    """Keeps an answer in a run, whose parts all have this text."""
+    table = AnswerTable(text, (text, text), ((text, "1"), ("", "2"), (text,)))
+    bars, heat = (
+        AnswerBars(text, text, ((text, 2.0), ("b", -1.0))),
+        AnswerHeat(text, ((0.0, 1.0, None), (2.0,), ())),
+    )
+    with closing(store.reopened(run)) as writer:
+        writer.append(
+            KeptAnswer(text, text, text, text, 1, (text,), (text,), 0, 0, text, (table,), (bars,), (heat,))
+        )
 
 
 def written(path: Path, *runs: Path, status: int) -> Path:
@@ -47,6 +64,7 @@ def report(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = tmp_path_factory.mktemp("runs")
     cases = (f"{DATA / 'faults.py'}:fault={fault}" for fault in ("none", "grid"))
     a, b = (recorded(case, runs, passes="during") for case in cases)
+    answered(a.path, "judge")
     return written(runs / "report.html", a.path, b.path, status=1)
 
 
@@ -149,11 +167,16 @@ def test_the_keyboard_opens_views_launches_and_the_other_run(chromium: Any, repo
 
 def test_hostile_names_and_sources_are_shown_as_text(chromium: Any, tmp_path: Path) -> None:
     run = small_run(tmp_path / "run", kernel=HOSTILE)
+    answered(run, HOSTILE)
     page = Page(chromium, written(tmp_path / "report.html", run, status=0), "a/kernels")
 
     assert "<img src=x onerror=document.title='owned'>\\u202e" in page.text(".sorted tbody")
     for view in VIEWS:
         page.show(f"a/{view}")
+    page.show("a/answers")
+    assert HOSTILE.replace("\u202e", "\\u202e") in page.text(".answers pre")
+    assert page.tab.locator(".map i").count() == 4
+    assert page.complaints == []
     assert page.tab.title() != "owned"
     assert page.tab.locator("img").count() == 0
 

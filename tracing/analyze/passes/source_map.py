@@ -6,13 +6,13 @@ function is kept separate for each of its calls. A stage that cannot be read sta
 
 from __future__ import annotations
 
-import os.path
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
+from tracing.analyze.graphs.line_kernels import split_position
 from tracing.analyze.passes.copied_lines import copied_functions, of_user
 from tracing.analyze.passes.locations import Located, Stack, invented_locations, located
 from tracing.errors import Problem
@@ -142,33 +142,27 @@ def follow(stages: Sequence[StageLines], position: str) -> list[Thread]:
 
     Raises Problem if no instruction comes from the line, with the lines of that file that have some.
     """
-    file, line = _position(position)
+    file, line = split_position(position)
     threads: dict[Stack, dict[str, list[Located]]] = {}
     for stage in stages:
         for one in stage.located:
             for stack in one.stacks:
-                if any(frame.line == line and _is_file(frame.file, file) for frame in stack):
+                if any(frame.line == line and is_file(frame.file, file) for frame in stack):
                     threads.setdefault(stack, {}).setdefault(stage.stage, []).append(one)
     if not threads:
         raise Problem(f"nothing of this kernel comes from {position}", _known_lines(stages, file))
     return [Thread(stack, by_stage) for stack, by_stage in threads.items()]
 
 
-def _position(position: str) -> tuple[str, int]:
-    file, _, line = position.rpartition(":")
-    if not file or not line.isdecimal():
-        raise Problem(f"{position} is no line of a source", "name one as FILE:LINE, kernels.py:26")
-    return os.path.normpath(file), int(line)
-
-
-def _is_file(path: str, end: str) -> bool:
+def is_file(path: str, end: str) -> bool:
+    """True if a path ends with the parts of another one."""
     parts, wanted = PurePath(path).parts, PurePath(end).parts
     return parts[-len(wanted) :] == wanted
 
 
 def _known_lines(stages: Sequence[StageLines], file: str) -> str:
     frames = {frame for stage in stages for one in stage.located for stack in one.stacks for frame in stack}
-    lines = sorted({frame.line for frame in frames if _is_file(frame.file, file)})
+    lines = sorted({frame.line for frame in frames if is_file(frame.file, file)})
     if lines:
         return f"lines of {file} that left something: {', '.join(map(str, lines))}"
     files = sorted({frame.file for frame in frames})

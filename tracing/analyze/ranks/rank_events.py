@@ -18,9 +18,12 @@ from typing import TypeAlias
 
 from tracing.analyze.align.alignment import WINDOW, fewest_skips
 from tracing.analyze.runs.outcomes import ending
+from tracing.analyze.runs.recorded_steps import RecordedSteps, not_covered_steps
 from tracing.digest.columns import Row
 from tracing.model import Kernel, Landmark, LandmarkDigests, LaunchLine, Signature
 from tracing.store import Run, rank_of
+
+_OPEN = 1 << 62  # beyond every step and launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,19 @@ RankStep: TypeAlias = Mapping[int, RankEvent]  # by rank: the same event on all 
 class RankEvents:
     """The launches and landmarks of one process of a run."""
 
-    def __init__(self, run: Run, process: str) -> None:
+    def __init__(self, run: Run, process: str, start: int = 0, stop: int = _OPEN) -> None:
+        """start, stop -- only the events between these numbers of launches"""
         self.rank = rank_of(process)
-        self._run, self._process = run, process
+        self._run, self._process, self._start, self._stop = run, process, start, stop
 
     def __iter__(self) -> Iterator[RankEvent]:
+        for event in self._events():
+            # a landmark at the very start may belong to the step before, which other ranks lack
+            at_start = event.row is None and event.launch == self._start and self._start > 0
+            if self._start <= event.launch < self._stop and not at_start:
+                yield event
+
+    def _events(self) -> Iterator[RankEvent]:
         known = self._run.signatures(self._process)
         marks = landmarks(self._run, self._process)
         waiting = next(marks, None)
@@ -93,7 +104,17 @@ def ranks_of(run: Run) -> tuple[list[RankEvents], list[str]]:
         notes += [f"{other.strip('-')}, another process of rank {rank}" for other in others]
         if early := ending(run, rank):
             notes.append(f"rank {rank} {early}; later launches are not compared")
-    return [RankEvents(run, processes[0]) for _, processes in sorted(by_rank.items())], notes
+    first = [processes[0] for _, processes in sorted(by_rank.items())]
+    notes += [one.what for one in not_covered_steps(run)]
+    bounds = _common_steps([RecordedSteps.of(run, process) for process in first])
+    return [RankEvents(run, process, *both) for process, both in zip(first, bounds, strict=True)], notes
+
+
+def _common_steps(ranks: list[RecordedSteps]) -> list[tuple[int, int]]:
+    # the numbers of launches between which every rank has all steps that it was to record
+    start = max((one.start for one in ranks), default=0)
+    stop = min((one.stop.step + 1 for one in ranks if one.stop is not None), default=_OPEN)
+    return [(one.launches_at(start), one.launches_at(stop)) for one in ranks]
 
 
 def side_by_side(ranks: list[RankEvents]) -> Iterator[tuple[RankStep, Mapping[int, str]]]:

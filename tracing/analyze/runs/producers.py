@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tracing.analyze.runs.data_events import DataEvent, data_events
+from tracing.analyze.nonfinite.data_events import DataEvent, data_events
 from tracing.model import KernelLaunch
 from tracing.store import Run, rank_of
 

@@ -37,6 +37,12 @@ class RecordedSteps:
         at = bisect_right([one.launches for one in self.ends], launch)
         return self.ends[at - 1].index + 1 if at else self.ends[0].index if self.ends else 0
 
+    def launches_at(self, step: int) -> int:
+        """The number of launches that the process had made when a step began; beyond all if it never did."""
+        if step == 0:
+            return 0
+        return next((one.launches for one in self.ends if one.index == step - 1), _OPEN)
+
     def has(self, step: int) -> bool:
         """True if the run has every launch of a step."""
         inside = self.start <= step <= (self.stop.step if self.stop else _OPEN)
@@ -62,9 +68,9 @@ class RecordedSteps:
             by = " ".join(_typed(options, ("every", "steps")))
             yield NotCovered(f"steps that {by} leaves out", "leave out that option")
         if self.stop is not None:
-            where = f"after step {self.stop.step}, launches {self.stop.launches}: on"
-            why = f"--until {options.until} stopped there, as {self.stop.reason}"
-            yield NotCovered(f"launches {where}: {why}", "leave out that option")
+            later = f"launches from {self.stop.launches} on, after step {self.stop.step}"
+            why = f"stopped by --until {options.until}: {self.stop.reason}"
+            yield NotCovered(f"{later}: {why}", "leave out that option")
 
     def _before(self, first: Segment) -> str:
         launches = f"launches 0:{first.launches}"
@@ -92,6 +98,12 @@ def not_covered_steps(run: Run) -> list[NotCovered]:
                 of = f"of rank {rank_of(process)}: " if run.info.world_size > 1 else ""
                 missing[NotCovered(of + one.what, one.setting)] = None
     return list(missing)
+
+
+def options_of(selection: StepSelection) -> list[str]:
+    """The options of `tracing run` that select steps, as typed."""
+    typed = _typed(selection, ("last", "every", "steps", "until", "disk"))
+    return [word for option in typed for word in option.split()]
 
 
 def _typed(selection: StepSelection, names: tuple[str, ...]) -> Iterator[str]:

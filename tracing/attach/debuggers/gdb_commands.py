@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import gdb
+import gdb_calls
 import gdb_process as process
 from gdb_passes import break_in, compiling, course
 from mlir_pass import OPT_BISECT
@@ -27,6 +28,7 @@ class Triton(Command):
     break-opt-bisect N         stop where LLVM's optional pass N is about to run
     print-op [EXPRESSION]      the operation that the pass runs on, as IR
     print-module               the whole module, as IR
+    $op(), $module()           both, in expressions: print, watch
     pass-info                  kernel, stage, position in the pipeline, options
     py-where                   the Python frames that led here
     triton-sources DIR [LLVM]  show sources of Triton, and of LLVM, from these folders
@@ -104,7 +106,7 @@ class PrintOp(Command):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         asked = process.operation(argument) if argument else course.here().operation
-        gdb.write(process.ir(asked))
+        gdb.write(gdb_calls.ir(gdb_calls.OPERATION, asked))
 
 
 class PrintModule(Command):
@@ -114,7 +116,7 @@ class PrintModule(Command):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         course.here()
-        gdb.write(process.ir(course.module))
+        gdb.write(gdb_calls.ir(gdb_calls.OPERATION, course.module))
 
 
 class PassInfo(Command):

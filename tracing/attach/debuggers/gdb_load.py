@@ -14,12 +14,18 @@ import gdb
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parents[2])]
 
-import gdb_commands  # noqa: E402  # its path is known from here on
+import gdb_calls  # noqa: E402  # its path is known from here on
+import gdb_commands  # noqa: E402
+import gdb_hints  # noqa: E402
 import gdb_life  # noqa: E402
 import gdb_passes  # noqa: E402
+import gdb_values  # noqa: E402
 
 gdb.execute(f"source {HERE / 'quiet.gdb'}", to_string=True)
 for command in gdb_commands.COMMANDS:
     command()
 gdb_passes.watch()
 gdb_life.watch()
+gdb_calls.watch()
+gdb_values.watch()
+gdb_hints.watch()

@@ -5,7 +5,6 @@ mlir_pass.py says which memory is read. Runs in gdb's own Python: only the stand
 
 from __future__ import annotations
 
-import re
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
@@ -14,9 +13,6 @@ import gdb
 import gdb_process as process
 from mlir_pass import GET_ARGUMENT, RUN, SLOTS, NextPass, arrived, written_by
 
-_TRITON = "libtriton.so"
-# files that may contain MLIR: Triton's library, the tools that run passes, a distribution's shared MLIR
-_HOLDERS = re.compile(rf".*/(?:{re.escape(_TRITON)}|[\w-]+-opt(?:-\d+)?|libMLIR[^/]*)")
 _STRIPPED = (
     "this Triton has no symbol OpToOpPassAdaptor::run: it is stripped, so passes cannot be distinguished\n"
     "  use the wheel of PyPI, which is not, or a build of your own: make triton"
@@ -128,12 +124,12 @@ def _look(path: str) -> None:
         return
     space = gdb.current_progspace()
     names = (path, (space and space.filename) or "")
-    holders = [name for name in names if _HOLDERS.fullmatch(name)]
+    holders = [name for name in names if process.HOLDERS.fullmatch(name)]
     address = next(filter(None, (process.address_of(RUN, name) for name in holders)), 0)
     if address and process.mapped(address):
         _begin(address)
-    elif not address and path.endswith(_TRITON) and not _has_shared_mlir():
-        gdb.write(f"{_STRIPPED}\n")
+    elif not address and path.endswith(process.TRITON) and not _has_shared_mlir():
+        process.say(f"{_STRIPPED}\n")
 
 
 def _has_shared_mlir() -> bool:
@@ -146,7 +142,7 @@ def _begin(address: int) -> None:
     try:
         Passes(address)
     except gdb.GdbError as error:
-        gdb.write(f"{error}\n")
+        process.say(f"{error}\n")
         return
     while _pending:
         PassBreakpoint(address, *_pending.pop(0))
@@ -167,4 +163,4 @@ def _never_came(event: Any) -> None:
     for one in gdb.breakpoints():
         if isinstance(one, PassBreakpoint) and not one.found and course.names:
             near = get_close_matches(one.glob, course.names, n=3, cutoff=0.5) or list(course.names)
-            gdb.write(f"no pass {one.glob} of a kernel {one.kernel} ran; nearest: {', '.join(near)}\n")
+            process.say(f"no pass {one.glob} of a kernel {one.kernel} ran; nearest: {', '.join(near)}\n")

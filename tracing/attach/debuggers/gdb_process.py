@@ -1,4 +1,4 @@
-"""Read registers, memory and symbols of gdb's process, and call functions in it.
+"""Read registers, memory and symbols of gdb's process.
 
 Nothing depends on debug information, because the MLIR in Triton's wheel has none. `ABIS` holds what depends
 on the processor. Runs in gdb's own Python: only the standard library.
@@ -7,7 +7,7 @@ on the processor. Runs in gdb's own Python: only the standard library.
 from __future__ import annotations
 
 import re
-import tempfile
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +16,9 @@ from pathlib import Path
 import elf_symbol
 import gdb
 
-DUMP = "_ZN4mlir9Operation4dumpEv"
+TRITON = "libtriton.so"
+# files that may contain MLIR: Triton's library, the tools that run passes, a distribution's shared MLIR
+HOLDERS = re.compile(rf".*/(?:{re.escape(TRITON)}|[\w-]+-opt(?:-\d+)?|libMLIR[^/]*)")
 _SYMBOL = re.compile(r"(.+?) (?:\+ \d+ )?in section")
 
 
@@ -69,6 +71,14 @@ def abi() -> Abi:
     return ABIS[name]
 
 
+def say(text: str) -> None:
+    """Print from a function that gdb calls at an event, in a debug adapter too."""
+    if "gdb.dap" in sys.modules:  # it drops what is printed until the process has stopped
+        gdb.post_event(lambda: gdb.write(text))
+    else:
+        gdb.write(text)
+
+
 def register(name: str) -> int:
     return int(gdb.parse_and_eval(f"(unsigned long)${name}"))
 
@@ -111,20 +121,6 @@ def literal(function: int) -> str:
     return _string(address) if address else ""
 
 
-def ir(operation: int) -> str:
-    """An operation as text, printed by the process itself."""
-    # Operation::dump writes to file descriptor 2 of the process: a file replaces it meanwhile
-    with tempfile.NamedTemporaryFile() as file:
-        kept = _call("int", "dup", 2)
-        _call("int", "dup2", _call("int", "open", f'"{file.name}"', 1), 2)
-        try:
-            _call("void", DUMP, operation)
-        finally:
-            _call("int", "dup2", kept, 2)
-            _call("int", "close", kept)
-        return Path(file.name).read_text(encoding="utf-8", errors="replace")
-
-
 def operation(expression: str) -> int:
     """The address of an operation: of a pointer, or of any of MLIR's Op classes."""
     value = gdb.parse_and_eval(expression)
@@ -135,10 +131,3 @@ def operation(expression: str) -> int:
 
 def _string(address: int) -> str:
     return gdb.Value(address).cast(gdb.lookup_type("char").pointer()).string()
-
-
-def _call(result: str, function: str, *arguments: object) -> int:
-    kinds = ", ".join("const char *" if isinstance(one, str) else "unsigned long" for one in arguments)
-    words = ", ".join(map(str, arguments))
-    value = gdb.parse_and_eval(f"(({result} (*)({kinds})) {function})({words})")
-    return 0 if result == "void" else int(value)

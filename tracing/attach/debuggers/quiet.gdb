@@ -7,6 +7,8 @@ set index-cache enabled on
 set backtrace past-main on
 # a wrong pointer given to print-op ends the call, not the compile
 set unwindonsignal on
+# a stop and a backtrace name the operations that functions are given; print, watches and hovers show their IR
+set print raw-frame-arguments on
 set print thread-events off
 set print inferior-events off
 set pagination off

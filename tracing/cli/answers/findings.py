@@ -8,8 +8,8 @@ from shlex import quote
 from rich.text import Text
 
 from tracing import store
+from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.runs.launch_counts import launch_counts
-from tracing.analyze.runs.nonfinite import first_nonfinite
 from tracing.report.nonfinite import title
 from tracing.report.text import memory_text, no_kernel_text, out_of_bounds_text, uncovered_text
 

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import join
 from typing import Annotated, Any
@@ -67,19 +68,38 @@ def typed_command() -> str:
     return join(["tracing", *redacted_arguments(sys.argv[1:])])
 
 
+@dataclass(slots=True)
+class Answering:
+    """A command that answers by what it prints."""
+
+    run: store.Run | None  # that keeps the answer; None: none does
+    kernel: str = ""  # that the answer is about
+    status: int = 2
+
+    def about(self, run: store.Run, kernel: str) -> None:
+        """The answer is about a kernel of this run, which keeps it unless the user named another run."""
+        self.run, self.kernel = self.run or run, kernel
+
+
 @contextmanager
-def lines_printed() -> Iterator[list[str]]:
-    """Collects what `out` prints, also while --json silences it."""
-    lines: list[str] = []
+def printed_answer(name: str, run: store.Run | None) -> Iterator[Answering]:
+    """Keeps what `out` prints, also while --json silences it.
+
+    name -- of the command
+    run  -- the run of --into
+    """
+    answering, lines = Answering(run), list[str]()
     out.listeners.append(lines.append)
     try:
-        yield lines
+        yield answering
     finally:
-        out.listeners.remove(lines.append)
+        out.listeners.pop()
+    if answering.run is not None:
+        kept, commands = _without_next(lines)
+        keep_answer(answering.run, name, answering.status, kept, next=commands, kernel=answering.kernel)
 
 
-def without_next(lines: Iterable[str]) -> tuple[list[str], tuple[str, ...]]:
-    """The lines of an answer, and the commands that it names as the next ones."""
+def _without_next(lines: Iterable[str]) -> tuple[list[str], tuple[str, ...]]:
     kept: list[str] = []
     commands: list[str] = []
     for line in lines:

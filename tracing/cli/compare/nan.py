@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.runs.nonfinite import NonFiniteAnswer, first_nonfinite
-from tracing.analyze.runs.nonfinite_elements import nonfinite_elements
+from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, first_nonfinite
+from tracing.analyze.nonfinite.nonfinite_elements import nonfinite_elements
+from tracing.analyze.runs.recorded_steps import options_of
 from tracing.analyze.runs.recording_commands import recording
 from tracing.cli.answers import hints
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
@@ -72,7 +73,8 @@ def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     origin = answer.origin
     recorded_anew = []
     if "--operators digests" in answer.record and run.info.kind != "code":
-        recorded_anew = [join(recording(run, "--operators", "digests"))]
+        steps = options_of(run.info.steps)
+        recorded_anew = [join(recording(run, "--operators", "digests", *steps))]
     if origin is None:
         return recorded_anew
     if not isinstance(origin.event.source, KernelLaunch):

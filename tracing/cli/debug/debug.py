@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -18,6 +19,7 @@ from rich.text import Text
 
 from tracing import environment, store
 from tracing.analyze.passes import pass_table as analysis
+from tracing.analyze.passes.line_changes import changing_passes, compilation_of_line
 from tracing.attach.compiling import WantedStop, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground
 from tracing.cli.app import DEBUG, RUNS, Runs, app, err
@@ -41,15 +43,21 @@ def debug(
         ),
     ],
     which: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--pass", autocompletion=pass_names, help="The pass: its name, in a run also NAME#2 or its index."
         ),
-    ],
+    ] = None,
     kernel: Annotated[
         str | None, typer.Option(help="The kernel; of a case, a glob.", autocompletion=kernel_names)
     ] = None,
     stage: Annotated[str | None, typer.Option(help="The stage: ttir, ttgir or llir.")] = None,
+    line: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE:LINE", help="Of a run: stop in a pass that changed what this Python line became."
+        ),
+    ] = None,
     target: Annotated[str, typer.Option(help="Target of a case's kernels without a GPU.")] = "sm_90",
     ex: Annotated[
         list[str] | None,
@@ -74,9 +82,15 @@ def debug(
     """
     of_case = is_case(what) and not (Path(what) / "run.json").exists()
     if of_case:
-        words, wanted = _live([what, "--target", target], kernel, which, stage)
+        if line is not None:
+            remedy = f"record one with `tracing run {what}`, then name it"
+            raise Problem("--line needs a recorded run", remedy)
+        words, wanted = _live([what, "--target", target], kernel, which or "", stage)
     else:
-        words, wanted = _recorded(open_derived(what, runs, kernel, which, stage), kernel, which, stage)
+        run = open_derived(what, runs, kernel, which, stage)
+        if line is not None:
+            kernel, which, stage = _of_line(run, kernel, line, which, stage)
+        words, wanted = _recorded(run, kernel, which, stage)
     command = [sys.executable, "-m", "tracing", "execute", *words]
     if as_json:
         stop = {"kernel": wanted.kernel, "stage": wanted.stage, "pass": wanted.name}
@@ -100,6 +114,23 @@ def _in_terminal(gdb: Gdb, command: list[str], wanted: WantedStop, *, is_case: b
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _of_line(
+    run: store.Run, kernel: str | None, line: str, which: str | None, stage: str | None
+) -> tuple[str, str, str]:
+    # the kernel, pass and stage where what a line became changes; `which` chooses among several passes
+    chosen = compilation_of_line(run, kernel, line)
+    passes = [one for one in changing_passes(run, chosen, line) if stage in (None, one.stage)]
+    if not passes:
+        raise Problem(
+            f"no pass of {chosen.kernel_name} changed what {line} became",
+            f"`tracing line {quote(str(run.path))} {line}` shows what it became",
+        )
+    one = analysis.find_pass(passes, which or analysis.telling_pass(passes) or passes[0].name, stage)
+    names = ", ".join(other.name for other in passes)
+    err.print(Text(f"{line} is in {chosen.kernel_name}; it was changed by {names}; --pass chooses another"))
+    return chosen.hash, str(one.index), one.stage
+
+
 def _live(
     words: list[str], kernel: str | None, which: str, stage: str | None
 ) -> tuple[list[str], WantedStop]:
@@ -108,8 +139,10 @@ def _live(
 
 
 def _recorded(
-    run: store.Run, kernel: str | None, which: str, stage: str | None
+    run: store.Run, kernel: str | None, which: str | None, stage: str | None
 ) -> tuple[list[str], WantedStop]:
+    if which is None:
+        raise Problem("no pass is named", "name one with --pass, or a Python line with --line FILE:LINE")
     chosen = analysis.compilation(run, kernel)
     one = analysis.find_pass(analysis.passes_of(run, chosen), which, stage)
     words = [str(run.path.resolve()), "--kernel", chosen.hash, "--pass", str(one.index)]
@@ -117,6 +150,8 @@ def _recorded(
 
 
 def _require_pass(name: str) -> None:
+    if not name:
+        raise Problem("no pass is named", "name one with --pass; `tracing passes RUN` lists those of a run")
     # a misspelt name would be waited for until the case has ended
     from tracing.compiler.adders import adders
 

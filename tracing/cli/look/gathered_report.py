@@ -13,8 +13,8 @@ from typing import Any
 from tracing import environment, store
 from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.verdict import ComparisonVerdict
+from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.passes.pass_table import passes_by_hash
-from tracing.analyze.runs.nonfinite import first_nonfinite
 from tracing.cli.answers import hints
 from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
 from tracing.cli.answers.pass_hints import of_passes

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from tracing import environment, store
-from tracing.analyze.passes.pass_table import compilation
-from tracing.analyze.passes.source_map import StageLines, Thread, follow, stage_lines
+from tracing.analyze.passes.line_changes import compilation_of_line, follow_line
+from tracing.analyze.passes.source_map import StageLines, Thread, stage_lines
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
 from tracing.cli.options.named import OneKernelOption, RunArgument
 from tracing.cli.options.opened import open_run
@@ -35,14 +35,14 @@ def line(
     """Show what a Python line of a kernel became in every stage, down to the instructions of the device.
 
     Follows the line through each path of calls that leads to it. Of a kernel that torch.compile copied into
-    a file of its own, name the line of your file.
+    a file of its own, name the line of your file; of a model, a line shows the whole kernel that fuses it.
 
     Example: tracing line latest silu.py:12 --kernel softmax --stage ttgir
 
     Exit status: 0; 2 if there is no such kernel, stage or line.
     """
     run = open_run(name, runs)
-    chosen = compilation(run, kernel)
+    chosen = compilation_of_line(run, kernel, position)
     stages, threads = _followed(run, chosen, position, stage)
     if as_json:
         print(json.dumps({**kernel_json(run, chosen), **lines_json(stages, threads)}, indent=2))
@@ -63,4 +63,4 @@ def _followed(
     if not stages:
         known = ", ".join(one.stage for one in every)
         raise Problem(f"this kernel has no stage {stage} that a line can be followed to", f"stages: {known}")
-    return stages, follow(stages, position)
+    return stages, follow_line(run, chosen, stages, position)

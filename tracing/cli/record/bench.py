@@ -83,8 +83,8 @@ def bench(
         for line in bench_text(done):
             out.print(line)
     if kept_in is not None:
-        said = [Text(f"on the {one.device}") for one in done[:1]]
-        keep_answer(kept_in, "bench", status, [*said, *remarks_text(done)], **_parts(done))
+        text = [Text(f"on the {one.device}") for one in done[:1]]
+        keep_answer(kept_in, "bench", status, [*text, *remarks_text(done)], **_parts(done))
     if interrupted:
         err.print("interrupted: what is printed are the cases that were finished")
     raise typer.Exit(status)

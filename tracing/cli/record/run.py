@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from tracing.program.experiment import Experiment
     from tracing.program.user_program import UserProgram
     from tracing.program.variables import Reads
+    from tracing.record.autotuning.winners import Winners
     from tracing.record.launches.launch_recorder import LaunchRecorder
-    from tracing.record.winners import Winners
 
 ShowOption = Annotated[bool, typer.Option("--show", help="Show the run afterwards.")]
 
@@ -84,7 +84,7 @@ def _run_case(
         from tracing.program.device import Device
         from tracing.program.experiment import Experiment
         from tracing.program.variables import Reads
-        from tracing.record.winners import Winners
+        from tracing.record.autotuning.winners import Winners
 
         recorder_of = _recorder_of(options, steps)
         device = Device(options.target, execute=not options.compile_only)
@@ -127,10 +127,10 @@ def _run_program(
     frozen = read_winners(options.winners) if options.winners else None
     # no spinner: its thread would change the numbers of the program's threads
     from tracing.program.device import Device
+    from tracing.record.autotuning.winners import Winners
     from tracing.record.graphs.graph_passes import graph_passes_recorded
     from tracing.record.recorded_program import RecordedProgram
     from tracing.record.session import Session
-    from tracing.record.winners import Winners
 
     recorder_of = _recorder_of(options, steps)
     virtual = not options.no_virtual_gpu

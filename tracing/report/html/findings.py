@@ -109,10 +109,10 @@ def _of_answers(number: int, run: Data) -> Iterator[dict[str, Any]]:
         one = run["answers"][position]
         if one["status"]:
             tone = BAD if one["status"] == 1 else DOUBT
-            said = [line for line in one["lines"] if line.strip()]
-            title = f"{one['name']}: {said[0].lstrip('✗ ') if said else 'no answer'}"
+            lines = [line for line in one["lines"] if line.strip()]
+            title = f"{one['name']}: {lines[0].lstrip('✗ ') if lines else 'no answer'}"
             launch = None if one["launch"] is None else (number, one["rank"], one["launch"])
-            yield finding(tone, title, said[1:_LINES], one["next"], launch, answer=(number, position))
+            yield finding(tone, title, lines[1:_LINES], one["next"], launch, answer=(number, position))
 
 
 def _of_run(number: int, run: Data) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from tracing.analyze.memory.evidence import evidence_sentence
 from tracing.analyze.runs.recorded_steps import not_covered
@@ -26,6 +26,8 @@ from tracing.report.text import cut_text
 from tracing.store import Run
 
 ANSWERS = 50  # that a report holds of one run, the latest
+PARTS = 50  # tables, bars or heat maps that it holds of one answer
+CELLS = 64  # rows and columns of a heat map
 SHOWN = 1000  # guards, violations or items of evidence that a report holds of one run
 
 
@@ -105,10 +107,13 @@ def _asked(one: KeptAnswer) -> str:
 
 
 def _answer(one: KeptAnswer) -> dict[str, Any]:
-    parts = {name: getattr(one, name) for name in ("tables", "bars", "heat")}
+    tables = [replace(part, rows=part.rows[:SHOWN]) for part in one.tables[:PARTS]]
+    bars = [replace(part, bars=part.bars[:SHOWN]) for part in one.bars[:PARTS]]
+    heat = [replace(part, cells=[row[:CELLS] for row in part.cells[:CELLS]]) for part in one.heat[:PARTS]]
+    parts: dict[str, list[Any]] = {"tables": tables, "bars": bars, "heat": heat}
     return {
         "name": one.name, "command": one.command, "version": one.version, "asked": one.asked,
-        "status": one.status, "lines": list(one.lines), "next": list(one.next), "rank": one.rank,
+        "status": one.status, "lines": list(one.lines[:SHOWN]), "next": list(one.next), "rank": one.rank,
         "launch": one.launch, "kernel": one.kernel,
         **{name: [asdict(part) for part in all] for name, all in parts.items()},
     }  # fmt: skip

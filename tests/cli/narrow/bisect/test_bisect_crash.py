@@ -16,6 +16,8 @@ from recorded.kernels import needs_llvm_options
 
 from tracing.compiler.child import ChildResult
 from tracing.compiler.early_end import early_end_of
+from tracing.model import KeptAnswer
+from tracing.store import Run
 
 
 def dying(which: str, how: str, on: str) -> dict[str, str]:
@@ -55,6 +57,9 @@ def test_with_json_a_crash_and_what_provokes_it_have_the_documented_keys(tmp_pat
     assert done.returncode == answer["status"] == 1
     assert answer["dies"]["name"] == "tritongpu-reduce-data-duplication"
     assert answer["provoked"][0]["step"]["name"] == "tritongpu-pipeline"
+    (kept,) = Run(run).records(KeptAnswer)  # also what --json silences
+    assert (kept.name, kept.status, kept.kernel) == ("bisect", 1, "matmul")
+    assert kept.lines[0].startswith("matmul dies in tritongpu-reduce-data-duplication")
 
 
 def test_a_crash_is_reduced_to_a_test_that_fails_until_the_pass_is_fixed(tmp_path: Path) -> None:

@@ -54,16 +54,16 @@ def application(served: Served, address: Address) -> ASGIApp:
     return RequestGuard(app, address)
 
 
-Answering = Callable[[Served, Request], Awaitable[Response]]
+RequestHandler = Callable[[Served, Request], Awaitable[Response]]
 
 
-def _answering(served: Served, answer: Answering) -> Callable[[Request], Awaitable[Response]]:
+def _answering(served: Served, answer: RequestHandler) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
             return await answer(served, request)
         except Problem as problem:
-            said = f"{problem.problem}\n{problem.remedy}\n" if problem.remedy else f"{problem.problem}\n"
-            return PlainTextResponse(said, 404 if request.method == "GET" else 400)
+            text = f"{problem.problem}\n{problem.remedy}\n" if problem.remedy else f"{problem.problem}\n"
+            return PlainTextResponse(text, 404 if request.method == "GET" else 400)
 
     return endpoint
 

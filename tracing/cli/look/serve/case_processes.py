@@ -30,7 +30,7 @@ class StartedCase:
     command: str
     process: subprocess.Popen[str]
     known: frozenset[str]  # runs that were there before
-    said: list[str] = field(default_factory=list)  # lines of its output
+    output: list[str] = field(default_factory=list)  # lines of its output
     stopped: bool = False
     run: str | None = None  # the name of the run that it writes
     settled: bool = False  # it has ended, and its run was sought afterwards
@@ -59,7 +59,7 @@ class CaseProcesses:
         process = start_process([sys.executable, "-m", "tracing", *words], **request.variables)
         one = StartedCase(self._count, request.typed(self._runs), process, known)
         for stream in (process.stdout, process.stderr):
-            threading.Thread(target=_collect, args=(stream, one.said), daemon=True).start()
+            threading.Thread(target=_collect, args=(stream, one.output), daemon=True).start()
         self._cases = [*self._cases[-_KEPT:], one]
         return one
 
@@ -89,7 +89,7 @@ class CaseProcesses:
                 one.run = self._run_of(one)
             yield {
                 "number": one.number, "command": one.command, "status": one.status, "stopped": one.stopped,
-                "run": one.run, "said": [printable(line) for line in one.said[-_LINES:]],
+                "run": one.run, "said": [printable(line) for line in one.output[-_LINES:]],
             }  # fmt: skip
 
     def _run_of(self, one: StartedCase) -> str | None:
@@ -97,7 +97,7 @@ class CaseProcesses:
         for path in reversed(store.recorded(self._runs)):
             if path.name in one.known:
                 continue
-            if str(path) in one.said or any(_in_group(pid, one.process.pid) for pid in _writers(path)):
+            if str(path) in one.output or any(_in_group(pid, one.process.pid) for pid in _writers(path)):
                 return path.name
         return None
 

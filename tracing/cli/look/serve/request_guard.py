@@ -54,7 +54,7 @@ class Address:
         if headers.get("host", "") not in self.hosts:
             return 421, "this server answers for 127.0.0.1 only"
         origin = headers.get("origin")
-        own = origin is not None and origin.removeprefix("http://") == headers["host"]
+        own = origin is not None and origin == f"http://{headers['host']}"
         if not own and (origin is not None or method not in ("GET", "HEAD")):
             return 403, "the request comes from another page"
         token = path.split("/")[1] if path.startswith("/") else ""

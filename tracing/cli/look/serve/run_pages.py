@@ -85,9 +85,9 @@ class RunPages:
         process = start_process([sys.executable, "-m", module, str(path), stamp, *runs])
         self._processes.add(process)
         try:
-            _, said = process.communicate()
+            _, errors = process.communicate()
         finally:
             self._processes.discard(process)
         if process.returncode:
-            lines = said.strip().splitlines() or [f"the page could not be written: {process.returncode}"]
+            lines = errors.strip().splitlines() or [f"the page could not be written: {process.returncode}"]
             raise Problem("\n".join(lines[-2:]))

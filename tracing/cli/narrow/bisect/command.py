@@ -10,13 +10,7 @@ from tracing import environment, store
 from tracing.analyze.bisect.judge import STAGES, CommandJudge
 from tracing.analyze.bisect.probes import Judge
 from tracing.analyze.passes.pass_table import compilation
-from tracing.cli.answers.kept_answer import (
-    IntoOption,
-    keep_answer,
-    lines_printed,
-    run_for_answer,
-    without_next,
-)
+from tracing.cli.answers.kept_answer import IntoOption, printed_answer, run_for_answer
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app
 from tracing.cli.narrow.bisect.options import (
     AtolOption,
@@ -81,31 +75,23 @@ def bisect(
 
     Exit status: 0 if the full pipeline is good, 1 if a step or a pass is accused, 2 if there is no answer.
     """
-    kept_in = run_for_answer(into, runs)
-    about = ""  # the kernel of a run
     try:
-        with lines_printed() as lines:
+        with printed_answer("bisect", run_for_answer(into, runs)) as answer:
             if good_torch is not None:
-                status = _with_good_torch(name, good_torch, target, seed, runs, seconds, as_json)
+                answer.status = _with_good_torch(name, good_torch, target, seed, runs, seconds, as_json)
             elif not (command or kernel or crash) and _is_case(name, runs):
-                status = _of_case(name, target, seed, times, seconds, runs, fresh, as_json)
+                answer.status = _of_case(name, target, seed, times, seconds, runs, fresh, as_json)
             else:
                 run, chosen = _compilation(name, kernel, runs, trust)
-                kept_in, about = kept_in or run, chosen.kernel_name
+                answer.about(run, chosen.kernel_name)
                 if crash:
-                    status = _of_crash(run, chosen, command, seconds, repeat, as_json)
+                    answer.status = _of_crash(run, chosen, command, seconds, repeat, as_json)
                 else:
                     judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
-                    # imports Triton, which takes seconds
-                    from tracing.cli.narrow.bisect.search import search
-
-                    status = search(run, chosen, judge, seconds, repeat, fresh=fresh, as_json=as_json)
+                    answer.status = _of_kernel(run, chosen, judge, seconds, repeat, fresh, as_json)
     except KeyboardInterrupt:
         raise Problem("interrupted", "the same command continues from there") from None
-    if kept_in is not None:
-        said, commands = without_next(lines)
-        keep_answer(kept_in, "bisect", status, said, next=commands, kernel=about)
-    raise typer.Exit(status)
+    raise typer.Exit(answer.status)
 
 
 def _with_good_torch(
@@ -124,6 +110,15 @@ def _of_case(
     from tracing.cli.narrow.bisect.case import search_case
 
     return search_case(name, target, seed, times, seconds, runs, fresh=fresh, as_json=as_json)
+
+
+def _of_kernel(
+    run: store.Run, chosen: Compilation, judge: Judge, seconds: float, repeat: int, fresh: bool, as_json: bool
+) -> int:
+    # imports Triton, which takes seconds
+    from tracing.cli.narrow.bisect.search import search
+
+    return search(run, chosen, judge, seconds, repeat, fresh=fresh, as_json=as_json)
 
 
 def _of_crash(

@@ -13,8 +13,8 @@ from documents.json_keys import require_documented
 from handmade.records import META, arg, launch
 from handmade.runs import saved
 
-from tracing.analyze.runs.nonfinite import first_nonfinite
-from tracing.analyze.runs.nonfinite_elements import nonfinite_elements, ranges
+from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
+from tracing.analyze.nonfinite.nonfinite_elements import nonfinite_elements, ranges
 from tracing.model import (
     Digest,
     KernelArg,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tracing.analyze.runs.data_events import DataEvent, Kind, NonFiniteTensor, data_events
+from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor, data_events
 from tracing.analyze.runs.recorded_steps import not_covered_steps
 from tracing.model import KernelLaunch, Operator
 from tracing.store import Run

@@ -23,7 +23,7 @@ from tracing import store
 from tracing.errors import Problem
 from tracing.model import NotCovered, Scalar, Winner
 from tracing.program.case import load_case
-from tracing.record.winners import Winners
+from tracing.record.autotuning.winners import Winners
 from tracing.store.winners import read_winners, write_winners
 from tracing.virtual_gpu import virtual_gpu
 

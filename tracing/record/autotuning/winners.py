@@ -22,7 +22,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from tracing.model import NotCovered, Winner
-from tracing.record.tuning_cache import CacheSettings, How, TuningCache, settings, source_of
+from tracing.record.autotuning.tuning_cache import CacheSettings, How, TuningCache, settings, source_of
 from tracing.store import RunWriter
 from tracing.store.winners import join
 from tracing.upstream.inductor import autotuner as inductor_autotuner

@@ -1,0 +1,47 @@
+"""Find the kernels that compute one line of a model's Python, through the FX nodes that come from it."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from tracing.errors import Problem
+from tracing.model import CompiledGraph
+from tracing.store import Run
+from tracing.store.graph_file import FxGraph, FxNode, read_graph, read_schedule
+
+
+def line_kernels(run: Run, position: str) -> Mapping[str, tuple[str, ...]]:
+    """The kernels that Inductor made of a line, by name, each with the FX nodes that come from the line.
+
+    position -- "FILE:LINE"; the end of the file's path is enough
+
+    A kernel fuses several lines: it also computes nodes that are not named. Empty if the run has no graph.
+    Cost: reads every compiled graph of the run.
+    """
+    file, line = split_position(position)
+    kernels: dict[str, dict[str, None]] = {}
+    for graph in run.records(CompiledGraph):
+        nodes = read_graph(run, graph.post_grad)
+        named = {node.name for node in nodes.nodes if _comes_from(nodes, node, file, line)}
+        for step in read_schedule(run, graph).steps if named else ():
+            for call in step.calls:
+                here = dict.fromkeys(name for name in step.nodes if name in named)
+                if here:
+                    kernels.setdefault(call.kernel, {}).update(here)
+    return {kernel: tuple(nodes) for kernel, nodes in kernels.items()}
+
+
+def split_position(position: str) -> tuple[str, int]:
+    """File and line of "FILE:LINE"; raises Problem for another text."""
+    file, _, line = position.rpartition(":")
+    if not file or not line.isdecimal():
+        raise Problem(f"{position} is no line of a source", "name one as FILE:LINE, kernels.py:26")
+    return os.path.normpath(file), int(line)
+
+
+def _comes_from(graph: FxGraph, node: FxNode, file: str, line: int) -> bool:
+    frames = graph.lines[node.line] if 0 <= node.line < len(graph.lines) else ()
+    wanted = PurePath(file).parts
+    return any(one.line == line and PurePath(one.file).parts[-len(wanted) :] == wanted for one in frames)

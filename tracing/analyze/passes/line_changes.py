@@ -1,0 +1,117 @@
+"""Find what became of a Python line: its kernel, its operations there, the passes that changed them.
+
+The line is one of the kernel's own source, or of a model that Inductor compiled: such a line became a whole
+kernel, fused with others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from tracing.analyze.graphs.line_kernels import line_kernels, split_position
+from tracing.analyze.passes.copied_lines import copied_functions, of_user
+from tracing.analyze.passes.locations import Frame, Stack, located
+from tracing.analyze.passes.pass_table import compilation, kernel_passes, passes_of
+from tracing.analyze.passes.source_map import StageLines, Thread, follow, is_file
+from tracing.errors import Problem
+from tracing.model import Blob, Compilation, CopiedFunction, PassRecord
+from tracing.store import Run
+
+_ALIAS = re.compile(r"^(#[A-Za-z_]\w*) = (?!loc\()(.+)$", re.M)
+_USE = re.compile(r"#[A-Za-z_]\w*")
+_VALUE = re.compile(r"%[\w$.#-]+(?::\d+)?")
+
+
+def compilation_of_line(run: Run, kernel: str | None, position: str) -> Compilation:
+    """The compilation that a user means by a line: the launched one that computes it, unless one is named.
+
+    Raises Problem if several kernels compute the line, or none is named and none does.
+    """
+    if kernel is not None:
+        return compilation(run, kernel)
+    known = [one.compilation for one in kernel_passes(run) if one.launched]
+    names = line_kernels(run, position)
+    meant = [one for one in known if one.kernel_name in names or _has(run, one, position)]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        choices = [f"--kernel {one.hash[:12]}  {one.kernel_name}" for one in meant]
+        problem = f"{position} became {len(meant)} kernels"
+        raise Problem(problem, "\n  ".join(["choose one:", *choices]))
+    if len(known) == 1:
+        return known[0]
+    problem = f"no kernel of {run.path} computes {position}"
+    raise Problem(problem, f"`tracing show {run.path}` lists the kernels and the lines that launch them")
+
+
+def follow_line(run: Run, chosen: Compilation, stages: Sequence[StageLines], position: str) -> list[Thread]:
+    """The code of a line in every stage: of a line of the kernel, or of the kernel that a model's line is in.
+
+    Raises Problem if nothing of the kernel comes from the line.
+    """
+    own = _own_lines(run, chosen, position)
+    if own is None:
+        return follow(stages, position)
+    there = {frame for stage in stages for one in stage.located for stack in one.stacks for frame in stack}
+    left = [line for line in own if Frame(*split_position(line)) in there]
+    threads = [thread for line in left for thread in follow(stages, line)]
+    return list({thread.stack: thread for thread in threads}.values())
+
+
+def changing_passes(run: Run, chosen: Compilation, position: str) -> list[PassRecord]:
+    """The passes that changed the operations of a line, in order: their names, types, layouts or number.
+
+    Raises Problem if nothing of the kernel comes from the line.
+    Cost: reads the IR on both sides of each pass that changed anything, some 10 ms a pass.
+    """
+    own = _own_lines(run, chosen, position)
+    if own is None and not _has(run, chosen, position):
+        remedy = f"`tracing line {run.path} {position} --kernel {chosen.hash[:12]}` names its lines"
+        raise Problem(f"nothing of {chosen.kernel_name} comes from {position}", remedy)
+    lines = [split_position(one) for one in ([position] if own is None else own)]
+    copied = copied_functions(run, chosen)
+
+    def operations(blob: Blob) -> Counter[str]:
+        return _operations(run.text(blob), lines, copied)
+
+    return [
+        one
+        for one in passes_of(run, chosen)
+        if one.changed and one.after is not None and operations(one.before) != operations(one.after)
+    ]
+
+
+def _own_lines(run: Run, chosen: Compilation, position: str) -> list[str] | None:
+    # of a model's line, the lines of the file that Inductor wrote for the kernel; None: not of a model
+    if _has(run, chosen, position) or chosen.kernel_name not in line_kernels(run, position):
+        return None
+    file = split_position(chosen.file)[0] if chosen.file else ""
+    frames = {frame for stack in _stacks(run, chosen) for frame in stack if frame.file == file}
+    return [f"{frame.file}:{frame.line}" for frame in sorted(frames, key=lambda one: one.line)]
+
+
+def _has(run: Run, chosen: Compilation, position: str) -> bool:
+    file, line = split_position(position)
+    stacks = _stacks(run, chosen)
+    return any(frame.line == line and is_file(frame.file, file) for stack in stacks for frame in stack)
+
+
+def _stacks(run: Run, chosen: Compilation) -> Iterator[Stack]:
+    operations = of_user(located("ttir", run.text(chosen.source)), copied_functions(run, chosen))
+    return (stack for one in operations for stack in one.stacks)
+
+
+def _operations(
+    text: str, lines: Sequence[tuple[str, int]], copied: Sequence[CopiedFunction]
+) -> Counter[str]:
+    # those of the lines, without the numbers of values, and with layouts in full
+    aliases = dict(_ALIAS.findall(text))
+    counted: Counter[str] = Counter()
+    for one in of_user(located("ttir", text), copied):
+        frames = [frame for stack in one.stacks for frame in stack]
+        if any(frame.line == line and is_file(frame.file, file) for frame in frames for file, line in lines):
+            whole = _USE.sub(lambda match: aliases.get(match[0], match[0]), one.text)
+            counted[_VALUE.sub("%", whole)] += 1
+    return counted

@@ -1,0 +1,66 @@
+"""Explain at a stop, once each, what this Triton lacks: variables, or the source of the line.
+
+Runs in gdb's own Python: only the standard library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gdb
+import gdb_process as process
+
+_LOST = (
+    "variables that are <optimized out> are lost in this Triton, which was built with optimization\n"
+    "  `make triton` builds one that shows every variable; here, $op() and $module() show the IR\n"
+)
+_NO_SOURCE = (
+    "the source of {name} is not on this machine\n"
+    "  `make venv SOURCE=1` brings that of Triton's wheel; then `make vscode`, and start anew\n"
+)
+_OF_WHEEL = "/project/"  # where Triton's wheel was built
+
+
+def watch() -> None:
+    """From now on, explain the first lost variable, and the first line without source."""
+    for hint in (_lost, _no_source):
+        Hint(hint)
+
+
+class Hint:
+    """A text that is printed at the first stop that has one."""
+
+    def __init__(self, text: Callable[[gdb.Frame], str]) -> None:
+        self.text = text
+        gdb.events.stop.connect(self._stopped)
+
+    def _stopped(self, _event: Any) -> None:
+        try:
+            text = self.text(gdb.selected_frame())
+        except (gdb.error, RuntimeError):  # a frame without debug information
+            return
+        if text:
+            gdb.events.stop.disconnect(self._stopped)
+            process.say(text)
+
+
+def _lost(frame: gdb.Frame) -> str:
+    return _LOST if any(one.is_optimized_out for one in _variables(frame)) else ""
+
+
+def _no_source(frame: gdb.Frame) -> str:
+    file = frame.find_sal().symtab
+    shown = file.fullname() if file is not None else ""
+    missing = shown.startswith(_OF_WHEEL) and not Path(shown).exists()
+    return _NO_SOURCE.format(name=Path(shown).name) if missing else ""
+
+
+def _variables(frame: gdb.Frame) -> Iterator[gdb.Value]:
+    block: gdb.Block | None = frame.block()
+    while block is not None and not block.is_global:
+        for one in block:
+            if one.is_variable or one.is_argument:
+                yield one.value(frame)
+        block = None if block.function else block.superblock

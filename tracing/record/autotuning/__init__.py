@@ -1,0 +1,1 @@
+"""Records the choices of autotuners, and makes them choose given configurations."""
