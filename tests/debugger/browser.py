@@ -64,9 +64,9 @@ class Browser:
         return str(self.evaluate(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
 
     def wait(self, wanted: str, selector: str, seconds: float) -> float:
-        """Wait until an element has a text; return the seconds that it took."""
+        """Wait until an element has a text, in any case; return the seconds that it took."""
         started = time.monotonic()
-        while wanted not in self.text(selector).replace("\xa0", " "):
+        while wanted.lower() not in self.text(selector).replace("\xa0", " ").lower():
             passed = time.monotonic() - started
             assert passed < seconds, f"no {wanted!r} within {seconds} s in: {self.text()[-3000:]}"
             time.sleep(0.1)

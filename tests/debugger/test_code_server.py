@@ -22,6 +22,8 @@ from debugger.browser import CONTROL, SHIFT, Browser
 from debugger.conftest import gdb_for
 from debugger.test_stop_button import wait_until
 
+from tracing import environment
+
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 PORT = 8931
 PASS = "CoalescePass::runOnOperation"
@@ -125,6 +127,8 @@ def test_f5_stops_steps_shows_an_operation_and_stop_leaves_no_process(
     window.press("D", CONTROL | SHIFT)  # *Run and Debug*
     window.wait(PASS, ".debug-call-stack", LIMIT)
     seconds = time.monotonic() - started
+    if not environment.sources():
+        window.wait("make venv SOURCE=1", ".editor-group-container", LIMIT)
     screenshot(window, "stop")
     line = window.text(".debug-call-stack .monaco-list-row.selected")
     window.press("F10")

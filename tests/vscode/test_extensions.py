@@ -26,7 +26,7 @@ OURS = ROOT / "vscode/extension"
 CODE = """#!/bin/sh
 case $1 in
 --list-extensions) cat {list} ;;
---install-extension) test -s "$2" && echo debug-triton.triton-gdb@0.2.0 >> {list} ;;
+--install-extension) test -s "$2" && echo debug-triton.triton-gdb@9 >> {list} ;;
 esac
 """
 Made = tuple[subprocess.CompletedProcess[str], dict[str, Any]]
@@ -73,7 +73,7 @@ def test_our_extension_is_installed_and_f5_debugs_the_open_file(editor: Path) ->
     first = min(launch["configurations"], key=lambda one: one["presentation"]["group"])
     inputs = {one["id"]: one for one in launch["inputs"]}
 
-    assert "triton-gdb@0.2.0" in editor.read_text() and done.stderr == ""
+    assert "triton-gdb@9" in editor.read_text() and done.stderr == ""
     assert first["name"] == generate.OPEN_FILE and "${input:triton-open-file}" in first["args"]
     assert inputs["triton-open-file"]["command"] == "triton-gdb.pick"
     assert inputs["triton-replay-pass"]["args"]["what"] == "pass"

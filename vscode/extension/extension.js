@@ -11,6 +11,11 @@ const adapter = {
     },
 };
 
+// shown in the editor instead of gdb's message that a file of Triton's or LLVM's build machine is missing
+const NO_SOURCE = `This source is not on this machine.
+\`make venv SOURCE=1\` brings that of Triton's wheel: then run \`make vscode\`, and press F5.
+`;
+
 // gdb stops a process that it attaches to. The pass is further on, so the process goes on at once.
 const tracker = {
     createDebugAdapterTracker(session) {
@@ -18,6 +23,8 @@ const tracker = {
             onDidSendMessage(message) {
                 if (message.event === "stopped" && message.body.reason === "attach") {
                     session.customRequest("continue", { threadId: message.body.threadId || 1 });
+                } else if (message.command === "source" && message.success === false) {
+                    Object.assign(message, { success: true, body: { content: NO_SOURCE } });
                 }
             },
         };
