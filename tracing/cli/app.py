@@ -17,8 +17,7 @@ from typer.main import get_group
 from tracing.cli.answers.failures import reported
 from tracing.cli.answers.terminal import SafeConsole
 from tracing.cli.help_page import HelpCommand, group_help
-from tracing.environment import installed
-from tracing.errors import Problem
+from tracing.environment import version_text
 
 # The groups of `tracing --help`.
 RECORD = "Record: run a program, and write what it launches"
@@ -116,15 +115,8 @@ app = typer.Typer(
 def _print_version(asked: bool) -> None:
     if asked:
         packages = {"tracing": "debug-triton", "torch": "torch", "triton": "triton"}
-        typer.echo(", ".join(f"{name} {_version(package)}" for name, package in packages.items()))
+        typer.echo(", ".join(f"{name} {version_text(package)}" for name, package in packages.items()))
         raise typer.Exit()
-
-
-def _version(package: str) -> str:
-    try:
-        return installed(package)
-    except Problem:
-        return "is not installed"
 
 
 PrintVersionOption = Annotated[

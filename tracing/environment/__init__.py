@@ -35,6 +35,14 @@ def installed(package: str) -> str:
         raise Problem(f"{package} is not installed in this environment", "run `make venv`") from None
 
 
+def version_text(package: str) -> str:
+    """The version of a package; a phrase where it is not installed, as for a checkout on PYTHONPATH."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "is not installed"
+
+
 def environment(device: str, target: str) -> Environment:
     """Describe this process.
 

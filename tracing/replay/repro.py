@@ -11,10 +11,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from inspect import getsource
 from pathlib import Path
 from string import Template
 
 from tracing import errors, interpreter, upstream
+from tracing.environment import wants_one_program_at_a_time
 from tracing.errors import Problem
 from tracing.replay.arguments import LaunchLayout, layout_of
 from tracing.store.recorded_launch import Number, RecordedLaunch
@@ -124,11 +126,14 @@ def _launch_file(recorded: RecordedLaunch) -> LaunchFile:
 
 
 def _interpreter() -> Iterator[tuple[str, str]]:
-    # a package of the same modules, with the modules of `errors` and `upstream` that they import
+    # a package of the same modules, with what they import of `errors`, `environment` and `upstream`
     folder, upstream_folder = (Path(str(package.__file__)).parent for package in (interpreter, upstream))
-    for path in (*sorted(folder.glob("*.py")), Path(str(errors.__file__))):
-        yield f"{_INTERPRETER}/{path.name}", _copied(path)
-    waiting, copied = ["__init__", *_upstream_modules(folder.glob("*.py"))], set[str]()
+    modules = sorted(folder.rglob("*.py"))
+    for path in modules:
+        yield f"{_INTERPRETER}/{path.relative_to(folder)}", _copied(path)
+    yield f"{_INTERPRETER}/errors.py", _copied(Path(str(errors.__file__)))
+    yield f"{_INTERPRETER}/environment.py", f"import os\n\n\n{getsource(wants_one_program_at_a_time)}"
+    waiting, copied = ["__init__", *_upstream_modules(modules)], set[str]()
     while waiting:
         name = waiting.pop()
         if name not in copied:

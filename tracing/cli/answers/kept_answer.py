@@ -17,7 +17,7 @@ from tracing import store
 from tracing.cli.app import RUNS, err, out
 from tracing.cli.options.completion import run_names
 from tracing.cli.options.opened import open_run
-from tracing.environment import installed
+from tracing.environment import version_text
 from tracing.model import KeptAnswer
 from tracing.model.redaction import redacted_arguments, redacted_text
 
@@ -50,7 +50,7 @@ def keep_answer(run: store.Run, name: str, status: int, lines: Iterable[object],
     answer = KeptAnswer(
         name,
         typed_command(),
-        installed("debug-triton"),
+        version_text("debug-triton"),
         store.now(),
         status,
         (*kept[:_LINES], *more),

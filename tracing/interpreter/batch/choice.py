@@ -11,7 +11,7 @@ import torch
 from tracing.environment import wants_one_program_at_a_time
 from tracing.interpreter.batch.launch_programs import Indices, in_batches
 from tracing.upstream.patch import replaced
-from tracing.upstream.triton import batched_handles
+from tracing.upstream.triton.batched_handles import failure
 
 
 class _Process:
@@ -58,7 +58,7 @@ def forget() -> None:
 
 def _wants_single_programs() -> bool:
     asked = _Process.one_at_a_time or wants_one_program_at_a_time()
-    return asked or _is_debugged() or bool(batched_handles.failure())
+    return asked or _is_debugged() or bool(failure())
 
 
 def _is_debugged() -> bool:
