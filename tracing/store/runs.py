@@ -9,6 +9,8 @@ from pathlib import Path
 from tracing.errors import Problem
 from tracing.store.reader import Run
 
+_DEMO = ("demo-sound", "demo-faulty")  # scripts/demo.py
+
 
 def recorded(runs: Path) -> list[Path]:
     """The runs below a folder, oldest first."""
@@ -28,7 +30,8 @@ def open_run(name: str, runs: Path) -> Run:
         return Run(path)
     near = get_close_matches(name, [run.name for run in known], n=3, cutoff=0.5)
     require_folder(runs)
-    remedy = f"nearest: {', '.join(near)}" if near else "record one with `tracing run CASE`"
+    recording = "record it with `make demo`" if name in _DEMO else "record one with `tracing run CASE`"
+    remedy = f"nearest: {', '.join(near)}" if near else recording
     raise Problem(
         f"there is no run {name}, neither here nor below {runs}", f"{remedy}; list runs with `tracing list`"
     )

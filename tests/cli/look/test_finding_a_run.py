@@ -26,6 +26,12 @@ def test_a_folder_of_runs_that_is_missing_is_named(command: tuple[str, ...], tmp
     assert f"there is no folder {tmp_path / 'nothing'}" in said
 
 
+def test_a_run_of_the_readme_that_is_not_there_names_the_command_that_records_it(tmp_path: Path) -> None:
+    _, printed = asked("show", "demo-sound", "--runs", str(tmp_path), status=2)
+
+    assert "record it with `make demo`" in printed
+
+
 def test_a_folder_without_runs_is_no_error(tmp_path: Path) -> None:
     assert asked("list", "--runs", str(tmp_path), status=0) == (
         "",
