@@ -77,6 +77,7 @@ def test_operators_are_named_as_in_the_program_although_inductor_decomposes_them
     assert list(run.records(Violation)) == list(raised.value.violations)
 
 
+@pytest.mark.soak
 def test_outside_of_a_recorded_case_the_code_of_inductor_is_recorded(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(

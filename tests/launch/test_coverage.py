@@ -128,6 +128,7 @@ def test_a_launcher_taken_out_of_inductor_is_recorded_if_it_launches_through_tri
 # ---- launches from C++ ----
 
 
+@pytest.mark.soak
 @needs_a_cpp_compiler
 def test_an_aot_inductor_package_is_reported_as_not_covered(tmp_path: Path) -> None:
     class Model(torch.nn.Module):

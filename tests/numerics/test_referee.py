@@ -54,7 +54,7 @@ def another_function(node: torch.fx.Node) -> None:
         node.target = aten.tanh.default
 
 
-@pytest.mark.parametrize("what", ["attention", "embedding"])
+@pytest.mark.parametrize("what", [pytest.param("attention", marks=pytest.mark.soak), "embedding"])
 def test_rounding_is_no_difference(what: str, tmp_path: Path) -> None:
     verdict = outcome(tmp_path, what)
 

@@ -132,6 +132,7 @@ def build(device, text="", n=1):
 '''
 
 
+@pytest.mark.soak
 def test_an_option_with_blanks_quotes_and_slashes_reaches_a_case_through_every_command(
     tmp_path: Path,
 ) -> None:

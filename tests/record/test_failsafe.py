@@ -15,6 +15,7 @@ from tracing.model import Cut, Outcome
 from tracing.record.launches.launch_digests import LaunchDigests
 
 
+@pytest.mark.soak
 def test_a_full_disk_ends_the_recording_and_the_program_goes_on(tmp_path: Path) -> None:
     done = as_recorded(["full_disk.py"], DATA, tmp_path)
 

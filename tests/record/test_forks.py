@@ -17,7 +17,7 @@ from tracing.model import NotCovered, Outcome
         pytest.param("return", 0, marks=pytest.mark.soak),
         pytest.param("raise", 1, marks=pytest.mark.soak),
         ("exit", 3),
-        ("compute", 0),
+        pytest.param("compute", 0, marks=pytest.mark.soak),
         ("process", None),
     ],
 )

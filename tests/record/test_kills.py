@@ -10,6 +10,7 @@ from damage.killed_commands import KilledBisect, KilledPasses, KilledRuns
 from damage.kills import commands
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(1200)
 def test_killed_commands_leave_runs_that_open_and_no_process(tmp_path: Path) -> None:
     seed = random.randrange(1 << 32)

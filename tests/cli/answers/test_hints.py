@@ -99,6 +99,7 @@ def typed(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return done
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("command", [pytest.param("replay", marks=pytest.mark.soak), "repro"])
 def test_commands_for_a_race_run_as_they_are_printed(
     command: str, racing: tuple[store.Run, list[str]], tmp_path: Path
@@ -169,6 +170,7 @@ def test_the_command_for_an_operator_shows_the_launch_that_read_its_result(tmp_p
     assert "#1 shift\n" in typed(show, tmp_path).stdout
 
 
+@pytest.mark.soak
 def test_the_deciding_command_records_both_runs_completely_and_compares_them(tmp_path: Path) -> None:
     a, b = (recorded(f"{DATA / 'relayed.py'}:poked={when}", tmp_path) for when in ("never", "before"))
     _, decides = commands(a, b)

@@ -106,6 +106,7 @@ def test_a_run_that_fails_where_the_first_did_not_differs(tmp_path: Path) -> Non
     assert "1 of 2 runs" in done.stdout
 
 
+@pytest.mark.soak
 def test_a_run_that_crashes_is_a_finding_and_the_series_continues(tmp_path: Path) -> None:
     case = f"{DATA / 'failing.py'}:how=crash,bad=1,file={tmp_path / 'calls'}"
     done = tracing("repeat", case, "--times", "3", runs=tmp_path)
@@ -122,6 +123,7 @@ def leaking(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout
 
 
+@pytest.mark.soak
 def test_module_state_of_a_case_does_not_leak_into_the_next_run(leaking: str) -> None:
     assert "0 of 2 runs" in leaking
     assert leaking.count("all read and wrote the same bits") == 2
@@ -140,6 +142,7 @@ def test_inputs_that_differ_from_the_start_are_named(tmp_path: Path) -> None:
     assert "⚠  input 0 differs: float32[4] " in done.stdout
 
 
+@pytest.mark.soak
 def test_an_interrupted_series_concludes_with_the_runs_that_ended(tmp_path: Path) -> None:
     case = f"{DATA / 'failing.py'}:how=interrupt,file={tmp_path / 'calls'}"
     done = tracing("repeat", case, "--times", "9", runs=tmp_path)

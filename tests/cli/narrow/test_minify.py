@@ -39,6 +39,7 @@ def test_a_script_imports_neither_this_project_nor_pickle(answer: dict[str, Any]
     assert {str(module).split(".")[0] for module in modules} <= allowed
 
 
+@pytest.mark.soak
 def test_the_same_command_prints_what_is_known_and_executes_nothing(answer: dict[str, Any]) -> None:
     folder = Path(answer["script"]).parent
     options = ("--predicate", "constraint", "--unsupported", "tanh", "-o", str(folder))

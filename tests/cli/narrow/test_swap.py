@@ -64,6 +64,7 @@ def runs_of(text: str) -> int:
     return int(re.search(r"(\d+) runs? of the case", text)[1])  # type: ignore[index]
 
 
+@pytest.mark.soak
 def test_two_kernels_of_five_are_to_blame_and_their_launches_are_named(
     right: store.Run, wrong: store.Run
 ) -> None:

@@ -94,6 +94,7 @@ def test_the_compiles_of_a_programs_own_run_are_recorded(trained: Path) -> None:
     assert "linear" in answer["compiles"][0]["graph"]
 
 
+@pytest.mark.soak
 def test_the_first_difference_from_a_program_that_says_cuda_is_named_by_step_and_launch(
     trained: Path,
 ) -> None:
@@ -109,6 +110,7 @@ def test_the_first_difference_from_a_program_that_says_cuda_is_named_by_step_and
     assert entry["step"] == [1, 0]
 
 
+@pytest.mark.soak
 def test_a_launch_of_a_program_is_replayed_after_the_program_was_recorded_anew(
     trained: Path,
 ) -> None:

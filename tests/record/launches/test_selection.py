@@ -51,6 +51,7 @@ def test_a_rank_that_is_not_selected_records_nothing() -> None:
     assert of_rank(chosen, 1) is EVERYTHING
 
 
+@pytest.mark.soak
 def test_launches_keep_their_numbers_when_others_are_left_out(tmp_path: Path) -> None:
     run = store.Run(Path(recorded(str(DATA / "seeded.py"), tmp_path, "--launches", "1:")))
 

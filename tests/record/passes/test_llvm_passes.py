@@ -128,7 +128,7 @@ def test_a_pass_of_llvm_that_aborts_leaves_its_name_its_reason_and_its_ir(
     [
         (("--pass", "instcombin"), "nearest: instcombine"),
         (("--pass", "9999"), "there are 1 to "),
-        (("--stage", "ttir"), "recorded stages: llir, ptx"),
+        (("--stage", "ttir"), "stages that were recorded: llir, ptx"),
         (("--op", "fdivv"), "no operation of these passes is fdivv"),
     ],
 )

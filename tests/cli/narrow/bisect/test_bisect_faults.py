@@ -50,6 +50,7 @@ def test_the_pass_that_is_faulty_is_named(name: str, tmp_path: Path, library: Pa
     assert outcome(fault, done)[0] == "right", done.stdout + done.stderr
 
 
+@pytest.mark.soak
 def test_the_same_command_reports_good_once_the_pass_is_fixed(tmp_path: Path, library: Path) -> None:
     fault = planted("ttgir-tritongpu-coalesce-gfx942")
     variables = environment(fault, library)
