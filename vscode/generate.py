@@ -133,10 +133,8 @@ def generate(
 
     there -- the installed extensions; None: no editor is installed here, so nothing is left out
     """
-    has_ours = there is not None and OURS in there
-    known |= {"@OURS@": "it" if has_ours else "", "@WITHOUT_OURS@": "" if has_ours else "it"}
     launch, tasks = template("launch.json.in", known), template("tasks.json.in", known)
-    launch = with_picks(launch, machine, has_ours)
+    launch = with_picks(launch, machine, there is not None and OURS in there)
     entries = configurations(launch["configurations"], machine, kind, known["@CASES@"])
     entries = entries if there is None else runnable(entries, kind, there)
 
@@ -149,8 +147,7 @@ def generate(
         text = jsonc.with_member(text, "version", "2.0.0")
         listed = [task for task in tasks["tasks"] if task.pop("needs", "it")]
         text = jsonc.with_items(text, "tasks", prefixed("label", "triton: "), listed)
-        inputs, used = [*launch["inputs"], *tasks["inputs"]], json.dumps(listed)
-        asked = [one for one in inputs if f"${{input:{one['id']}}}" in used]
+        asked = [one for one in launch["inputs"] if f"${{input:{one['id']}}}" in json.dumps(listed)]
         return jsonc.with_items(text, "inputs", prefixed("id", "triton-"), asked)
 
     files.edit(".vscode/launch.json", launching, {"version": "0.2.0", "configurations": [], "inputs": []})

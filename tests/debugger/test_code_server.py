@@ -145,14 +145,3 @@ def test_f5_stops_steps_shows_an_operation_and_stop_leaves_no_process(
     wait_until(lambda: not debugged(mark))
     print(f"\n{turn}: C++ stop after {seconds:.1f} s at {line!r}, none left after "
           f"{time.monotonic() - stopped:.1f} s; load {os.getloadavg()[0]:.1f}")  # fmt: skip
-
-
-def test_the_task_opens_the_report_next_to_the_source(window: Browser) -> None:
-    window.press("F1")
-    window.wait("", ".quick-input-widget", LIMIT)
-    for typed in ("Tasks: Run Task", "triton: open report"):
-        window.type(typed)
-        window.wait(typed, ".quick-input-list", LIMIT)
-        window.press("Enter")
-    window.wait("Simple Browser", ".editor-group-container .tabs-container", LIMIT)
-    screenshot(window, "report")

@@ -79,24 +79,6 @@ def test_our_extension_is_installed_and_f5_debugs_the_open_file(editor: Path) ->
     assert inputs["triton-replay-pass"]["args"]["what"] == "pass"
 
 
-def test_the_task_opens_the_report_through_our_extension_else_it_prints_an_address(
-    editor: Path, tmp_path: Path
-) -> None:
-    made(editor, "ms-python.debugpy@2026.6.0\n", "16.3")
-    with_ours = jsonc.read((editor.parent / ".vscode/tasks.json").read_text())
-    assert make_vscode(tmp_path / "without", PATH="/usr/bin:/bin").returncode == 0
-    without = jsonc.read((tmp_path / "without/.vscode/tasks.json").read_text())
-
-    ours, serving = (
-        [one for one in tasks["tasks"] if one["label"] == "triton: open report"]
-        for tasks in (with_ours, without)
-    )
-    assert [one["args"][-1] for one in (*ours, *serving)] == ["${input:triton-report}", "serve"]
-    inputs = {one["id"]: one for one in with_ours["inputs"]}
-    assert inputs["triton-report"]["command"] == "triton-gdb.openReport"
-    assert "triton-report" not in {one["id"] for one in without["inputs"]}
-
-
 def test_what_needs_an_extension_that_is_not_installed_is_left_out_and_it_is_named(editor: Path) -> None:
     done, launch = made(editor, "ms-python.debugpy@2026.6.0\n", "13.1")
 

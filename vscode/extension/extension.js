@@ -1,7 +1,6 @@
 // gdb's own debug adapter in VSCode: `gdb -i dap`, with the commands of the configuration run first;
-// what configurations ask for: the open file, and recorded runs, kernels and passes;
-// and the recorded runs beside the source.
-const { execFile, spawn } = require("child_process");
+// and what configurations ask for: the open file, and recorded runs, kernels and passes.
+const { execFile } = require("child_process");
 const vscode = require("vscode");
 
 const adapter = {
@@ -81,52 +80,12 @@ async function pick(asked) {
     return one && one.label;
 }
 
-let server; // `tracing serve` of this window, and the promise of its address
-
-function served({ python, cwd }) {
-    const child = spawn(python, ["-m", "tracing", "serve", "--json"], { cwd });
-    const address = new Promise((resolve, reject) => {
-        let output = "";
-        let errors = "";
-        child.stderr.on("data", (text) => (errors += text));
-        child.stdout.on("data", (text) => {
-            output += text;
-            if (output.includes("\n")) {
-                resolve(JSON.parse(output).url);
-            }
-        });
-        child.on("error", reject);
-        child.on("exit", () => {
-            server = undefined;
-            reject(new Error(errors.trim() || "`tracing serve` ended"));
-        });
-    });
-    return { child, address };
-}
-
-// Shows the recorded runs in an editor beside the source; returns the address.
-async function openReport(asked) {
-    server = server || served(asked);
-    try {
-        const url = await server.address;
-        const place = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true };
-        await vscode.commands.executeCommand("simpleBrowser.api.open", vscode.Uri.parse(url), place);
-        return url;
-    } catch (error) {
-        vscode.window.showErrorMessage(error.message);
-        return undefined;
-    }
-}
-
-exports.deactivate = () => server && server.child.kill("SIGINT");
-
 exports.activate = (context) => {
     context.subscriptions.push(
         vscode.debug.registerDebugAdapterDescriptorFactory("triton-gdb", adapter),
         vscode.debug.registerDebugAdapterTrackerFactory("triton-gdb", tracker),
         vscode.debug.registerDebugConfigurationProvider("triton-gdb", configuration),
         vscode.commands.registerCommand("triton-gdb.pick", pick),
-        vscode.commands.registerCommand("triton-gdb.openReport", openReport),
         vscode.commands.registerCommand("triton-gdb.pickProcess", () =>
             vscode.window.showInputBox({ prompt: "Process to attach to; `tracing attach` lists them" }),
         ),
