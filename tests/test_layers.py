@@ -28,13 +28,24 @@ LAYERS = {  # module or package -> what it may import, itself included
     "interpreter": {"errors", "environment", "upstream", "interpreter"},
     "virtual_gpu": {"errors", "elf", "upstream", "interpreter", "virtual_gpu"},
     "compiler": {"errors", "elf", "model", "upstream", "environment", "compiler"},
-    "launch": {*BASE, "store", "digest", "interpreter", "launch"},
-    "operators": {"upstream", "launch", "operators"},
+    "native": {"environment", "native"},
+    "launch": {*BASE, "native", "store", "digest", "interpreter", "launch"},
+    "operators": {"upstream", "native", "launch", "operators"},
     "program": {*BASE, "store", "digest", "virtual_gpu", "program"},
     "perturb": {*BASE, "store", "interpreter", "launch", "operators", "perturb"},
     "numerics": {*BASE, "store", "digest", "launch", "operators", "program", "numerics"},
 }
-EXECUTION = {"store", "digest", "interpreter", "virtual_gpu", "compiler", "launch", "operators", "program"}
+EXECUTION = {
+    "native",
+    "store",
+    "digest",
+    "interpreter",
+    "virtual_gpu",
+    "compiler",
+    "launch",
+    "operators",
+    "program",
+}
 LAYERS |= {
     "record": {*BASE, *EXECUTION, "perturb", "numerics", "record"},
     "debug_mode": {*BASE, *EXECUTION, "record", "debug_mode"},
@@ -246,8 +257,9 @@ def attribute_texts(tree: ast.AST) -> set[str]:
 
 
 # Import by a variable: this package's exports, the module of a command, the packages whose files are not the
-# user's, a hash function.
-IMPORTED_BY_VARIABLE = {"__init__.py", "cli/app.py", "program/user_code.py", "record/launches/user_hash.py"}
+# user's, a hash function, the module that Python asks a finder for.
+IMPORTED_BY_VARIABLE = {"__init__.py", "attach/untraced_imports.py", "cli/app.py", "program/user_code.py",
+                        "record/launches/user_hash.py"}  # fmt: skip
 
 
 def test_no_module_is_imported_by_a_name_that_is_put_together() -> None:

@@ -92,7 +92,7 @@ class CapturedDigests:
         copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
         copied.record()
         self._last = current_handle(self._device.index or 0), copied
-        self._replays.append(_Replay([launches[rows.launch] for rows in self._rows], host, copied))
+        self._replays.append(_Replay([launches[launch] for launch, _, _ in self._rows], host, copied))
 
     def captured(self) -> None:
         """The capture has ended."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -70,15 +69,16 @@ def _compiled(device: int, kind: int, num_warps: int) -> CompiledDigest:
     return CompiledDigest(kernel.run, kernel.function, kernel.packed_metadata, kernel)
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The slots of one launch: first those of tensors digested before it, then those digested after it."""
+class Sides(NamedTuple):
+    """The tensors that are digested before a launch, and after it; equal in all launches of one layout."""
 
-    launch: int
-    first: int
     before: Sequence[int]  # argument positions
     after: Sequence[int]
     facts: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # of both
+
+
+# A launch, its first slot, and its tensors: first the slots of those digested before it, then after it.
+Rows: TypeAlias = tuple[int, int, Sides]
 
 
 class Batch:
@@ -87,11 +87,16 @@ class Batch:
     def __init__(self, slots: torch.Tensor) -> None:
         self.slots = slots  # [SLOTS, FIELDS] int64 on the device
         self.address = slots.data_ptr()
+        self.host = torch.empty(slots.shape, dtype=torch.int64, pin_memory=slots.is_cuda)
+        self.copied: Any = None  # a torch.cuda.Event after the copy of the slots to `host`
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the launches; the slots become zero in the order of the current stream."""
         self.count = 0  # slots taken
         self.running = 0  # launches that took slots and have not ended
         self.rows: list[Rows] = []  # of those that have
-        self.host: torch.Tensor | None = None  # the slots in pinned memory
-        self.copied: Any = None  # a torch.cuda.Event after the copy
+        self.slots.zero_()
 
 
 class StreamDigests:
@@ -108,15 +113,16 @@ class StreamDigests:
         self._arrived = arrived
         self._handle = stream
         self.stream = stream_of(stream, device)
-        self._batch = self._fresh()
         self._full: list[Batch] = []  # whose launches have not all ended
         self._leaving: list[Batch] = []  # being copied
+        self._spare: list[Batch] = []  # used repeatedly: new ones would move the program's tensors
+        self.batch = self._fresh()
 
     def reserve(self, count: int) -> tuple[Batch, int]:
         """Reserve `count` slots for a launch; returns their batch and the first slot."""
-        if self._batch.count + count > SLOTS:
-            self._next()
-        batch = self._batch
+        if self.batch.count + count > SLOTS:
+            self.next_batch()
+        batch = self.batch
         first = batch.count
         batch.count += count
         batch.running += 1
@@ -130,23 +136,26 @@ class StreamDigests:
         """A launch has ended, and its digests have been launched."""
         batch.rows.append(rows)
         batch.running -= 1
-        if batch is not self._batch and not batch.running:
-            self._full.remove(batch)
-            self._copy(batch)
+        if batch is not self.batch and not batch.running:
+            self.leave(batch)
 
-    def _next(self) -> None:
-        # begin another batch; deliver what has arrived
-        if self._batch.running:
-            self._full.append(self._batch)
+    def leave(self, batch: Batch) -> None:
+        """All launches of a full batch have ended."""
+        self._full.remove(batch)
+        self._copy(batch)
+
+    def next_batch(self) -> None:
+        """Begin another batch; deliver what has arrived."""
+        if self.batch.running:
+            self._full.append(self.batch)
         else:
-            self._copy(self._batch)
-        self._batch = self._fresh()
+            self._copy(self.batch)
+        self.batch = self._fresh()
         self._deliver_arrived()
 
     def _copy(self, batch: Batch) -> None:
         # to the host, after the work of the stream
         with torch.cuda.stream(self.stream):
-            batch.host = torch.empty(batch.slots.shape, dtype=torch.int64, pin_memory=True)
             batch.host.copy_(batch.slots, non_blocking=True)
             batch.copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
             batch.copied.record(self.stream)
@@ -159,8 +168,8 @@ class StreamDigests:
         """
         for batch in self._leaving if wait else ():
             batch.copied.synchronize()
-        if self._batch.count:
-            self._next()
+        if self.batch.count:
+            self.next_batch()
         self._deliver_arrived()
 
     def _deliver_arrived(self) -> None:
@@ -169,26 +178,32 @@ class StreamDigests:
 
     def drain(self) -> None:
         """Wait for everything that was launched, and deliver it."""
-        for batch in (*self._full, self._batch):  # what has not ended by now has failed
+        for batch in (*self._full, self.batch):  # what has not ended by now has failed
             self._copy(batch)
         for batch in self._leaving:
             batch.copied.synchronize()
             self._deliver(batch)
-        self._full.clear()
-        self._leaving.clear()
-        self._batch = self._fresh()
+        for batches in (self._full, self._leaving, self._spare):  # what failed may still write to one
+            batches.clear()
+        self.batch = self._fresh()
 
     def _deliver(self, batch: Batch) -> None:
         if batch.rows:
-            assert batch.host is not None
             columns = RowColumns(batch.rows)
-            self._arrived(columns.digested(batch.host.numpy(), [rows.launch for rows in batch.rows]))
+            self._arrived(columns.digested(batch.host.numpy(), [launch for launch, _, _ in batch.rows]))
+        self._spare.append(batch)
 
     def _fresh(self) -> Batch:
-        def slots() -> torch.Tensor:
-            return torch.zeros((SLOTS, FIELDS), dtype=torch.int64, device=self._device)
+        with torch.cuda.stream(self.stream):
+            if self._spare:
+                batch = self._spare.pop()
+                batch.clear()
+                return batch
 
-        return Batch(outside_pools(slots, self.stream))
+            def slots() -> torch.Tensor:
+                return torch.empty((SLOTS, FIELDS), dtype=torch.int64, device=self._device)
+
+            return Batch(outside_pools(slots, self.stream))
 
 
 class RowColumns:
@@ -197,12 +212,12 @@ class RowColumns:
     def __init__(self, rows: Sequence[Rows]) -> None:
         """rows -- not empty"""
         self._rows = rows
-        counts = [len(one.before) + len(one.after) for one in rows]
+        counts = [len(sides.before) + len(sides.after) for _, _, sides in rows]
         self._firsts = [0, *accumulate(counts)][:-1]
         self._slots = [
-            i for one, count in zip(rows, counts, strict=True) for i in range(one.first, one.first + count)
+            i for (_, first, _), count in zip(rows, counts, strict=True) for i in range(first, first + count)
         ]
-        self._about = np.concatenate([side for one in rows for side in one.facts])
+        self._about = np.concatenate([side for _, _, sides in rows for side in sides.facts])
 
     def digested(self, slots: npt.NDArray[np.int64], launches: Sequence[int]) -> list[Digested]:
         """The digests of the launches.
@@ -212,8 +227,8 @@ class RowColumns:
         """
         columns = decode(slots[self._slots], self._about)
         return [
-            Digested(launch, columns, first, rows.before, rows.after)
-            for launch, first, rows in zip(launches, self._firsts, self._rows, strict=True)
+            Digested(launch, columns, first, sides.before, sides.after)
+            for launch, first, (_, _, sides) in zip(launches, self._firsts, self._rows, strict=True)
         ]
 
 
@@ -241,6 +256,20 @@ def launch_digests(device: int, stream: int, address: int, calls: Sequence[Call]
                 *arguments, address, table.kind,
             )  # fmt: skip
         address += table.count * (FIELDS * 8)
+
+
+def driver_calls(device: int, calls: Sequence[Call]) -> list[tuple[int, int, int, int, tuple[int, ...], int]]:
+    """The same launches as arguments of CUDA's cuLaunchKernel, but for the address of the slots.
+
+    Each is a function, the programs, threads of one, its shared memory in bytes, the arguments before the
+    address, and how many slots it fills.
+    """
+    made = []
+    for table, arguments in calls:
+        compiled = _compiled(device, table.kind, table.num_warps)
+        threads, shared = 32 * table.num_warps, compiled.kernel.metadata.shared
+        made.append((compiled.function, table.programs, threads, shared, arguments, table.count))
+    return made
 
 
 def decode(slots: npt.NDArray[np.int64], about: npt.NDArray[np.int64]) -> Columns:

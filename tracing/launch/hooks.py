@@ -27,6 +27,7 @@ from typing import Any, Protocol
 
 from tracing import interpreter
 from tracing.interpreter import trials
+from tracing.launch import compiled_launches
 from tracing.launch.hidden_computation import HiddenComputation, own_frames_skipped
 from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.launch.memory import watching
@@ -83,8 +84,10 @@ os.register_at_fork(after_in_child=_hide_in_child)
 
 
 @contextmanager
-def installed(listener: Listener) -> Iterator[None]:
+def installed(listener: Listener, known: object = None) -> Iterator[None]:
     """While active, `listener` receives every launch of this process.
+
+    known -- records launches that `listener` has received before, in its stead; see `compiled_launches`
 
     A process that is forked meanwhile reports no launch.
     Listeners nest: the last one is called last before a launch and first after it.
@@ -92,21 +95,23 @@ def installed(listener: Listener) -> Iterator[None]:
     with _lock:
         if not _listeners:
             with ExitStack() as stack:
-                _patch(stack)
+                _patch(stack, compiled_launches.wrapper() if known is not None else None)
                 _patches.push(stack.pop_all())
         _listeners.append(listener)
+        compiled_launches.record(known if len(_listeners) == 1 else None)
     try:
         yield
     finally:
         with _lock:
+            compiled_launches.record(None)
             _listeners.remove(listener)
             if not _listeners:
                 _patches.close()
 
 
-def _patch(stack: ExitStack) -> None:
+def _patch(stack: ExitStack, compiled: compiled_launches.CompiledMethod | None) -> None:
     stack.enter_context(own_frames_skipped())
-    stack.enter_context(around_inductor_launches(_inductor_launch()))
+    stack.enter_context(inductor_autotuner.around_launches(_inductor_launch(), _thread, compiled))
     stack.enter_context(compiled_kernel.around_launches(_around_compiled))
     stack.enter_context(upstream_interpreter.around_launches(_around_interpreted))
     stack.enter_context(patched(interpreter, "execute", _around_execution))

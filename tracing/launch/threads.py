@@ -10,6 +10,7 @@ class CurrentThread(threading.local):
     """Attributes with a value for each thread.
 
     number -- threads are numbered in the order of their first access
+    slots  -- facts of the last launch that Python has recorded
     seen   -- True if the operators of the thread are seen; None: not known yet
     """
 
@@ -17,3 +18,4 @@ class CurrentThread(threading.local):
         """numbers -- shared by all threads of a run"""
         self.number = next(numbers)
         self.seen: bool | None = None
+        self.slots: object = None

@@ -29,9 +29,9 @@ class AnswerHeat(Record, frozen=True):
 
 
 class KeptAnswer(Record, frozen=True, file="answers"):
-    """An answer of `judge`, `replay`, `bisect`, `diff` or `bench`; a later one does not replace it."""
+    """An answer of a command; a later one does not replace it."""
 
-    name: str  # of the command that answers: "judge", also if `tracing run --judge` was typed
+    name: str  # "judge", also if `tracing run --judge` was typed; "replay --check-memory"
     command: str  # as typed, without secrets
     version: str  # of debug-triton
     asked: str  # time in UTC, "2026-11-23T08:00:00Z"

@@ -6,7 +6,7 @@ functions of this module replace them in every generated module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -16,10 +16,13 @@ from tracing.launch import hooks
 from tracing.launch.hidden_computation import HiddenComputation
 from tracing.operators.dispatch import OperatorListener
 from tracing.operators.effects import Effect
+from tracing.operators.text import arguments_text
 from tracing.upstream.inductor.code import allocators_replaced, generated_modules
 from tracing.upstream.patch import Method
 
 Allocate: TypeAlias = Callable[..., torch.Tensor]
+# (allocate, effect, the text of its arguments, what records a call) -> what replaces it
+CompiledAllocator: TypeAlias = Callable[[Allocate, Effect, Callable[..., str], Callable[..., None]], Allocate]
 
 # What these are called in generated code; torch._C._dynamo.guards has them with a dash before. A torch has
 # those of its devices, and of its version.
@@ -32,13 +35,16 @@ _EFFECTS = {
 
 
 @contextmanager
-def watched(listener: OperatorListener) -> Iterator[None]:
-    """While active, `listener` receives each call of these allocators as that of an operator."""
+def watched(listener: OperatorListener, compiled: CompiledAllocator | None = None) -> Iterator[None]:
+    """While active, `listener` receives each call of these allocators as that of an operator.
+
+    compiled -- records the calls whose layouts it knows; None: `listener` receives all
+    """
     originals: dict[int, tuple[Allocate, Allocate]] = {}  # by id of ours, which is kept, too
 
     def seen(name: str) -> Callable[[Method], Method]:
         def wrapper(allocate: Method) -> Method:
-            ours = _seen(allocate, _EFFECTS[name], listener)
+            ours = _seen(allocate, _EFFECTS[name], listener, compiled)
             originals[id(ours)] = ours, allocate
             return ours
 
@@ -55,15 +61,22 @@ def watched(listener: OperatorListener) -> Iterator[None]:
         _restore(originals)
 
 
-def _seen(allocate: Allocate, effect: Effect, listener: OperatorListener) -> Allocate:
-    def allocated(*args: Any) -> torch.Tensor:
-        made = allocate(*args)
+def _seen(
+    allocate: Allocate, effect: Effect, listener: OperatorListener, compiled: CompiledAllocator | None
+) -> Allocate:
+    def record(args: Sequence[Any], made: torch.Tensor) -> None:
         if hooks.shown():
             with HiddenComputation():
                 listener.after(effect, args, {}, made, None)
+
+    def allocated(*args: Any) -> torch.Tensor:
+        made = allocate(*args)
+        record(args, made)
         return made
 
-    return allocated
+    if compiled is None:
+        return allocated
+    return compiled(allocate, effect, lambda *args: arguments_text(effect, args, {}), record)
 
 
 def _restore(originals: dict[int, tuple[Allocate, Allocate]]) -> None:

@@ -79,6 +79,7 @@ class Operators(OperatorMode):
         self._failed = failed
         self._effects: dict[Any, Effect | None] = {}
         self._closed = False
+        self.teach: Callable[[Any, Effect | None, Sequence[Any], Mapping[str, Any]], None] | None = None
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -90,6 +91,8 @@ class Operators(OperatorMode):
             effect = self._effects[func]
         except KeyError:
             effect = self._effects[func] = effect_of(func)
+        if self.teach is not None:
+            self.teach(func, effect, args, kwargs)
         if effect is None or self._closed or self._listener.passes_over() or not hooks.shown():
             return func(*args, **kwargs)
         before = None
@@ -110,11 +113,15 @@ class Operators(OperatorMode):
         try:
             return listener(*facts)
         except Exception as error:
-            if self._failed is None:
-                raise
-            self._failed(error)
-            self._closed = True
+            self.failing(error)
             return None
+
+    def failing(self, error: Exception) -> None:
+        """The listener failed with this error: it receives no more operators, or the error is raised."""
+        if self._failed is None:
+            raise error
+        self._failed(error)
+        self._closed = True
 
     def active(self) -> bool:
         """True if this thread is in the mode; False inside of an operator that is written in Python."""

@@ -62,6 +62,11 @@ class FlightRecorder:
             self._segments.quantum = steps.disk // (2 * _PARTS) or _UNLIMITED
             writer.begin_segment(Segment(0, 0, 0, 0, whole=True))
 
+    @property
+    def partial(self) -> bool:
+        """True if only some steps are written."""
+        return self._steps.partial
+
     def is_paused(self) -> bool:
         """True if the current step is not written."""
         return self.paused

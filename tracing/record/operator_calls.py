@@ -12,12 +12,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 import torch
 
+from tracing.launch.hidden_computation import HiddenComputation
 from tracing.launch.storages import TouchedMemory, memory_of
 from tracing.launch.tensors import has_memory
 from tracing.model import Digest, OperatorCall, OperatorSignature, TensorMeta
 from tracing.operators.effects import Effect
 from tracing.operators.text import arguments_text, structure
 from tracing.record.flight_recorder import FlightRecorder
+from tracing.record.launches.cuda_graphs import RecordedCudaGraphs
 from tracing.record.launches.host_launches import HostLaunches
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.operator_digests import Arriving, OperatorDigestQueue
@@ -58,22 +60,21 @@ class OperatorCalls:
         recording: Recording,
         writers: LastWriters,
         host: HostLaunches,
-        captures: Callable[[_Tensors], list[Any] | None],
+        captured: RecordedCudaGraphs,
         flight: FlightRecorder,
         *,
         digests: bool,
         inputs: OperatorInputs | None = None,
     ) -> None:
         """writers, host -- receive the tensors that operators wrote
-        captures      -- gives the events of the CUDA graph that captures what writes these tensors; None: it
-                         is executed now
+        captured      -- receives operators that a CUDA graph captures
         flight        -- the steps that are written
         digests       -- take digests of an operator's inputs before it, and of its outputs after it
         inputs        -- keeps the inputs of operators with digests; None: they are not kept
         """
-        self._captures, self._flight = captures, flight
-        self._recording = recording
-        self._writers = writers
+        self.captured, self._flight = captured, flight
+        self.recording = recording
+        self.writers = writers
         self._host = host
         catalogue = recording.catalogue
         self._digests = OperatorDigestQueue(recording.writer, catalogue.not_covered) if digests else None
@@ -85,9 +86,25 @@ class OperatorCalls:
         )
         if self._segments is not None:
             self._segments.deleted.append(self._forget)
-        self._held: list[OperatorCall] = []
+        self.held: list[bytes] = []  # lines that are not written yet; the compiled form appends to this list
+        self.longest = _LINES
         self.count = 0  # calls so far
         self.passes_over: Callable[[], bool] = lambda: False
+
+    @property
+    def compiles(self) -> bool:
+        """True if the compiled form of this class may record operators that it knows."""
+        return self._digests is None and not self._host.follows_memory
+
+    @property
+    def partial(self) -> bool:
+        """True if only some steps are written."""
+        return self._flight.partial
+
+    @property
+    def paused(self) -> bool:
+        """True if the current step is not written."""
+        return self._flight.paused
 
     def looks_before(self, effect: Effect) -> bool:
         """True if `before` must be called for an operator."""
@@ -98,12 +115,12 @@ class OperatorCalls:
         """Collect the facts that are available only before an operator runs."""
         if effect.resizes:
             known = self._usable([args[0]])
-            return _Before([], self._recording.catalogue.meta(args[0]), memory_of(known)) if known else None
+            return _Before([], self.recording.catalogue.meta(args[0]), memory_of(known)) if known else None
         if self._digests is None or effect.allocates or self._flight.paused:
             return None
         reads = self._usable(effect.read(args, kwargs))
-        inputs = self._inputs.cloned(effect, reads, self._recording.launches) if self._inputs else []
-        with self._recording.lock:
+        inputs = self._inputs.cloned(effect, reads, self.recording.launches) if self._inputs else []
+        with self.recording.lock:
             return _Before(self._digests.take(effect, reads), inputs=inputs)
 
     def after(
@@ -133,21 +150,49 @@ class OperatorCalls:
             return
         key, memory = noted
         digests = self._digests if before is not None else None
-        with self._recording.lock:
+        with self.recording.lock:
             after = digests.take(effect, writes) if digests is not None else []
             known = self._known.get(key)
             if known is None:
                 known = self._new(key, effect, arguments_text(effect, args, kwargs), reads, writes)
-            if digests is not None and before is not None and self._captures(writes) is None:
+            if digests is not None and before is not None and self.captured.operators(writes) is None:
                 digests.expect(self.count, before.digests, after, self._watched(effect))
                 if self._inputs is not None:
                     self._inputs.keep(self.count, before.inputs)
             self._append(effect, known, memory, writes, frame)
 
+    def executed(
+        self, effect: Effect, text: str, reads: _Tensors, writes: _Tensors
+    ) -> tuple[int, tuple[TensorMeta, ...]] | None:
+        """Record an operator that the compiled form has run, and whose signature is new.
+
+        Returns the signature's number, and the layouts of what it wrote. None: later calls may have another.
+        """
+        frame = sys._getframe().f_back  # None on a thread of autograd
+        with HiddenComputation():
+            usable = self._usable(reads), self._usable(writes)
+            noted = _noted(effect, (), {}, *usable, usable=True)
+            if noted is None:
+                self._left_out()
+            if noted is None or not usable[1]:
+                return None
+            with self.recording.lock:
+                metas = [tuple(map(self.recording.catalogue.meta, tensors)) for tensors in usable]
+                known = self._signature(effect, text, *metas)
+                self._append(effect, known, noted[1], usable[1], frame)
+        return (known.number, metas[1]) if usable == (reads, writes) else None
+
+    def flush_hidden(self) -> None:
+        """Write buffered lines in the middle of a program."""
+        with HiddenComputation():
+            self.flush()
+
     def flush(self) -> None:
         """Write buffered lines."""
-        self._recording.writer.extend(self._held)
-        self._held = []
+        if self.held:
+            lines = self.held[:]
+            self.held.clear()
+            self.recording.writer.extend_encoded(OperatorCall, lines)
 
     def close(self) -> None:
         """Wait for all digests, and write everything."""
@@ -158,7 +203,7 @@ class OperatorCalls:
     def _watched(self, effect: Effect) -> Callable[[Sequence[Digest]], None] | None:
         # receives what the operator wrote, when that has arrived
         watch = self._flight.watch
-        return partial(watch.operator, effect.name, self._recording.launches) if watch is not None else None
+        return partial(watch.operator, effect.name, self.recording.launches) if watch is not None else None
 
     def hand_over(self, *, wait: bool) -> None:
         """Let the digests so far arrive soon; wait: first wait for those of earlier calls."""
@@ -171,33 +216,33 @@ class OperatorCalls:
         known: _Known,
         memory: TouchedMemory,
         writes: _Tensors,
-        frame: FrameType,
+        frame: FrameType | None,
         held: int = 0,
     ) -> None:
-        recording = self._recording
+        recording = self.recording
         site, thread = recording.sites.of(frame), recording.thread.number
-        if (captured := self._captures(writes)) is not None:
+        if (captured := self.captured.operators(writes)) is not None:
             captured.append(partial(self._called, effect, known, memory, site, thread))
             return
         self._called(effect, known, memory, site, thread)
         self._host.operator(effect, writes, held)
 
     def _called(self, effect: Effect, known: _Known, memory: TouchedMemory, site: int, thread: int) -> None:
-        recording = self._recording
+        recording = self.recording
         if self._segments is not None and known.segment != self._segments.number:
             known.number, known.segment = self._numbers.of(known.signature), self._segments.number
         storages = recording.storages.numbers(memory)
         if not self._flight.paused:
             call = OperatorCall(self.count, recording.launches, known.number, storages, site, thread)
-            self._held.append(call)
+            self.held.append(recording.writer.encoded(call))
         self.count += 1
-        if len(self._held) >= _LINES:
+        if len(self.held) >= self.longest:
             self.flush()
         written = storages[len(known.signature.reads) :]
         if effect.allocates:
-            self._writers.allocated(written)
+            self.writers.allocated(written)
         elif not effect.resizes:
-            self._writers.wrote(effect.name, known.signature.writes, written)
+            self.writers.wrote(effect.name, known.signature.writes, written)
 
     def _resized(
         self,
@@ -211,8 +256,8 @@ class OperatorCalls:
         memory, old = memory_of(args[:1]), before.meta
         if old is not None and memory[2] > before.memory[2]:
             text = arguments_text(effect, args, kwargs)
-            with self._recording.lock:
-                known = self._signature(effect, text, [old], [self._recording.catalogue.meta(args[0])])
+            with self.recording.lock:
+                known = self._signature(effect, text, [old], [self.recording.catalogue.meta(args[0])])
                 self._append(effect, known, (*before.memory, *memory), [args[0]], frame, before.memory[2])
 
     def _forget(self, oldest: int) -> None:
@@ -223,7 +268,7 @@ class OperatorCalls:
     ) -> _Known:
         if len(self._known) >= _KNOWN:
             self._known.clear()
-        meta = self._recording.catalogue.meta
+        meta = self.recording.catalogue.meta
         known = self._signature(effect, text, [*map(meta, reads)], [*map(meta, writes)])
         self._known[key] = known
         return known
@@ -247,7 +292,7 @@ class OperatorCalls:
 
     def _left_out(self) -> None:
         what = "tensors that are not strided, as sparse ones, where operators read and write them"
-        self._recording.catalogue.not_covered(what, "dense tensors")
+        self.recording.catalogue.not_covered(what, "dense tensors")
 
 
 def _noted(

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from tracing.digest.columns import Columns, Digested
-from tracing.digest.gpu import Rows, StreamDigests
+from tracing.digest.gpu import Sides, StreamDigests
 from tracing.digest.host import digest
 from tracing.launch import hooks
 from tracing.launch.coverage import NO_GRAPHS
@@ -149,7 +149,7 @@ class OperatorDigestQueue:
             ready = copied_calls(side, [tensors[i] for i in side.positions], device, handle)
         stream.add(batch, slot, ready)
         self._computed[self._count] = taken
-        stream.ended(batch, Rows(self._count, slot, side.positions, (), (side.facts, _NO_FACTS)))
+        stream.ended(batch, (self._count, slot, Sides(side.positions, (), (side.facts, _NO_FACTS))))
         self._count += 1
 
     def _side(self, device: torch.device, tensors: dict[int, torch.Tensor]) -> DigestedTensors:

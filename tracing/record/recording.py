@@ -23,6 +23,7 @@ class Recording:
     sites: CallSites
     thread: CurrentThread
     launches: int = 0  # made so far
+    recorded: int = 0  # of these
     lock: threading.RLock = field(default_factory=threading.RLock)  # CUDA's backward has threads of its own
 
     @classmethod

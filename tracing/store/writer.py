@@ -55,21 +55,26 @@ class RunWriter:
 
     def extend(self, records: Sequence[Record]) -> None:
         """Write records of one kind, a line each, with one call to the operating system."""
-        if records and self.writes:
-            kind = file_of(type(records[0]))
+        if records:
+            self.extend_encoded(type(records[0]), map(self.encoded, records))
+
+    def extend_encoded(self, record: type[Record], lines: Iterable[bytes]) -> None:
+        """Write records of one kind that are encoded already; see `encoded`."""
+        if self.writes:
+            kind = file_of(record)
             segments = self.segments
             if kind.segmented and segments is not None and not segments.has_room():
                 with self.survived():
                     raise OSError("kernels, IR and the current step occupy more than --disk allows")
-            lines = b"".join(self._encoded(record) + b"\n" for record in records)
+            text = b"".join(line + b"\n" for line in lines)
             with self._lock, self.survived():
-                self._write(kind, lines)
+                self._write(kind, text)
 
     def last(self, record: Record) -> bool:
         """Write a record even if an earlier write failed; returns False if the disk is still full."""
         if self.writes_here:
             with self._lock, suppress(OSError):
-                self._write(file_of(type(record)), self._encoded(record) + b"\n")
+                self._write(file_of(type(record)), self.encoded(record) + b"\n")
                 return True
         return False
 
@@ -144,7 +149,7 @@ class RunWriter:
                 if own:
                     segments.refer(name, len(data))
                 one = record(name)
-                self._write(file_of(type(one)), self._encoded(one) + b"\n")
+                self._write(file_of(type(one)), self.encoded(one) + b"\n")
         return name
 
     def _blob_file(self, name: Blob) -> Path:
@@ -170,7 +175,7 @@ class RunWriter:
                 number = self.segments.number
                 for name in self.segments.next():
                     self._close(name, number)
-            self._write(file_of(Segment), self._encoded(header) + b"\n")
+            self._write(file_of(Segment), self.encoded(header) + b"\n")
 
     def delete_oldest_segment(self) -> None:
         """Delete the oldest closed segment."""
@@ -219,7 +224,8 @@ class RunWriter:
                 self.segments.opened(path)
         return file
 
-    def _encoded(self, record: Record) -> bytes:
+    def encoded(self, record: Record) -> bytes:
+        """A record as a line of its file, without the end of the line."""
         try:
             return self._encoder.encode(record.stored())
         except UnicodeEncodeError:  # half of a pair of surrogates, as in an exception's message

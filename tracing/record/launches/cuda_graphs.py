@@ -71,7 +71,7 @@ class RecordedCudaGraphs:
         self._templates = templates
         self._recording, self._lines, self._writers = recording, lines, writers
         self._failsafe, self._admit, self._digests = failsafe, admit, digests
-        self._open: list[CapturedCudaGraph] = []
+        self.open_graphs: list[CapturedCudaGraph] = []
         self._digested: list[CapturedDigests] = []  # also of graphs that were deleted
         self._graphs: weakref.WeakKeyDictionary[torch.cuda.CUDAGraph, CapturedCudaGraph] = (
             weakref.WeakKeyDictionary()
@@ -82,14 +82,14 @@ class RecordedCudaGraphs:
     @property
     def open(self) -> bool:
         """True while some graph is captured."""
-        return bool(self._open)
+        return bool(self.open_graphs)
 
     def capturing(self) -> CapturedCudaGraph | None:
         """The graph that captures the work of this thread; None: none, or several on other threads."""
-        if not self._open or not is_capturing():
+        if not self.open_graphs or not is_capturing():
             return None
-        own = [graph for graph in self._open if graph.thread == threading.get_ident()]
-        return (own or self._open)[-1] if own or len(self._open) == 1 else None
+        own = [graph for graph in self.open_graphs if graph.thread == threading.get_ident()]
+        return (own or self.open_graphs)[-1] if own or len(self.open_graphs) == 1 else None
 
     def launch(self, launch: LaunchInFlight, site: int, thread: int) -> bool:
         """Note a launch that is captured; False: nothing is known of the capture."""
@@ -112,7 +112,7 @@ class RecordedCudaGraphs:
 
     def operators(self, tensors: Sequence[torch.Tensor]) -> list[Any] | None:
         """What captures an operator that writes these tensors; None: it is executed now."""
-        if not self._open or not any(tensor.is_cuda for tensor in tensors):
+        if not self.open_graphs or not any(tensor.is_cuda for tensor in tensors):
             return None
         graph = self.capturing()
         return None if graph is None else graph.events
@@ -135,13 +135,13 @@ class RecordedCudaGraphs:
         stream = current_handle(device.index)
         captured = CapturedCudaGraph(device.index, stream, threading.get_ident(), digests)
         self._graphs[graph] = captured
-        self._open.append(captured)
+        self.open_graphs.append(captured)
 
     def capture_ended(self, graph: torch.cuda.CUDAGraph) -> None:
         """From now on the launches of this thread are executed."""
         captured = self._graphs.get(graph)
-        if captured is not None and captured in self._open:
-            self._open.remove(captured)
+        if captured is not None and captured in self.open_graphs:
+            self.open_graphs.remove(captured)
             if captured.digests is not None:
                 self._safely(captured.digests.captured)
 
@@ -194,14 +194,14 @@ class RecordedCudaGraphs:
             return
         if numbers:
             self._safely(captured.digests.replayed, numbers)
-            if not self._open:
+            if not self.open_graphs:
                 self._safely(captured.digests.deliver)
         else:
             self._safely(captured.digests.passed_over)
 
     def hand_over(self, *, wait: bool) -> None:
         """Deliver the digests that have arrived; wait: of all replays so far."""
-        for digests in self._digested if not self._open else ():
+        for digests in self._digested if not self.open_graphs else ():
             self._safely(digests.drain if wait else digests.deliver)
 
     def drain(self) -> None:

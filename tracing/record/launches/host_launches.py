@@ -50,7 +50,7 @@ class HostLaunches:
         self._recording = recording
         self._digests = digests
         self.interprets = _interprets()  # or launches C++
-        self._follows_memory = digests and operators and self.interprets
+        self.follows_memory = digests and operators and self.interprets
         self._fresh = FreshMemory(recording.catalogue.not_covered)
         self._rereads = Rereads(recording.catalogue.not_covered)
         self._exact = ExactAccesses(recording, self._fresh, allow_out_of_bounds=allow_out_of_bounds)
@@ -58,7 +58,7 @@ class HostLaunches:
     @contextmanager
     def installed(self) -> Iterator[None]:
         """While active, memory that is shared with code outside of torch is noticed."""
-        with self._fresh.shared() if self._follows_memory else nullcontext():
+        with self._fresh.shared() if self.follows_memory else nullcontext():
             yield
 
     def operator(self, effect: Effect, tensors: Sequence[torch.Tensor], held: int) -> None:
@@ -67,7 +67,7 @@ class HostLaunches:
         held -- bytes that a resized storage had before
         """
         nothing_known = not (self._fresh or self._rereads or effect.allocates or effect.resizes)
-        if nothing_known or not self._follows_memory:
+        if nothing_known or not self.follows_memory:
             return
         on_host = [tensor for tensor in tensors if tensor.is_cpu]
         self._rereads.overwritten(on_host)
@@ -83,7 +83,7 @@ class HostLaunches:
     def unwritten(self, tensor: torch.Tensor) -> tuple[int, int] | None:
         """The elements of a tensor without a recorded write: the first, and how many."""
         plain = tensor.is_cpu and tensor.layout is torch.strided and has_memory(tensor)
-        return self._fresh.elements(tensor) if plain and self._follows_memory else None
+        return self._fresh.elements(tensor) if plain and self.follows_memory else None
 
     def pass_over(self, index: int, template: LaunchTemplate, values: Sequence[Any]) -> None:
         """A launch is about to be made that is not recorded; its effects on memory are tracked."""
@@ -105,7 +105,7 @@ class HostLaunches:
             known = template.signature is not None  # otherwise its reads are known after it has run
             read = launch.tensors(template.reads if known else range(len(template.positions)))
             with hooks.hidden(), dispatch_disabled():
-                if self._follows_memory:
+                if self.follows_memory:
                     launch.rereads = self._rereads.read(launch.index, read)
                 launch.small = small_values(launch.index, "before", read)
             if known:

@@ -10,7 +10,7 @@ import torch
 
 from tracing.digest.captured import CapturedDigests
 from tracing.digest.columns import Columns, Digested
-from tracing.digest.gpu import Batch, Rows, StreamDigests
+from tracing.digest.gpu import SLOTS, Batch, Sides, StreamDigests, driver_calls
 from tracing.digest.host import digest
 from tracing.digest.kernel import FIELDS
 from tracing.digest.spare_memory import OutOfSpareMemoryError
@@ -143,8 +143,21 @@ class LaunchDigests:
         stream = launch.template.streams[launch.stream]
         first_after = launch.slot + len(before.positions)
         stream.add(launch.batch, first_after, launch.slots.after or self._copied(launch, after))
-        facts = (before.facts, after.facts)
-        stream.ended(launch.batch, Rows(launch.index, launch.slot, before.positions, after.positions, facts))
+        stream.ended(launch.batch, (launch.index, launch.slot, _sides(before, after)))
+
+    def plan(self, slots: DigestSlots, stream: int) -> tuple[Any, ...] | None:
+        """What the compiled form needs for launches at these addresses; None: it cannot digest them.
+
+        See LaunchDigests in tracing/native/digests.h.
+        """
+        template, digests = slots.template, slots.template.streams.get(stream)
+        before, after = template.before, template.after
+        copied = (before.positions and slots.before is None) or (after.positions and slots.after is None)
+        if digests is None or copied or template.device is None or torch.version.hip is not None:
+            return None
+        device = template.device.index or 0
+        sides = [driver_calls(device, calls or ()) for calls in (slots.before, slots.after)]
+        return digests, stream, SLOTS, FIELDS * 8, *sides, _sides(before, after)
 
     # ---- on a GPU, while a graph is captured
 
@@ -164,10 +177,9 @@ class LaunchDigests:
         except OutOfSpareMemoryError as missing:
             self._missed(launch, missing)
             return
-        facts = (before.facts, after.facts)
         if launch.captured is not None:
             launch.captured.digested = True
-        graph.ended(Rows(launch.index, launch.slot, before.positions, after.positions, facts))
+        graph.ended((launch.index, launch.slot, _sides(before, after)))
 
     def _capture(
         self,
@@ -201,3 +213,7 @@ class LaunchDigests:
             self._streams[device, launch.stream] = known
         launch.template.streams[launch.stream] = known
         return known
+
+
+def _sides(before: DigestedTensors, after: DigestedTensors) -> Sides:
+    return Sides(before.positions, after.positions, (before.facts, after.facts))

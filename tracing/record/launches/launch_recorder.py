@@ -26,6 +26,7 @@ from tracing.record.graphs.graph_recorder import GraphRecorder
 from tracing.record.landmarks import Landmarks
 from tracing.record.launches.cuda_graphs import RecordedCudaGraphs
 from tracing.record.launches.host_launches import HostLaunches
+from tracing.record.launches.known_launches import KnownLaunches
 from tracing.record.launches.launch_digests import LaunchDigests, LaunchInFlight
 from tracing.record.launches.launch_extras import LaunchExtras
 from tracing.record.launches.launch_template import (
@@ -85,7 +86,6 @@ class LaunchRecorder:
         strict    -- raise errors of the recorder; False: an error ends the recording, and the program
                      continues
         """
-        self.recorded = 0  # launches
         self.writer = writer
         self.failsafe = Failsafe(writer, lambda: self.count, strict=strict)
         self._recording = Recording.of(writer, segments=steps.drops)
@@ -112,7 +112,7 @@ class LaunchRecorder:
             self._recording,
             self._writers,
             self._host,
-            self._captured.operators,
+            self._captured,
             self._flight,
             digests=operators == "digests",
             inputs=extras.operator_inputs(selection.launches),
@@ -129,6 +129,11 @@ class LaunchRecorder:
             self._recording, self._flight, self.failsafe, self._lines, self._calls, self._host,
             self._captured, self._writers, self._digests, self._extras,
         )  # fmt: skip
+        self._known = None
+        if selection is EVERYTHING and steps is EVERY_STEP and not extras and not self._host.interprets:
+            self._known = KnownLaunches(
+                self._recording, self._lines, self._writers, self._digests, self.failsafe
+            )
         self._exit = ExitStack()
 
     @property
@@ -139,6 +144,11 @@ class LaunchRecorder:
     def unwritten(self, tensor: torch.Tensor) -> tuple[int, int] | None:
         """The elements of a tensor on the host without a recorded write: the first, and how many."""
         return self._host.unwritten(tensor)
+
+    @property
+    def recorded(self) -> int:
+        """Launches recorded."""
+        return self._recording.recorded
 
     @property
     def kept(self) -> str:
@@ -155,7 +165,7 @@ class LaunchRecorder:
         self._recording.thread.seen = True  # an unknown launch has number 0
         with ExitStack() as stack:
             stack.callback(self._finish)
-            stack.enter_context(hooks.installed(self))
+            stack.enter_context(hooks.installed(self, self._known))
             stack.enter_context(cpp.installed(self))
             if self._graphs is not None:
                 stack.enter_context(self._graphs.installed())
@@ -225,6 +235,7 @@ class LaunchRecorder:
                 slots = self._templates.slots(template, memory, values)
             self._templates.refresh(slots, template)
             template, thread = slots.template, recording.thread
+            thread.slots = slots
             if thread.seen is None:
                 self._operators.look_at(thread)
             if template.device is not None and is_capturing():
@@ -255,7 +266,7 @@ class LaunchRecorder:
         everything = self._selection is EVERYTHING
         if not everything and not self._selection.wants(index, template.site.name, template.phase):
             return None
-        self.recorded += 1
+        self._recording.recorded += 1
         return index
 
     def _capture(self, launch: LaunchInFlight, site: int) -> LaunchInFlight | None:
@@ -319,6 +330,7 @@ class LaunchRecorder:
     def _settle(self, launch: LaunchInFlight) -> None:
         self._templates.settle(launch.template, launch.values)
         launch.slots = self._templates.slots(launch.template, launch.memory, launch.values)
+        self._recording.thread.slots = launch.slots
         launch.writers.update(self._writers.of(launch.slots))  # the held line's own
 
     def _sign(self, launch: LaunchInFlight) -> None:

@@ -24,10 +24,11 @@ class LaunchWriter:
 
     def __init__(self, writer: RunWriter) -> None:
         self._writer = writer
-        self._held: list[_Held] = []  # launches whose lines are not written yet
+        # Launches whose lines are not written yet; the compiled form appends the lines themselves.
+        self.held: list[_Held | bytes] = []
         self._ready: dict[int, Digested] = {}
         self.watch: NonFiniteWatch | None = None  # receives the digests of launches
-        self._waiting: deque[int] = deque()  # launches whose digest lines are to be written, in this order
+        self.waiting: deque[int] = deque()  # launches whose digest lines are to be written, in this order
 
     def hold(
         self,
@@ -40,13 +41,13 @@ class LaunchWriter:
         thread: int,
     ) -> None:
         """Add the next launch."""
-        if len(self._held) >= _LINES:
+        if len(self.held) >= _LINES:
             self.flush()
-        self._held.append((index, template, stream, slots, writers, site, thread))
+        self.held.append((index, template, stream, slots, writers, site, thread))
 
     def expect(self, index: int, template: LaunchTemplate) -> None:
         """Announce the digests of this launch, which precede those of later launches."""
-        self._waiting.append(index)
+        self.waiting.append(index)
         if self.watch is not None:
             self.watch.launched(index, template)
 
@@ -54,11 +55,12 @@ class LaunchWriter:
         """Write the lines that are known."""
         # one without a signature, whose autotuner chooses in another thread, holds back the rest; for long
         # only if it failed
-        if len(self._held) >= 4 * _LINES:
+        if len(self.held) >= 4 * _LINES:
             self._drop_unsigned()
-        ready = [held for held in takewhile(lambda held: held[1].signature is not None, self._held)]
-        self._writer.extend([_line(*held) for held in ready])
-        del self._held[: len(ready)]
+        ready = list(takewhile(_signed, self.held))
+        lines = [one if isinstance(one, bytes) else self._writer.encoded(_line(*one)) for one in ready]
+        self._writer.extend_encoded(LaunchLine, lines)
+        del self.held[: len(ready)]
 
     def digested(self, launches: Sequence[Digested]) -> None:
         """Add digests, and write all that do not wait for earlier ones."""
@@ -67,8 +69,8 @@ class LaunchWriter:
         self._ready.update({one.launch: one for one in launches})
         failed = len(self._ready) >= _FAILED
         lines = []
-        while self._waiting and (failed or self._waiting[0] in self._ready):
-            index = self._waiting.popleft()
+        while self.waiting and (failed or self.waiting[0] in self._ready):
+            index = self.waiting.popleft()
             failed = failed and index not in self._ready
             if index in self._ready:
                 lines.append(self._ready.pop(index))
@@ -82,7 +84,11 @@ class LaunchWriter:
         self._ready.clear()
 
     def _drop_unsigned(self) -> None:
-        self._held = [held for held in self._held if held[1].signature is not None]
+        self.held[:] = filter(_signed, self.held)
+
+
+def _signed(held: _Held | bytes) -> bool:
+    return isinstance(held, bytes) or held[1].signature is not None
 
 
 def _line(

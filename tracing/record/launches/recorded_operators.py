@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 
 from tracing.launch.threads import CurrentThread
-from tracing.operators import allocators
+from tracing.operators import allocators, compiled
 from tracing.operators.dispatch import Operators
 from tracing.record.failsafe import Failsafe
 from tracing.record.landmarks import Landmarks
@@ -29,7 +29,8 @@ class RecordedOperators:
             self._mode = Operators(self._calls, landmarks, failed=self._failsafe.end)
             stack.enter_context(self._mode)
             stack.enter_context(self._mode.carried())
-            stack.enter_context(allocators.watched(self._calls))
+            form = compiled.observed(self._mode, self._calls) if self._calls.compiles else nullcontext()
+            stack.enter_context(allocators.watched(self._calls, stack.enter_context(form)))
             yield
 
     def look_at(self, thread: CurrentThread) -> None:

@@ -17,25 +17,28 @@ class LastWriters:
     """The operator that wrote each byte range of a storage after the last launch that wrote it."""
 
     def __init__(self) -> None:
-        self._writes: dict[int, list[_Write]] = {}  # by number of the storage, in their order
+        self.between = between
+        # By number of the storage, in their order; the compiled form changes this very object.
+        self.writes: dict[int, list[_Write]] = {}
 
     def wrote(self, operator: str, metas: Sequence[TensorMeta], storages: Sequence[int]) -> None:
         """Note that an operator wrote these tensors; 0.3 µs each where nothing else lies in their storage."""
         for meta, storage in zip(metas, storages, strict=True):
-            earlier = self._writes.get(storage)
+            earlier = self.writes.get(storage)
             if earlier is None or (len(earlier) == 1 and earlier[0][0] is meta):
-                self._writes[storage] = [(meta, operator)]
+                self.writes[storage] = [(meta, operator)]
             else:
-                self._writes[storage] = [*_left(earlier, meta), (meta, operator)]
+                self.writes[storage] = [*_left(earlier, meta), (meta, operator)]
 
     def allocated(self, storages: Sequence[int]) -> None:
         """Note that these tensors are new: earlier writes to their addresses were to another block."""
         for storage in storages:
-            self._writes.pop(storage, None)
+            self.writes.pop(storage, None)
 
     def keep(self, storages: Container[int]) -> None:
         """Forget the writes to all other storages."""
-        self._writes = {number: writes for number, writes in self._writes.items() if number in storages}
+        for number in [one for one in self.writes if one not in storages]:
+            del self.writes[number]
 
     def of(self, slots: DigestSlots) -> dict[int, str]:
         """The operators that last wrote the inputs of a launch, by argument position.
@@ -43,7 +46,7 @@ class LastWriters:
         The launch becomes the writer of its outputs. If several operators wrote a tensor, the last one is
         returned.
         """
-        template, storages, writes = slots.template, slots.storages, self._writes
+        template, storages, writes = slots.template, slots.storages, self.writes
         operators: dict[int, str] = {}
         for i in template.reads:
             if storages[i] in writes:
@@ -59,15 +62,16 @@ class LastWriters:
 
 
 def _last(writes: Sequence[_Write], meta: TensorMeta) -> str | None:
-    return next((operator for one, operator in reversed(writes) if _between(meta, one) != "disjoint"), None)
+    return next((operator for one, operator in reversed(writes) if between(meta, one) != "disjoint"), None)
 
 
 def _left(writes: Sequence[_Write], meta: TensorMeta) -> list[_Write]:
     # those that a later write of `meta` does not overwrite completely
-    return [write for write in writes if _between(write[0], meta) != "inside"][-_WRITES:]
+    return [write for write in writes if between(write[0], meta) != "inside"][-_WRITES:]
 
 
-def _between(of: TensorMeta, to: TensorMeta) -> Relation:
+def between(of: TensorMeta, to: TensorMeta) -> Relation:
+    """How the bytes of one tensor relate to those of another one in the same storage."""
     if of is to:
         return "inside"
     start, other = (meta.offset * element_bytes(meta.dtype) for meta in (of, to))

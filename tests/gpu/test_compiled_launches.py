@@ -1,0 +1,73 @@
+"""On a GPU: a run is the same whether known launches are recorded by C++ or by Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import torch
+from handmade.records import INFO
+from torch import nn
+
+from tracing import store
+from tracing.launch import compiled_launches
+from tracing.model import KernelLaunch
+from tracing.record.launches.launch_recorder import LaunchRecorder
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+STEPS = 30
+
+
+def training_step() -> Callable[[], None]:
+    torch.manual_seed(0)
+    layers = [nn.Sequential(nn.Linear(65, 65), nn.GELU(), nn.LayerNorm(65)) for _ in range(4)]
+    model = nn.Sequential(*layers).cuda()
+    compiled, x = torch.compile(model), torch.randn(128, 65, device="cuda")
+
+    def step() -> None:
+        compiled(x).square().mean().backward()
+        model.zero_grad(set_to_none=True)
+
+    return step
+
+
+def recorded(step: Callable[[], None], runs: Path, digests: Literal["all", "none"]) -> list[Any]:
+    step()
+    with LaunchRecorder(store.create(runs, INFO), digests, operators="writers") as recorder:
+        for _ in range(STEPS):
+            step()
+        torch.cuda.synchronize()
+    return [facts(launch) for launch in store.Run(recorder.writer.path).launches()]
+
+
+def facts(launch: KernelLaunch) -> Any:
+    # what an output held before the launch depends on what lay at its address
+    args = [
+        (arg.name, arg.declared, arg.writer, arg.before if arg.reads else None, arg.after, arg.value)
+        for arg in launch.args
+    ]
+    return launch.index, launch.kernel_name, launch.phase, launch.grid, launch.stream, launch.site, args
+
+
+@pytest.mark.parametrize("digests", ["all", "none"])
+def test_the_run_is_that_of_the_python_form(
+    digests: Literal["all", "none"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step, before = training_step(), LaunchRecorder.before
+    step()
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled_launches, "wrapper", lambda: None)
+        python = recorded(step, tmp_path / "python", digests)
+    by_python: list[Any] = []
+
+    def counted(*args: Any) -> Any:
+        by_python.append(args)
+        return before(*args)
+
+    monkeypatch.setattr(LaunchRecorder, "before", counted)
+    native = recorded(step, tmp_path / "native", digests)
+
+    assert native == python
+    assert len(by_python) < len(native) / 2

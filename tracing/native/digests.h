@@ -1,0 +1,144 @@
+// Launches the digest kernels of a launch that was recorded before: the compiled form of
+// StreamDigests.reserve, add and ended in tracing/digest/gpu.py, on the same batches.
+#pragma once
+
+#include <Python.h>
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "python_objects.h"
+
+// The driver's function, from the library that this process has loaded.
+// Source: CUDA Driver API, cuLaunchKernel.
+using LaunchKernel = int (*)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                             unsigned block_y, unsigned block_z, unsigned shared, void* stream, void** parameters,
+                             void** extra);
+
+inline LaunchKernel launch_kernel() {
+  static LaunchKernel found = [] {
+    void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return driver ? reinterpret_cast<LaunchKernel>(dlsym(driver, "cuLaunchKernel")) : nullptr;
+  }();
+  if (found == nullptr) throw std::runtime_error("libcuda.so.1 has no cuLaunchKernel");
+  return found;
+}
+
+// One launch of a digest kernel, except for the address of its slots.
+struct DigestCall {
+  void* function;
+  unsigned programs, threads, shared;
+  std::vector<uint64_t> arguments;  // integers and addresses, in the order of the kernel's arguments
+  uint64_t slots;                   // how many it fills
+
+  // call: (function, programs, threads, shared, arguments, slots)
+  explicit DigestCall(PyObject* call) {
+    unsigned long long handle, filled;
+    PyObject* values;
+    if (!PyArg_ParseTuple(call, "KIIIO!K", &handle, &programs, &threads, &shared, &PyTuple_Type, &values, &filled))
+      throw PythonError();
+    function = reinterpret_cast<void*>(handle);
+    slots = filled;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) {
+      arguments.push_back(PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(values, i)));
+      if (PyErr_Occurred()) throw PythonError();
+    }
+  }
+
+  void launch(void* stream, uint64_t address) const {
+    if (programs == 0) return;
+    // after its own arguments a kernel has those that Triton adds, as scratch memory: null. The driver reads
+    // as many as the kernel has.
+    constexpr size_t kAdded = 4;
+    uint64_t values[24] = {};
+    void* parameters[24];
+    size_t count = arguments.size() + 1 + kAdded;
+    if (count > 24) throw std::runtime_error("a digest kernel with too many arguments");
+    for (size_t i = 0; i < arguments.size(); i++) values[i] = arguments[i];
+    values[arguments.size()] = address;
+    for (size_t i = 0; i < count; i++) parameters[i] = &values[i];
+    int status;
+    LaunchKernel launch = launch_kernel();
+    Py_BEGIN_ALLOW_THREADS;
+    status = launch(function, programs, 1, 1, threads, 1, 1, shared, stream, parameters, nullptr);
+    Py_END_ALLOW_THREADS;
+    if (status != 0) throw std::runtime_error("cuLaunchKernel: CUDA error " + std::to_string(status));
+  }
+};
+
+// The digests before and after one launch, on one stream.
+class LaunchDigests {
+ public:
+  struct Slots {
+    Object batch;
+    long first = 0;
+    uint64_t address = 0;
+  };
+
+  LaunchDigests() = default;
+  // recorder: has next_batch and leave, which a StreamDigests needs
+  // plan: (StreamDigests, handle of its stream, slots of a batch, bytes of a slot, calls before, calls after,
+  // sides)
+  LaunchDigests(const Object& recorder, PyObject* plan) : recorder_(recorder) {
+    PyObject *digests, *before, *after, *sides;
+    unsigned long long stream;
+    if (!PyArg_ParseTuple(plan, "OKllO!O!O", &digests, &stream, &slots_, &bytes_, &PyList_Type, &before,
+                          &PyList_Type, &after, &sides))
+      throw PythonError();
+    digests_ = Object::borrowed(digests);
+    sides_ = Object::borrowed(sides);
+    stream_ = reinterpret_cast<void*>(stream);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(before); i++) before_.emplace_back(PyList_GET_ITEM(before, i));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(after); i++) after_.emplace_back(PyList_GET_ITEM(after, i));
+  }
+
+  explicit operator bool() const { return static_cast<bool>(digests_); }
+
+  Slots before() const {
+    Slots slots = reserved(count(before_) + count(after_));
+    launch(before_, slots.address);
+    return slots;
+  }
+
+  void after(const Slots& slots, long index) const {
+    launch(after_, slots.address + count(before_) * bytes_);
+    Object row = checked(Py_BuildValue("(llO)", index, slots.first, sides_.get()));
+    checked(PyList_Append(attribute<"rows">(slots.batch).get(), row.get()));
+    if (add<"running">(slots.batch, -1) == 0 && attribute<"batch">(digests_).get() != slots.batch.get())
+      call<"leave">(recorder_, digests_.get(), slots.batch.get());
+  }
+
+ private:
+  static uint64_t count(const std::vector<DigestCall>& calls) {
+    uint64_t slots = 0;
+    for (const DigestCall& call : calls) slots += call.slots;
+    return slots;
+  }
+
+  Slots reserved(uint64_t wanted) const {
+    Object batch = attribute<"batch">(digests_);
+    if (as_long(attribute<"count">(batch)) + static_cast<long>(wanted) > slots_) {
+      call<"next_batch">(recorder_, digests_.get());
+      batch = attribute<"batch">(digests_);
+    }
+    long first = add<"count">(batch, static_cast<long>(wanted)) - static_cast<long>(wanted);
+    add<"running">(batch, 1);
+    uint64_t address = PyLong_AsUnsignedLongLong(attribute<"address">(batch).get());
+    return {batch, first, address + first * bytes_};
+  }
+
+  void launch(const std::vector<DigestCall>& calls, uint64_t address) const {
+    for (const DigestCall& call : calls) {
+      call.launch(stream_, address);
+      address += call.slots * bytes_;
+    }
+  }
+
+  Object recorder_, digests_, sides_;
+  void* stream_ = nullptr;
+  long slots_ = 0, bytes_ = 0;
+  std::vector<DigestCall> before_, after_;
+};

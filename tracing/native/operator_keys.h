@@ -1,0 +1,139 @@
+// What identifies the record of an operator's call: the values of its arguments, and the layouts of its tensors.
+#pragma once
+
+#include <ATen/core/TensorBase.h>
+#include <ATen/core/ivalue.h>
+
+#include <bit>
+#include <cstring>
+#include <vector>
+
+using Words = std::vector<int64_t>;
+
+struct WordsHash {
+  size_t operator()(const Words& words) const {
+    uint64_t hash = words.size();
+    for (int64_t word : words) {
+      hash = (hash ^ static_cast<uint64_t>(word)) * 0x9E3779B97F4A7C15ull;
+      hash ^= hash >> 29;
+    }
+    return hash;
+  }
+};
+
+using Tensors = std::vector<const at::TensorBase*>;
+
+// A tensor with memory and strides, and no `__torch_dispatch__`; all others are left to Python.
+inline bool is_plain(const at::TensorBase& tensor) {
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  const c10::DispatchKeySet keys = impl->key_set();
+  return keys.has(c10::DispatchKey::Dense) && !keys.has(c10::DispatchKey::Python) && impl->has_storage() &&
+         !impl->is_meta() && !impl->has_symbolic_sizes_strides();
+}
+
+// A number of the program that torch has put into a tensor; Python receives the number.
+inline bool is_number(const at::TensorBase& tensor) {
+  return tensor.defined() && tensor.unsafeGetTensorImpl()->is_wrapped_number();
+}
+
+// Appends the tensors of an argument or a result, lists of them included.
+inline void collect(const c10::IValue& value, Tensors& tensors) {
+  if (value.isTensor()) {
+    const at::TensorBase& tensor = value.toTensor();
+    if (tensor.defined() && !is_number(tensor)) tensors.push_back(&tensor);
+  } else if (value.isList()) {
+    for (const c10::IValue& member : value.toListRef()) collect(member, tensors);
+  }
+}
+
+inline void append_text(const std::string& text, Words& key) {
+  key.push_back(static_cast<int64_t>(text.size()));
+  for (size_t at = 0; at < text.size(); at += sizeof(int64_t)) {
+    int64_t word = 0;
+    std::memcpy(&word, text.data() + at, std::min(sizeof word, text.size() - at));
+    key.push_back(word);
+  }
+}
+
+inline void append_complex(c10::complex<double> number, Words& key) {
+  key.insert(key.end(), {'c', std::bit_cast<int64_t>(number.real()), std::bit_cast<int64_t>(number.imag())});
+}
+
+inline bool append_number(const at::TensorBase& tensor, Words& key) {
+  const void* data = tensor.const_data_ptr();
+  switch (tensor.scalar_type()) {
+    case c10::ScalarType::Long: key.insert(key.end(), {'i', *static_cast<const int64_t*>(data)}); return true;
+    case c10::ScalarType::Bool: key.push_back(*static_cast<const bool*>(data) ? 'T' : 'F'); return true;
+    case c10::ScalarType::Double:
+      key.insert(key.end(), {'d', std::bit_cast<int64_t>(*static_cast<const double*>(data))});
+      return true;
+    case c10::ScalarType::ComplexDouble:
+      append_complex(*static_cast<const c10::complex<double>*>(data), key);
+      return true;
+    default: return false;
+  }
+}
+
+// Appends an argument without the layouts of its tensors: all that tracing/operators/text.py writes of it.
+// False: only Python knows its text.
+inline bool append_value(const c10::IValue& value, Words& key) {
+  if (value.isTensor()) {
+    const at::TensorBase& tensor = value.toTensor();
+    if (is_number(tensor)) return tensor.is_cpu() && append_number(tensor, key);
+    key.push_back(tensor.defined() ? 't' : 'n');
+  } else if (value.isNone()) {
+    key.push_back('n');
+  } else if (value.isInt()) {
+    key.insert(key.end(), {'i', value.toInt()});
+  } else if (value.isDouble()) {
+    key.insert(key.end(), {'d', std::bit_cast<int64_t>(value.toDouble())});
+  } else if (value.isBool()) {
+    key.push_back(value.toBool() ? 'T' : 'F');
+  } else if (value.isList()) {
+    const auto members = value.toListRef();
+    key.insert(key.end(), {'l', static_cast<int64_t>(members.size())});
+    for (const c10::IValue& member : members) {
+      if (!append_value(member, key)) return false;
+    }
+  } else if (value.isString()) {
+    key.push_back('s');
+    append_text(value.toStringRef(), key);
+  } else if (value.isDevice()) {
+    const c10::Device device = value.toDevice();
+    key.insert(key.end(), {'v', static_cast<int64_t>(device.type()), device.index()});
+  } else if (value.isComplexDouble()) {
+    append_complex(value.toComplexDouble(), key);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Appends the layout of a plain tensor.
+inline void append_layout(const at::TensorBase& tensor, Words& key) {
+  const auto sizes = tensor.sizes(), strides = tensor.strides();
+  const c10::Device device = tensor.device();
+  key.insert(key.end(), {static_cast<int64_t>(sizes.size()), tensor.storage_offset(),
+                         static_cast<int64_t>(tensor.scalar_type()),
+                         (static_cast<int64_t>(device.type()) << 16) + device.index()});
+  key.insert(key.end(), sizes.begin(), sizes.end());
+  key.insert(key.end(), strides.begin(), strides.end());
+}
+
+// A block of memory: what tracing/launch/storages.py numbers.
+struct Block {
+  const void* address;
+  size_t nbytes;
+  bool operator==(const Block& other) const { return address == other.address && nbytes == other.nbytes; }
+};
+
+struct BlockHash {
+  size_t operator()(const Block& block) const {
+    return (reinterpret_cast<size_t>(block.address) ^ block.nbytes << 1) * 0x9E3779B97F4A7C15ull >> 7;
+  }
+};
+
+inline Block block_of(const at::TensorBase& tensor) {
+  const c10::Storage& storage = tensor.storage();
+  return {storage.data(), storage.nbytes()};
+}

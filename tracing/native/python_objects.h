@@ -1,0 +1,91 @@
+// References to Python objects that are released by themselves, and Python's exceptions as C++ ones.
+#pragma once
+
+#include <Python.h>
+
+#include <algorithm>
+#include <utility>
+
+// A Python exception is set.
+struct PythonError {};
+
+class Object {
+ public:
+  Object() = default;
+  explicit Object(PyObject* owned) : object_(owned) {}
+  static Object borrowed(PyObject* object) {
+    Py_XINCREF(object);
+    return Object(object);
+  }
+  Object(const Object& other) : object_(other.object_) { Py_XINCREF(object_); }
+  Object(Object&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Object& operator=(Object other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Object() { Py_XDECREF(object_); }
+
+  PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+// The result of a call of Python's C interface, which returns a new reference, or null and sets an exception.
+inline Object checked(PyObject* result) {
+  if (result == nullptr) throw PythonError();
+  return Object(result);
+}
+
+inline void checked(int status) {
+  if (status < 0) throw PythonError();
+}
+
+inline long as_long(const Object& number) {
+  long value = PyLong_AsLong(number.get());
+  if (value == -1 && PyErr_Occurred()) throw PythonError();
+  return value;
+}
+
+// A name in the program's text, as a template argument.
+template <size_t N>
+struct Text {
+  char characters[N];
+  constexpr Text(const char (&text)[N]) { std::copy(text, text + N, characters); }
+};
+
+// The one string object of a name.
+template <Text name>
+PyObject* interned() {
+  static PyObject* const text = PyUnicode_InternFromString(name.characters);
+  return text;
+}
+
+// object.name
+template <Text name>
+Object attribute(const Object& object) {
+  return checked(PyObject_GetAttr(object.get(), interned<name>()));
+}
+
+// object.name = value
+template <Text name>
+void set(const Object& object, PyObject* value) {
+  checked(PyObject_SetAttr(object.get(), interned<name>(), value));
+}
+
+// object.name += count; returns the new value
+template <Text name>
+long add(const Object& object, long count) {
+  long value = as_long(attribute<name>(object)) + count;
+  set<name>(object, checked(PyLong_FromLong(value)).get());
+  return value;
+}
+
+// object.name(*arguments)
+template <Text name, typename... Arguments>
+Object call(const Object& object, Arguments*... arguments) {
+  PyObject* all[] = {object.get(), arguments...};
+  return checked(PyObject_VectorcallMethod(interned<name>(), all, sizeof...(arguments) + 1, nullptr));
+}

@@ -1,0 +1,76 @@
+"""Records launches by generated code that were recorded before in C++; see tracing/native/launches.cpp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import msgspec
+
+from tracing.digest.gpu import Batch, StreamDigests
+from tracing.launch import hooks
+from tracing.launch.call_sites import CallSites
+from tracing.launch.hidden_computation import HiddenComputation
+from tracing.record.failsafe import Failsafe
+from tracing.record.launches.launch_digests import LaunchDigests
+from tracing.record.launches.launch_template import DigestSlots
+from tracing.record.launches.launch_writer import LaunchWriter
+from tracing.record.memory.last_writers import LastWriters
+from tracing.record.recording import Recording
+from tracing.upstream.inductor.code import GENERATED
+from tracing.upstream.torch.cuda_graphs import is_capturing
+
+
+class KnownLaunches:
+    """The parts of a recording that the compiled form uses: a `Path` of launches.cpp reads its attributes."""
+
+    generated: Collection[str] = GENERATED
+    capturing: Callable[[], bool] = staticmethod(is_capturing)
+
+    def __init__(
+        self,
+        recording: Recording,
+        lines: LaunchWriter,
+        writers: LastWriters,
+        digests: LaunchDigests | None,
+        failsafe: Failsafe,
+    ) -> None:
+        self.recording, self.writers = recording, writers
+        self.lock, self.thread = recording.lock, recording.thread
+        self.sites: CallSites = recording.sites
+        self.held, self.waiting = lines.held, lines.waiting
+        self.failsafe = failsafe
+        self.json = msgspec.json.encode
+        self._lines, self._digests = lines, digests
+
+    def flush(self) -> None:
+        """Write the lines that are known."""
+        with HiddenComputation():
+            self._lines.flush()
+
+    def next_batch(self, digests: StreamDigests) -> None:
+        """Begin another batch of digests."""
+        with hooks.hidden(), HiddenComputation():
+            digests.next_batch()
+
+    def leave(self, digests: StreamDigests, batch: Batch) -> None:
+        """All launches of a full batch have ended."""
+        with hooks.hidden(), HiddenComputation():
+            digests.leave(batch)
+
+    def facts(self, slots: DigestSlots, stream: int) -> tuple[bytes, list[Any], list[Any], Any] | None:
+        """What is equal in all launches at these addresses; None: each may differ.
+
+        The middle of its line, the position, storage and layout of what it reads and of what it writes, and
+        how it is digested.
+        """
+        template = slots.template
+        if template.signature is None or template.device is None:
+            return None
+        digests = self._digests.plan(slots, stream) if self._digests is not None else None
+        if digests is None and self._digests is not None:
+            return None
+        line = {"signature": template.signature, "stream": stream, "storages": slots.storages}
+        tensors = list(zip(template.positions, slots.storages, template.metas, strict=True))
+        reads, writes = ([tensors[i] for i in side] for side in (template.reads, template.writes))
+        return msgspec.json.encode(line)[1:-1], reads, writes, digests
