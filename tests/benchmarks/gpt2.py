@@ -55,3 +55,20 @@ def training_step(layers: int = 12, batch: int = 8) -> Callable[[], None]:
         model.zero_grad(set_to_none=True)
 
     return step
+
+
+def host_bound_step(mode: str | None = None) -> Callable[[], None]:
+    """A compiled forward and backward of 12 blocks without a vocabulary: 227 launches, bound by the host.
+
+    mode -- of torch.compile
+    """
+    torch.manual_seed(0)
+    model = nn.Sequential(*(Block(768, 12) for _ in range(12))).cuda().bfloat16()
+    compiled = torch.compile(model, mode=mode)
+    x = torch.randn(8, 1024, 768, device="cuda", dtype=torch.bfloat16)
+
+    def step() -> None:
+        compiled(x).sum().backward()
+        model.zero_grad(set_to_none=True)
+
+    return step

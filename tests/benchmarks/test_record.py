@@ -1,4 +1,4 @@
-"""What recording adds to a training step of GPT-2 small on a GPU, against upstream's DebugMode.
+"""What recording adds to training steps on a GPU, against upstream's DebugMode.
 
 Everything is measured in one process, interleaved with the bare step, and printed as ratios to it.
 """
@@ -16,7 +16,7 @@ import pytest
 import torch
 import torch._inductor.config as inductor
 import triton
-from gpt2 import training_step
+from gpt2 import host_bound_step, training_step
 
 from tracing import store
 from tracing.environment import environment
@@ -72,6 +72,51 @@ def outputs_of_upstream() -> ExitStack:
     stack.enter_context(DebugMode())
     stack.enter_context(DebugMode.record_outputs())
     return stack
+
+
+RECORDINGS: dict[str, Callable[[Path], LaunchRecorder]] = {
+    "launches only": lambda runs: recording(runs, "none"),
+    "launches and their times": lambda runs: recording(runs, "none", time=True),
+    "digests, all": lambda runs: recording(runs, "all"),
+    "as `tracing run`": lambda runs: recording(runs, "all", "writers"),
+    "digests of operators": lambda runs: recording(runs, "all", "digests"),
+}
+
+
+@pytest.mark.parametrize("form", ["C++", "Python"])
+@pytest.mark.parametrize("step", [training_step, host_bound_step])
+def test_minima_of_seven_pairs_of_twenty_steps(
+    step: Callable[[], Callable[[], None]], form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if form == "Python":
+        monkeypatch.setenv("TRACING_NATIVE", "0")
+    run = step()
+    for _ in range(5):
+        run()
+    print(f"\n  {step.__name__}, known launches and operators recorded by {form}")
+    for name, make in RECORDINGS.items():
+        bare, recorded = [], []
+        for _ in range(7):
+            bare.append(milliseconds(run, nullcontext(), 20))
+            recorded.append(milliseconds(run, make(tmp_path), 20))
+        ratio = min(recorded) / min(bare)
+        print(f"  {name:28} {min(bare):7.2f} -> {min(recorded):7.2f} ms a step  {ratio:5.2f}x", flush=True)
+
+
+def test_a_graphed_step(tmp_path: Path) -> None:
+    def minimum(context: AbstractContextManager[object]) -> float:
+        torch._dynamo.reset()
+        with context:  # it sees the capture
+            step = host_bound_step("reduce-overhead")
+            for _ in range(6):
+                step()
+            return min(milliseconds(step, nullcontext(), 20) for _ in range(7))
+
+    bare = minimum(nullcontext())
+    print(f"\n  under CUDA graphs, bare {bare:.2f} ms a step")
+    for name in ("launches only", "digests, all", "as `tracing run`"):
+        print(f"  {name:28} {minimum(RECORDINGS[name](tmp_path)) / bare:5.2f}x", flush=True)
+    print(f"  {'bare, at the end':28} {minimum(nullcontext()) / bare:5.2f}x")
 
 
 def test_a_training_step_recorded(tmp_path: Path) -> None:
