@@ -20,6 +20,7 @@ from tracing.analyze.graphs.compiler_divergence import two_compilers
 from tracing.analyze.judge.judgement import JudgedLaunch, LibraryOff, RunJudgement, WrongElements
 from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.source_map import stage_lines
+from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.app import app
 from tracing.cli.narrow.judge import JudgedRun
 from tracing.record.outputs import Keep
@@ -95,6 +96,7 @@ def test_passes_of_one_run_and_of_two(tmp_path: Path) -> None:
 
 def test_report(pair: tuple[store.Run, store.Run], tmp_path: Path) -> None:
     paths = [str(one.path) for one in pair]
+    keep_answer(pair[0], "judge", 0, ["every launch is right"])
     text = printed("report", *paths, "-o", str(tmp_path / "report.html"), "--json", status=1)
 
     title = "## `tracing report`"
@@ -107,7 +109,8 @@ def test_report_of_three_runs(pair: tuple[store.Run, store.Run], tmp_path: Path)
 
     text = printed("report", *paths, "-o", str(tmp_path / "report.html"), "--json", status=1)
 
-    require_documented(text, "## `tracing report`")
+    title = "## `tracing report`"
+    require_documented(text, title, *(key for key in documented(title) if ".answers[]." in key))
 
 
 def test_passes_of_one_kernel_by_pass_and_by_operation(tmp_path: Path) -> None:

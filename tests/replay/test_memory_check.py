@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from tracing import store
 from tracing.cli.answers.memory_answer import print_memory_check
+from tracing.model import KeptAnswer
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
 from tracing.replay.memory_check import memory_check
@@ -83,6 +84,9 @@ def test_the_command_prints_the_evidence_and_what_is_not_covered(
     answer = json.loads(capsys.readouterr().out)
     assert (answer["launch"], answer["status"], len(answer["memory_evidence"])) == (launch, status, status)
     assert "shared memory" in answer["not_covered"]
+    kept = list(store.Run(run.path).records(KeptAnswer))[-1]
+    assert (kept.name, kept.launch, kept.status) == ("replay --check-memory", launch, status)
+    assert kept.lines[0].startswith(f"launch #{launch} ")
 
 
 @pytest.mark.parametrize("installed", [True, False])

@@ -15,7 +15,7 @@ from tracing import store
 from tracing.cli.narrow.swap import VersionOption, swapped
 from tracing.errors import Problem
 from tracing.launch.kernel_module import kernel_module
-from tracing.model import Replacement, Selection
+from tracing.model import KeptAnswer, Replacement, Selection
 from tracing.replay.launch_swaps import Swaps
 from tracing.virtual_gpu import virtual_gpu
 
@@ -94,6 +94,9 @@ def test_a_repeated_search_runs_only_its_first_and_last_step_anew(
     printed = capsys.readouterr().out
     assert runs_of(printed) == 2  # without replacements, and a confirmation of the answer
     assert "more are known from earlier searches" in printed
+    kept = list(store.Run(wrong.path).records(KeptAnswer))[-1]
+    assert (kept.name, kept.status, kept.launch, kept.kernel) == ("swap", 1, 1, "shift")
+    assert kept.lines[0] == "to blame: shift, square" and kept.next
 
 
 @pytest.mark.soak

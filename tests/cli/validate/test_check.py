@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from tracing import store
 from tracing.cli.app import app
-from tracing.model import CheckedGraph, GraphCoverage, GraphTime, Violation
+from tracing.model import CheckedGraph, GraphCoverage, GraphTime, KeptAnswer, Violation
 
 CASE = str(DATA / "checked.py")
 
@@ -64,6 +64,9 @@ def test_a_checked_run_is_printed_without_executing_the_case(checked: tuple[Path
     status, text = printed("check", str(answer["run"]), "--json", "--runs", str(runs))
 
     assert status == 1 and json.loads(text) == answer
+    kept = list(store.Run(Path(str(answer["run"]))).records(KeptAnswer))
+    assert [(one.name, one.status) for one in kept] == [("check", 1)] * 2  # of the case, and of the run
+    assert "operators supported" in kept[0].lines[0]
 
 
 def recorded(folder: Path, *violations: Violation, time: float = 0.003) -> str:

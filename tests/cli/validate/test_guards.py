@@ -14,7 +14,9 @@ from documents.json_keys import require_documented
 from handmade.records import new_run
 from typer.testing import CliRunner
 
+from tracing import store
 from tracing.cli.app import app
+from tracing.model import KeptAnswer
 
 CASE = str(DATA / "broken.py")
 
@@ -71,6 +73,8 @@ def test_a_recorded_run_is_printed_without_executing_the_case(broken: tuple[Path
     status, text = printed("guards", answer["run"], "--json", "--runs", str(runs))
 
     assert status == 1 and json.loads(text) == answer
+    kept = next(store.Run(Path(answer["run"])).records(KeptAnswer))
+    assert (kept.name, kept.status) == ("guards", 1) and "graph breaks at 4 lines" in kept.lines[0]
 
 
 def test_one_compile_is_printed_with_guards_graph_and_bytecode(broken: tuple[Path, dict[str, Any]]) -> None:

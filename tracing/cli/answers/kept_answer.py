@@ -74,6 +74,9 @@ class Answering:
 
     run: store.Run | None  # that keeps the answer; None: none does
     kernel: str = ""  # that the answer is about
+    launch: int | None = None  # of this kernel
+    rank: int = 0
+    headline: str = ""  # the answer in a line, before what is printed
     status: int = 2
 
     def about(self, run: store.Run, kernel: str) -> None:
@@ -83,10 +86,10 @@ class Answering:
 
 @contextmanager
 def printed_answer(name: str, run: store.Run | None) -> Iterator[Answering]:
-    """Keeps what `out` prints, also while --json silences it.
+    """Keeps what `out` prints, also while --json silences it; nothing if an exception ends the command.
 
     name -- of the command
-    run  -- the run of --into
+    run  -- the run that the answer is about, or that of --into
     """
     answering, lines = Answering(run), list[str]()
     out.listeners.append(lines.append)
@@ -95,8 +98,9 @@ def printed_answer(name: str, run: store.Run | None) -> Iterator[Answering]:
     finally:
         out.listeners.pop()
     if answering.run is not None:
-        kept, commands = _without_next(lines)
-        keep_answer(answering.run, name, answering.status, kept, next=commands, kernel=answering.kernel)
+        kept, commands = _without_next([answering.headline, *lines] if answering.headline else lines)
+        facts = {"kernel": answering.kernel, "launch": answering.launch, "rank": answering.rank}
+        keep_answer(answering.run, name, answering.status, kept, next=commands, **facts)
 
 
 def _without_next(lines: Iterable[str]) -> tuple[list[str], tuple[str, ...]]:

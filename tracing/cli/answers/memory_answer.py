@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from tracing import store
 from tracing.analyze.memory.evidence import evidence_sentence
 from tracing.analyze.runs.recording_commands import is_virtual
-from tracing.cli.app import err, out
+from tracing.cli.answers.kept_answer import printed_answer
+from tracing.cli.app import err, out, silent
 from tracing.cli.processes.new_recording import record_anew
 from tracing.compiler.child import in_child
 from tracing.errors import Problem
@@ -26,14 +30,22 @@ def print_memory_check(launch: RecordedLaunch, runs: Path, *, as_json: bool) -> 
     """Check the memory accesses of one launch, print the evidence, and return the exit status."""
     given = record_anew(launch, runs).launch if launch.missing else launch
     evidence, not_covered = _checked(given)
-    of_it = f"launch #{launch.launch.index} {launch.launch.kernel_name}"
+    status = int(bool(evidence))
+    with printed_answer("replay --check-memory", launch.run) as kept, silent() if as_json else nullcontext():
+        _print(launch, evidence, not_covered)
+        kept.status, kept.rank = status, store.rank_of(launch.process)
+        kept.launch, kept.kernel = launch.launch.index, launch.launch.kernel_name
     if as_json:
         answer = {
-            "run": str(launch.run.path), "launch": launch.launch.index, "status": int(bool(evidence)),
+            "run": str(launch.run.path), "launch": launch.launch.index, "status": status,
             "memory_evidence": [evidence_json(one) for one in evidence], "not_covered": not_covered,
         }  # fmt: skip
         print(json.dumps(answer, indent=2))
-        return int(bool(evidence))
+    return status
+
+
+def _print(launch: RecordedLaunch, evidence: Sequence[MemoryEvidence], not_covered: str) -> None:
+    of_it = f"launch #{launch.launch.index} {launch.launch.kernel_name}"
     for one in evidence:
         out.print(f"{of_it}: {evidence_sentence(one)}")
     if not evidence:
@@ -44,7 +56,6 @@ def print_memory_check(launch: RecordedLaunch, runs: Path, *, as_json: bool) -> 
     out.print(f"not covered: {not_covered}")
     if not is_virtual(launch.run.info.environment) and shutil.which("compute-sanitizer"):
         out.print("    next      compute-sanitizer python repro.py, of `tracing repro`")
-    return int(bool(evidence))
 
 
 def _checked(launch: RecordedLaunch) -> tuple[list[MemoryEvidence], str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from enum import Enum
 from pathlib import Path
 from shlex import join
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -29,7 +29,8 @@ from tracing.analyze.replay.swap_search import (
 )
 from tracing.analyze.runs.recording_commands import case_of, is_virtual, recording, target_of, variables
 from tracing.cli.answers import hints
-from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, progress, spinner
+from tracing.cli.answers.kept_answer import printed_answer
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, progress, silent, spinner
 from tracing.cli.options.run_pair import Anyway, First, Second, open_pair
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
@@ -94,16 +95,31 @@ def swapped(
     each_launch -- find the launches of these kernels, too
     as_json     -- print one JSON object, and nothing else
 
-    After an interruption, it continues where it stopped.
+    After an interruption, it continues where it stopped. b keeps the answer.
     """
+    with printed_answer("swap", b) as answer, silent() if as_json else nullcontext():
+        fields, blamed = _searched(a, b, version, each_launch)
+        answer.status = fields["status"]
+        if blamed:
+            answer.kernel, answer.launch = blamed[0].kernel, blamed[0].turns[0].index
+            answer.rank = store.rank_of(find_launch(b, answer.launch)[0])
+            answer.headline = f"to blame: {', '.join(one.kernel for one in blamed)}"
+    if as_json:
+        print(json.dumps(fields, indent=2))
+    return int(fields["status"])
+
+
+def _searched(
+    a: store.Run, b: store.Run, version: VersionOption | None, each_launch: bool
+) -> tuple[dict[str, Any], Sequence[Candidate]]:
+    # the answer as JSON, and the kernels to blame; prints the answer as text
     wanted = swap_plan.results(a)
     if swap_plan.results(b) == wanted:
-        equal = f"the results are equal: {', '.join(wanted)}; there is nothing to swap kernels for"
-        print(json.dumps(report.swap_json((a, b), None, [], [])) if as_json else equal)
-        return 0
+        out.print(f"the results are equal: {', '.join(wanted)}; there is nothing to swap kernels for")
+        return report.swap_json((a, b), None, [], []), ()
     b.require_trust(f"`{join(recording(b))}`, with kernels of {a.path}")
     a.require_trust(f"the sources of its kernels in `{join(recording(b))}`")
-    planned = _planned(a, b, version, quiet=as_json)
+    planned = _planned(a, b, version)
     environment.require_compiler()
     close = version is VersionOption.eager and _agrees(a) and not _agrees(b)
     try:
@@ -111,21 +127,20 @@ def swapped(
             cache = _cache(b, program, close)
             goal = Goal(wanted, swap_plan.results(b), close)
             search_events = search(goal, planned.candidates, cache, program.launched, each_launch=each_launch)
-            events = _printed(search_events, close, quiet=as_json)
+            events = _printed(search_events, close)
     except KeyboardInterrupt:
         raise Problem("interrupted", "the same command continues from there") from None
     blame = events[-1] if isinstance(events[-1], KernelsBlamed) else None
-    commands = list(_next(b, blame.candidates)) if blame else []
-    if as_json:
-        print(json.dumps(report.swap_json((a, b), planned, events, commands), indent=2))
-    elif blame:
+    blamed = blame.candidates if blame else ()
+    commands = list(_next(b, blamed))
+    if blame:
         _print_end(cache, commands)
-    return 1 if blame else 2
+    return report.swap_json((a, b), planned, events, commands), blamed
 
 
-def _planned(a: store.Run, b: store.Run, version: VersionOption | None, *, quiet: bool) -> SwapPlan:
+def _planned(a: store.Run, b: store.Run, version: VersionOption | None) -> SwapPlan:
     planned = swap_plan.plan(a, b, version.value if version else None)
-    for line in report.plan_text(planned) if not quiet else ():
+    for line in report.plan_text(planned):
         out.print(line)
     if version is VersionOption.eager:
         err.print(Text(report.interpreting_text(planned), style="dim"))
@@ -137,9 +152,9 @@ def _planned(a: store.Run, b: store.Run, version: VersionOption | None, *, quiet
     return planned
 
 
-def _printed(search_events: Iterable[SwapEvent], close: bool, *, quiet: bool) -> list[SwapEvent]:
+def _printed(search_events: Iterable[SwapEvent], close: bool) -> list[SwapEvent]:
     events = []
-    with _Printer(close, quiet) as printer:
+    with _Printer(close) as printer:
         for event in search_events:
             printer.show(event)
             events.append(event)
@@ -191,8 +206,8 @@ def _cache(b: store.Run, program: SwappedCase, close: bool) -> SwapCache:
 class _Printer:
     # prints the events of one search; a status or a progress bar is shown until the next event
 
-    def __init__(self, close: bool, quiet: bool) -> None:
-        self._equal, self._quiet = report.equality(close), quiet
+    def __init__(self, close: bool) -> None:
+        self._equal = report.equality(close)
         self._display = ExitStack()
         self._advance: Callable[[], None] = lambda: None
 
@@ -214,7 +229,7 @@ class _Printer:
             err.print(Text(report.narrowing(event), style="dim"))
             bar = progress(f"which {event.noun} is to blame", event.most)
             self._advance = self._display.enter_context(bar)
-        elif not self._quiet:
+        else:
             for line in report.event_text(event, self._equal):
                 out.print(line)
 

@@ -11,6 +11,7 @@ import typer
 
 from tracing import store
 from tracing.analyze.runs.graph_checks import graph_reports, summary
+from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.app import RUNS, VALIDATE, Json, Runs, app, err, out, spinner
 from tracing.cli.options.check_options import CheckOptions
 from tracing.cli.options.completion import case_and_run_names
@@ -63,14 +64,15 @@ def check(
     if not reports:
         raise Problem(f"{run.path} has no checked graph", "check a case that torch.compile compiles")
     status = summary(reports).status
+    *graphs, total = check_text(reports)
+    uncovered = list(uncovered_text([run]))
     if as_json:
         print(json.dumps(check_json(run, reports, status), indent=2))
     else:
-        for line in check_text(reports):
-            out.print(line)
-        for line in uncovered_text([run]):
+        for line in (*graphs, total, *uncovered):
             out.print(line)
         err.print(str(run.path))
+    keep_answer(run, "check", status, [total, *graphs, *uncovered])
     raise typer.Exit(status)
 
 

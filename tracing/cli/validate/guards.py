@@ -12,13 +12,14 @@ import typer
 
 from tracing import store
 from tracing.analyze.runs.frame_compiles import GuardReport, guard_report
+from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.app import RUNS, VALIDATE, Json, Runs, app, err, out, spinner
 from tracing.cli.options.completion import case_and_run_names
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.program_words import ProgramCommand, program_of
 from tracing.cli.processes.case_run import begin_case_run, begin_program_run
 from tracing.errors import Problem
-from tracing.report.guards import frame_text, guards_json, guards_text
+from tracing.report.guards import frame_text, guards_json, guards_text, summary_text
 from tracing.report.text import uncovered_text
 
 if TYPE_CHECKING:
@@ -71,13 +72,17 @@ def guards(
     status = report.status
     if frame is not None:
         report = _only(report, frame)
+    lines = [
+        *(guards_text(report) if frame is None else frame_text(report.compiles[0])),
+        *uncovered_text([run]),
+    ]
     if as_json:
         print(json.dumps(guards_json(report, str(run.path)) | {"status": status}, indent=2))
     else:
-        lines = guards_text(report) if frame is None else frame_text(report.compiles[0])
-        for line in (*lines, *uncovered_text([run])):
+        for line in lines:
             out.print(line)
         err.print(str(run.path))
+    keep_answer(run, "guards", status, [summary_text(report), *lines])
     raise typer.Exit(status)
 
 
