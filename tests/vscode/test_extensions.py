@@ -79,6 +79,18 @@ def test_our_extension_is_installed_and_f5_debugs_the_open_file(editor: Path) ->
     assert inputs["triton-replay-pass"]["args"]["what"] == "pass"
 
 
+def test_a_task_opens_the_report_with_the_command_and_the_settings_of_our_extension(editor: Path) -> None:
+    made(editor, "ms-python.debugpy@2026.6.0\n", "16.3")
+    tasks = jsonc.read((editor.parent / ".vscode/tasks.json").read_text())["tasks"]
+    settings = jsonc.read((editor.parent / ".vscode/settings.json").read_text())
+    contributed = json.loads((OURS / "package.json").read_text())["contributes"]
+
+    (opens,) = [one for one in tasks if one["label"] == "triton: open report"]
+    assert [f"${{command:{one['command']}}}" for one in contributed["commands"]] == opens["args"][-1:]
+    assert settings["triton-gdb.root"] == str(ROOT)
+    assert contributed["configuration"]["properties"].keys() <= settings.keys()
+
+
 def test_what_needs_an_extension_that_is_not_installed_is_left_out_and_it_is_named(editor: Path) -> None:
     done, launch = made(editor, "ms-python.debugpy@2026.6.0\n", "13.1")
 

@@ -2,6 +2,7 @@
 // and what configurations ask for: the open file, and recorded runs, kernels and passes.
 const { execFile } = require("child_process");
 const vscode = require("vscode");
+const { openReport } = require("./report");
 
 const adapter = {
     createDebugAdapterDescriptor(session) {
@@ -86,6 +87,7 @@ exports.activate = (context) => {
         vscode.debug.registerDebugAdapterTrackerFactory("triton-gdb", tracker),
         vscode.debug.registerDebugConfigurationProvider("triton-gdb", configuration),
         vscode.commands.registerCommand("triton-gdb.pick", pick),
+        vscode.commands.registerCommand("triton-gdb.openReport", openReport),
         vscode.commands.registerCommand("triton-gdb.pickProcess", () =>
             vscode.window.showInputBox({ prompt: "Process to attach to; `tracing attach` lists them" }),
         ),

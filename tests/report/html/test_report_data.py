@@ -21,12 +21,14 @@ from tracing.model import (
     AnswerHeat,
     AnswerTable,
     Argument,
+    CheckedGraph,
     KeptAnswer,
     Kernel,
     LaunchLine,
     Outcome,
     Signature,
     StageArtefact,
+    Violation,
 )
 from tracing.report.html.chunks import decoded, encoded
 from tracing.report.html.launch_data import DIVERGES, NAN
@@ -274,3 +276,56 @@ def test_an_answer_that_a_command_kept_is_a_finding_with_its_tables_and_next_com
     assert [one["status"] for one in kept] == [0, 1]
     assert kept[1]["tables"][0]["rows"] == [["0", "off"]]
     assert kept[1]["heat"][0]["cells"] == [[0.0, 1.5], [None, 2.0]]
+    printed = report.printed["runs"][0]["answers"][0]
+    assert (printed["command"], printed["launch"], printed["next"]) == (
+        "tracing judge r",
+        0,
+        ["tracing repro r"],
+    )
+
+
+def test_an_answer_of_check_comes_after_what_accuses_something_and_stands_for_the_violations(
+    tmp_path: Path,
+) -> None:
+    violation = Violation(
+        "c", "mm", "aten.mm.default", "size 6", "a multiple of 8", True, "m.py:3", "x @ w", 0
+    )
+    lines = ("1 violation", "graph 0/0 forward", "  ✗ mm: size 6", "      m.py:3")
+    answer = KeptAnswer("check", "tracing check r", "0.1.0", "2026-11-23T08:00:00Z", 1, lines)
+    report = Report(saved(tmp_path, [], [answer, violation, Outcome("failed", "no")], ended=False))
+
+    findings = [(one["tone"], one["title"]) for one in report.index["findings"]]
+    assert findings == [("bad", "the program failed"), ("doubt", "check: 1 violation")]
+    assert report.index["findings"][1]["lines"] == ["✗ mm: size 6"]
+
+
+def test_what_differs_comes_before_an_answer_without_an_explanation_and_judge_is_not_asked_once_more(
+    tmp_path: Path,
+) -> None:
+    answer = KeptAnswer(
+        "judge", "tracing judge r", "0.1.0", "2026-11-23T08:00:00Z", 2, ("every launch is right",)
+    )
+    report = Report(saved(tmp_path, [], [answer, Outcome("differs", "output is off")], ended=False))
+
+    first, second = report.index["findings"]
+    assert (first["title"], second["title"]) == (
+        "the results differ from eager",
+        "judge: every launch is right",
+    )
+    assert not any("tracing judge" in one for one in first["next"])
+
+
+def test_violations_are_counted_by_run_and_kind_of_constraint_also_where_there_is_none(
+    tmp_path: Path,
+) -> None:
+    kinds = ("ShapeConstraint(alignment=8)", "DtypeConstraint(float32)")
+    violations = [Violation(kinds[0], "mm", "mm", "6", "8", decided) for decided in (True, True, False)]
+    writer = new_run(tmp_path)
+    blob = writer.blob("")
+    writer.append(CheckedGraph(0, "mock_backend", "forward", "0/0", kinds, blob, blob))
+    writer.extend(violations)
+    writer.close()
+
+    counts = Report(store.Run(writer.path)).index["runs"][0]["constraints"]
+    assert counts["ShapeConstraint"] == {"violated": 2, "undecided": 1}
+    assert counts["DtypeConstraint"] == {"violated": 0, "undecided": 0}

@@ -71,10 +71,11 @@ def report(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Page:
     """A report in a tab, with what the browser complained of and what the page tried to load."""
 
-    def __init__(self, chromium: Any, path: Path, at: str = "", **options: Any) -> None:
+    def __init__(self, chromium: Any, path: Path, at: str = "", script: str = "", **options: Any) -> None:
         context = chromium.new_context(viewport={"width": 1400, "height": 900}, **options)
         self.complaints: list[str] = []
         self.loaded: list[str] = []
+        context.add_init_script(script)
         self.tab = context.new_page()
         self.tab.set_default_timeout(20_000)
         self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -153,6 +154,27 @@ def test_no_view_has_a_serious_barrier(
         barriers += [(view, one["id"], [node["html"][:120] for node in one["nodes"][:3]]) for one in serious]
 
     assert barriers == []
+
+
+# what VSCode gives to a page in a webview, which follows no link
+WEBVIEW = (
+    "window.sent = []; window.acquireVsCodeApi = () => ({ postMessage: (one) => window.sent.push(one) })"
+)
+
+
+def test_in_an_editor_a_click_on_a_python_line_or_a_link_asks_the_editor_to_open_it(
+    chromium: Any, report: Path
+) -> None:
+    page = Page(chromium, report, "a/kernel/0/code", script=WEBVIEW)
+
+    page.click(".pane[aria-label=Python] .cm-line", has_text="tl.store")
+    page.click(".origin .editor")
+    shown, opened = page.tab.evaluate("window.sent")
+    page.click("header nav a", has_text="launches")
+
+    assert "tl.store" in Path(shown["file"]).read_text().splitlines()[shown["line"] - 1]
+    assert (shown["focus"], opened) == (False, {**shown, "focus": True})
+    assert page.tab.url.endswith("#a/launches")
 
 
 def test_the_keyboard_opens_views_launches_and_the_other_run(chromium: Any, report: Path) -> None:

@@ -83,7 +83,13 @@ def _run_json(one: dict[str, Any]) -> dict[str, Any]:
         "path": one["path"],
         "kernels": len(one["kernels"]) if known else None,
         "launches": one["launches"]["count"] if known else None,
+        "answers": [_answer_json(each) for each in one["answers"]] if known else None,
     }
+
+
+def _answer_json(one: dict[str, Any]) -> dict[str, Any]:
+    keys = ("name", "command", "asked", "status", "kernel", "launch", "lines", "next")
+    return {key: one[key] for key in keys}
 
 
 def _table_json(table: dict[str, Any], runs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -9,15 +9,17 @@ Data = Mapping[str, Any]  # a part of the report's index
 
 BAD, DOUBT, FINE = "bad", "doubt", "fine"
 _LINES = 8  # of a command's answer
+_ADVICE = ("check", "guards")  # a violated constraint or a graph break makes no result wrong
 
 
 def findings(runs: Sequence[Data], comparison: Data | None) -> list[dict[str, Any]]:
-    """Every finding, with the launch or the kernel to look at, and the commands to type next."""
+    """Every finding, the bad ones first, with what to look at and the commands to type next."""
     known = list(_of_comparison(comparison)) if comparison else []
     known += _of_kernels(comparison, runs[1]) if comparison else []
     for number, run in enumerate(runs):
         side = f"{'ab'[number]}: " if len(runs) > 1 else ""
         known += [{**one, "title": side + one["title"]} for one in _of_run(number, run)]
+    known.sort(key=lambda one: (BAD, DOUBT, FINE).index(one["tone"]))
     return known or [finding(FINE, "nothing was found", _equal(comparison))]
 
 
@@ -102,21 +104,32 @@ def _launch(one: Data) -> tuple[int, int, int] | None:
 # ---- of one run
 
 
-def _of_answers(number: int, run: Data) -> Iterator[dict[str, Any]]:
+def _of_answers(number: int, run: Data, *, advice: bool) -> Iterator[dict[str, Any]]:
     # the latest answer of each command about each kernel; an earlier one is in the list of all
     latest = {(one["name"], one["kernel"]): position for position, one in enumerate(run["answers"])}
     for position in latest.values():
         one = run["answers"][position]
-        if one["status"]:
-            tone = BAD if one["status"] == 1 else DOUBT
+        if one["status"] and (one["name"] in _ADVICE) is advice:
+            tone = BAD if one["status"] == 1 and not advice else DOUBT
             lines = [line for line in one["lines"] if line.strip()]
             title = f"{one['name']}: {lines[0].lstrip('✗ ') if lines else 'no answer'}"
             launch = None if one["launch"] is None else (number, one["rank"], one["launch"])
-            yield finding(tone, title, lines[1:_LINES], one["next"], launch, answer=(number, position))
+            excerpt = _marked(lines) if advice else lines[_end(lines) :]
+            yield finding(tone, title, excerpt[: _LINES - 1], one["next"], launch, answer=(number, position))
+
+
+def _marked(lines: Sequence[str]) -> list[str]:
+    # violations and graph breaks: not guards and not what is supported
+    return [line.strip() for line in lines[1:] if line.strip().startswith(("✗", "?"))]
+
+
+def _end(lines: Sequence[str]) -> int:
+    # `swap` lists what it can replace before what is to blame
+    return max((n for n, line in enumerate(lines) if line.startswith("to blame:")), default=0) + 1
 
 
 def _of_run(number: int, run: Data) -> Iterator[dict[str, Any]]:
-    yield from _of_answers(number, run)
+    yield from _of_answers(number, run, advice=False)
     for position, kernel in enumerate(run["kernels"]):
         if kernel["died"]:
             yield finding(
@@ -130,13 +143,16 @@ def _of_run(number: int, run: Data) -> Iterator[dict[str, Any]]:
         if one["status"] in ("failed", "interrupted"):
             yield finding(BAD, f"the program {one['status']}", [one["detail"]])
         elif one["status"] == "differs":
-            yield finding(BAD, "the results differ from eager", [one["detail"]], run["next"])
+            judged = any(each["name"] == "judge" for each in run["answers"])
+            commands = [each for each in run["next"] if not (judged and "tracing judge " in each)]
+            yield finding(BAD, "the results differ from eager", [one["detail"]], commands)
     if run["growing"]:
         yield finding(FINE, "the run is still being recorded")
     elif not run["outcomes"]:
         yield finding(DOUBT, "the run did not end: it was killed")
     yield from _of_values(number, run)
-    if run["violations"]:
+    yield from _of_answers(number, run, advice=True)
+    if run["violations"] and not any(one["name"] == "check" for one in run["answers"]):
         first = run["violations"][0]
         count = len(run["violations"])
         what = f"{first['node']} ({first['operator']}): {first['found']}; needed: {first['required']}"

@@ -11,6 +11,7 @@ from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.analyze.runs.results import results, value_text
 from tracing.analyze.runs.winners import choices
 from tracing.model import (
+    CheckedGraph,
     Failure,
     FrameCompile,
     KeptAnswer,
@@ -76,11 +77,26 @@ def run_summary(run: Run) -> dict[str, Any]:
         "program": list(info.program) or list(info.argv),
         "seed": info.seed,
         "world_size": info.world_size,
+        "constraints": _constraints(run),
         "outcomes": [
             {"status": one.status, "detail": one.detail, "traceback": one.traceback}
             for one in run.records(Outcome)
         ],
     }
+
+
+def _constraints(run: Run) -> dict[str, dict[str, int]]:
+    # counts of violations by the kind of constraint, also of kinds that nothing violates
+    checked = (text for graph in run.records(CheckedGraph) for text in graph.constraints)
+    counts = {_kind(text): {"violated": 0, "undecided": 0} for text in checked}
+    for one in run.records(Violation):
+        count = counts.setdefault(_kind(one.constraint), {"violated": 0, "undecided": 0})
+        count["violated" if one.decided else "undecided"] += 1
+    return counts
+
+
+def _kind(constraint: str) -> str:
+    return constraint.partition("(")[0]  # "ShapeConstraint(alignment=8)"
 
 
 def _variable(one: ReadVariable) -> str:

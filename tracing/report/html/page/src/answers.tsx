@@ -10,7 +10,7 @@ export function AnswersView({ index, route }: { index: Index; route: Route }) {
   return (
     <div class="answers">
       <h2>Answers about {run.name}</h2>
-      {run.answers.length === 0 && <p>No command has answered about this run yet: <code>judge</code>, <code>replay</code>, <code>bisect</code> and <code>diff</code> leave their answers in it.</p>}
+      {run.answers.length === 0 && <p>No command has answered about this run yet: <code>judge</code>, <code>replay</code>, <code>swap</code>, <code>bisect</code>, <code>diff</code>, <code>check</code> and <code>guards</code> keep their answers in it.</p>}
       {run.answers.map((one, n) => <AnswerView key={n} one={one} run={route.run} />)}
     </div>
   )

@@ -81,6 +81,7 @@ export interface RunData {
   platform: string
   seed: number | null
   world_size: number
+  constraints: Record<string, { violated: number; undecided: number }>
   recorded: Record<string, string>
   knobs: Record<string, string>
   variables: [string, string][]

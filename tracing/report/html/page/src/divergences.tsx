@@ -1,7 +1,7 @@
 // Where two runs differ: evidence, element ranges, values, and the chain of producers as a graph.
 import type { Comparison, Divergence, Index, Producers } from "./data"
 import { Code } from "./code"
-import { Command, Commands, Facts, Line } from "./parts"
+import { Command, Commands, type Fact, Facts, Line } from "./parts"
 import { type Route, hrefOf } from "./route"
 
 export function DivergencesView({ index, route }: { index: Index; route: Route }) {
@@ -34,7 +34,7 @@ function Differences({ compared }: { compared: Comparison }) {
   if (!rows.length) return null
   return (
     <details>
-      <summary>{rows.length} values of the program differ</summary>
+      <summary>{rows.length === 1 ? "1 value of the program differs" : `${rows.length} values of the program differ`}</summary>
       <Facts sides={["a", "b"]} rows={rows.map(([what, one]) => [`${what}: ${one.name}${one.rank ? ` of rank ${one.rank}` : ""}`, one.a, one.b])} />
     </details>
   )
@@ -60,7 +60,10 @@ function DivergenceView({ one, index }: { one: Divergence; index: Index }) {
         ["accused", `${accused.kind} ${accused.name}${accused.argument ? `, ${accused.argument}` : ""}${accused.certain ? "" : " (not certain)"}`],
         ["differs", one.argument ? `${one.kind} ${one.argument} ${one.elements}` : one.kind],
         ["called at", one.site === null ? null : { key: one.site, shown: <Line at={one.site} run={index.runs[0]!} /> }],
-        ...(one.computes.length ? [["computes", one.computes.join(", ")] as [string, string]] : []),
+        ...(one.computes.length ? [["computes", {
+          key: one.computes.join(),
+          shown: one.computes.map((at, n) => <span key={at}>{n > 0 && ", "}<Line at={at} run={index.runs[0]!} /></span>),
+        }] as [string, Fact]] : []),
       ]} />
       <ul class="evidence">{one.evidence.map((line, n) => <li key={n}>{line}</li>)}</ul>
       {settings.length > 0 && <Facts sides={["a", "b"]} rows={settings.map((name) => [name, (one.a as Record<string, string>)[name] ?? null, (one.b as Record<string, string>)[name] ?? null])} />}

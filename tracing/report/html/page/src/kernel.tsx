@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks"
 import { Code } from "./code"
 import type { Index, KernelContent, KernelRow, Stage } from "./data"
+import { reveal } from "./editor"
 import { linksOf } from "./links"
 import { Commands, Facts, Marks, Waiting, editorHref, lasts, micros, plural, useChunk } from "./parts"
 import { PassesOf } from "./passes"
@@ -64,6 +65,10 @@ function Stages({ content }: { content: KernelContent }) {
     [chosen, links],
   )
   const shown = content.stages.filter((one) => open.includes(one.stage))
+  const pick = (one: Stage, line: number) => {
+    choose({ stage: one.stage, line })
+    if (one.file && lasts(one.file)) reveal(one.file, line + one.first - 1, false)
+  }
   const toggle = (name: string) => change(open.includes(name) ? open.filter((one) => one !== name) : [...open, name])
   return (
     <>
@@ -82,7 +87,7 @@ function Stages({ content }: { content: KernelContent }) {
             <h3>{TITLES[one.stage] ?? one.stage}{one.note && <small> {one.note}</small>}</h3>
             {one.text
               ? <Code text={one.text} language={one.stage} label={`${TITLES[one.stage] ?? one.stage} of the kernel`} first={one.first}
-                marks={linked.get(one.stage) ?? NONE} onLine={(line) => choose({ stage: one.stage, line })} />
+                marks={linked.get(one.stage) ?? NONE} onLine={(line) => pick(one, line)} />
               : <p class="waiting">There is no text of this stage.</p>}
           </section>
         ))}

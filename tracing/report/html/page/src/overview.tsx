@@ -26,9 +26,26 @@ export function Overview({ index }: { index: Index }) {
         ...(index.table ? [] : [["kernels", ...facts((run) => run.kernels.length)], ["launches", ...facts((run) => run.launches.count)]] as [string, ...number[]][]),
         ["ranks", ...facts((run) => run.world_size)],
       ]} />
+      <Constraints index={index} />
       {!index.table && <NotCovered index={index} />}
     </div>
   )
+}
+
+/** How often each run violates each kind of constraint. */
+function Constraints({ index }: { index: Index }) {
+  const kinds = [...new Set(index.runs.flatMap((run) => Object.keys(run.constraints)))]
+  if (!kinds.length) return null
+  const said = (run: Index["runs"][number], kind: string) => {
+    const count = run.constraints[kind]
+    if (!count) return "not checked"
+    const parts = [count.violated && `${count.violated} violated`, count.undecided && `${count.undecided} undecided`]
+    return parts.filter(Boolean).join(", ") || "kept"
+  }
+  return <>
+    <h2>Constraints</h2>
+    <Facts sides={index.runs.map((run) => run.case || run.name)} rows={kinds.map((kind) => [kind, ...index.runs.map((run) => said(run, kind))])} />
+  </>
 }
 
 /** What the recorder could not observe, of each run. */

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { DIVERGES, EVIDENCE, INF, NAN, type RunData, UNFINISHED, generation, readChunk } from "./data"
+import { themeOfEditor } from "./editor"
 
 /** A command with a button that copies it. */
 export function Command({ text }: { text: string }) {
@@ -186,7 +187,7 @@ const THEMES = ["auto", "light", "dark"]
 
 /** The choice of light and dark. */
 export function Theme() {
-  const [theme, change] = useState("auto")
+  const [theme, change] = useState(themeOfEditor)
   useEffect(() => {
     document.documentElement.dataset["theme"] = theme
     document.dispatchEvent(new Event("theme"))

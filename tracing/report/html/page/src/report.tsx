@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks"
 import { AnswersView } from "./answers"
 import { type Index, readIndex } from "./data"
 import { DivergencesView } from "./divergences"
+import { followLinks } from "./editor"
 import { KernelView } from "./kernel"
 import { KernelsView } from "./kernels"
 import { LaunchesView } from "./launches"
@@ -106,6 +107,7 @@ async function show() {
   render(<Report index={index} />, app)
 }
 
+followLinks()
 const starting = app.firstElementChild
 readIndex().then(
   (index) => {
