@@ -121,9 +121,7 @@ def take(tools: Toolchain, given: str, name: str, say: Say) -> Source:
     if path.is_dir():
         return Source(path, checkout.head(path), given=True)
     if not path.is_file():
-        raise Problem(
-            f"{given} is neither a folder nor an archive", f"make {name.upper()}_SRC=FOLDER-OR-ARCHIVE"
-        )
+        raise Problem(f"{given} is neither a folder nor an archive", f"give one: {name.upper()}_SRC=FILE")
     digest = archive.sha256(path)[:12]
     folder, record = tools.root / f"{name}-{digest}", tools.root / f"{name}-{digest}.commit"
     if not folder.exists():

@@ -73,7 +73,8 @@ def built_in(library: Path, triton: Path) -> str:
             "gdb was not found, it was needed to compare line tables with the source", "make doctor"
         )
     ask = f"info line {Path(proofs.COALESCE).name}:{line}"
-    answer = output("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", ask, str(library))
+    settings = ("-iex", "set debuginfod enabled off", "-iex", "set index-cache enabled on")
+    answer = output("gdb", "-nx", "-batch", *settings, "-ex", ask, str(library))
     match = LINE.search(answer)
     if not match or not match.group(1).endswith(proofs.COALESCE):
         problem = f"{library} has no code of CoalescePass at {proofs.COALESCE}:{line}; it is of another tree"
