@@ -98,10 +98,8 @@ def check_index(venv: Path) -> Check:
         return Check("index", "none, without a gdb to make it", needed)
     if index_symbols.cached(gdb, index_symbols.build_id(present.path)):
         return Check("index", "in gdb's cache", needed)
-    # Nothing is lacking: the first task of F5 makes it. Measured on two cores.
-    saved = "F5 stops in C++ after 4.5 s with an index, 8.9 s without"
-    command = f"python3 -m vscode.index_symbols {present.path}"
-    return Check("index", f"none yet; {saved}; F5 makes it once, or {command}", needed)
+    # nothing is lacking: the first gdb makes it too; measured on two cores
+    return Check("index", "none yet; the first C++ stop takes 3 to 5 s more; `make vscode` makes it", needed)
 
 
 def check_extensions(_venv: Path) -> Check:

@@ -31,7 +31,6 @@ class Native:
     commands: list[str]  # of tracing/attach/debuggers, in gdb and in LLDB
     args: list[str] = field(default_factory=list)
     pid: str = ""  # of an attach: a variable of VSCode's, or of tracing/attach/session.py
-    task: str = ""  # that runs before
     forks: bool = False  # the debugged program is one that this program executes, or a fork of it
 
 
@@ -52,8 +51,6 @@ def written(native: Native, kind: str, machine: Machine) -> dict[str, Any]:
     if native.request == "launch":
         entry |= {"args": native.args, "cwd": str(machine.root)}
     entry |= {GDB: _cppdbg, LLDB: _lldb, LLDB_DAP: _lldb, DAP: _dap}[kind](native, machine)
-    if native.task:
-        entry["preLaunchTask"] = native.task
     return entry
 
 
@@ -62,7 +59,8 @@ def setup(native: Native, machine: Machine) -> list[str]:
     maps = [f"triton-sources {' '.join(map(str, machine.sources))}"] if machine.sources else []
     # gdb 16's own adapter ends its session when the parent is detached
     forks = ["set follow-fork-mode child", "set detach-on-fork off"] if native.forks else []
-    return [f"source {machine.root / COMMANDS / 'gdb_load.py'}", *maps, *forks, *native.commands]
+    few = ["compiler-symbols"] if native.pid == FILLED_IN else []
+    return [f"source {machine.root / COMMANDS / 'gdb_load.py'}", *maps, *forks, *few, *native.commands]
 
 
 def _cppdbg(native: Native, machine: Machine) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def native(entry: dict[str, Any], machine: Machine, kind: str) -> dict[str, Any]
     pid = entry.get("pid") or (PICKER if request == "attach" else "")
     what = Native(
         request, entry["name"], entry["program"], entry["commands"], entry.get("args", []), pid,
-        entry.get("preLaunchTask", ""), entry.get("forks", False),
+        entry.get("forks", False),
     )  # fmt: skip
     return dialects.written(what, kind, machine)
 
@@ -133,6 +133,7 @@ def generate(
 
     there -- the installed extensions; None: no editor is installed here, so nothing is left out
     """
+    known = known | {"@OURS@": "" if there is not None and OURS not in there else OURS}
     launch, tasks = template("launch.json.in", known), template("tasks.json.in", known)
     launch = with_picks(launch, machine, there is not None and OURS in there)
     entries = configurations(launch["configurations"], machine, kind, known["@CASES@"])

@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+from scripts.machine import installed
 from tracing import elf
 
 
@@ -35,13 +36,12 @@ def cached(gdb: str, identifier: str) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--gdb", default="gdb")
-    parser.add_argument("library", type=Path)
+    parser.add_argument("--venv", type=Path, default=Path(".venv"), help="the environment with Triton")
+    parser.add_argument("library", type=Path, nargs="?", help="else Triton's")
     options = parser.parse_args()
+    library = options.library or Path(installed(options.venv)["triton_path"], "_C/libtriton.so")
     try:
-        if cached(options.gdb, build_id(options.library)):
-            print("symbols: indexed already")
-            return 0
-        return index(options.gdb, options.library)
+        return 0 if cached(options.gdb, build_id(library)) else index(options.gdb, library)
     except OSError as error:
         print(f"symbols: no index, {options.gdb}: {error.strerror}; only Python can be debugged")
         return 0

@@ -88,7 +88,6 @@ def facts(root: Path, folder: Path, venv: Path, toolchain: Path) -> tuple[Machin
             "@LAUNCH@": str(root / "tracing/attach/launch"),
             "@SESSION@": str(folder.resolve() / ".vscode/triton-session.json"),
             "@CASES@": sorted(path.stem for path in (root / "cases").glob("*.py")),
-            "@CHECK@": str(next((root / "tracing/cli").glob("check.py"), "")),  # a command, if one helps
             "@GDB@": gdb or "gdb",
             "@LIBTRITON@": f"{there['triton_path']}/_C/libtriton.so",
             "@BACKENDS@": f"{there['triton_path']}/backends",

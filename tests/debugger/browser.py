@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-KEYS = {"F5": 116, "F10": 121, "Enter": 13, "D": 68, "Y": 89}
+KEYS = {"F1": 112, "F5": 116, "F10": 121, "Enter": 13, "Escape": 27, "D": 68, "P": 80, "Y": 89}
 SHIFT, CONTROL = 8, 2
 
 

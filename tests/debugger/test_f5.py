@@ -79,6 +79,20 @@ def test_a_pass_of_mlir_is_stopped_in_too_and_the_commands_say_where(launch: dic
     assert python.splitlines()[0].split()[1] == "make_ttgir"
 
 
+def test_torch_and_triton_are_imported_untraced_and_their_functions_are_traced(
+    launch: dict[str, Any],
+) -> None:
+    path, line = python_line()
+    imported = 1 + Path(path).read_text().splitlines().index("import functools")
+    editor = Editor(chosen(launch, OPEN_FILE, PROGRAMS / "add.py"), {path: [imported, line]})
+    try:
+        first, _ = python_stop(editor)
+    finally:
+        editor.close()
+
+    assert first["line"] == line
+
+
 @pytest.mark.parametrize("kind", ["triton-gdb", "lldb-dap"])
 def test_a_debuggers_own_adapter_stops_in_the_pass(tmp_path: Path, kind: str) -> None:
     launch = generated(tmp_path, "--debugger", kind, gdb=gdb_for(kind))

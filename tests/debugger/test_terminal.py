@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,11 +12,15 @@ from pathlib import Path
 
 from commands import tracing
 from debugger.conftest import PROGRAMS
+from recorded import kernels
 
 from tracing import environment
+from tracing.analyze.passes.line_changes import changing_passes
+from tracing.analyze.passes.pass_table import compilation
 from tracing.attach import compiling
 from tracing.attach.terminal import COMMANDS, Gdb
 from tracing.environment import stops
+from tracing.store import Run
 
 COALESCE = "mlir::triton::gpu::CoalescePass::runOnOperation"
 MI_ONLY = "#!/bin/sh\necho 'Python scripting is not supported in this copy of GDB.' >&2; exit 1\n"
@@ -32,6 +37,20 @@ def test_a_recorded_pass_is_rerun_by_itself_and_gdb_stops_in_it(recorded_run: Pa
     assert "tt.func public @softmax" in done.stdout and "$1 = module attributes {" in done.stdout
     assert done.stdout.count("`make triton`") == ("<optimized out>" in done.stdout)
     assert done.stdout.count("`make venv SOURCE=1`") == (not environment.sources())
+
+
+def test_gdb_stops_in_a_pass_that_changed_what_a_line_became(recorded_run: Path) -> None:
+    file = Path(str(kernels.__file__))
+    lines = file.read_text().splitlines()
+    position = f"{file.name}:{1 + next(i for i, line in enumerate(lines) if 'y / tl.sum(y, 0)' in line)}"
+    words = ("debug", str(recorded_run), "--line", position, "--ex", "pass-info", "--ex", "bt 1")
+    done = tracing(*words, runs=recorded_run.parent)
+    run = Run(recorded_run)
+    changing = {one.name for one in changing_passes(run, compilation(run), position)}
+
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"^pass +([\w-]+), ", done.stdout, re.M)[0] in changing
+    assert "#0" in done.stdout and "Pass::runOnOperation (this=" in done.stdout
 
 
 def test_a_case_stops_where_it_compiles(tmp_path: Path) -> None:
@@ -53,6 +72,15 @@ def test_the_process_that_waits_is_found_and_attached_to(shared: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     assert COALESCE in done.stdout and started.wait(60) == 0
+
+
+def test_attached_gdb_reads_symbols_of_the_compiler_and_not_of_torch(tmp_path: Path) -> None:
+    words = ("debug", "silu", "--pass", "tritongpu-coalesce", "--ex", "info sharedlibrary", "--ex", "bt")
+    said = tracing(*words, runs=tmp_path).stdout
+    read = {line.split("/")[-1]: line.split()[2] for line in said.splitlines() if line.startswith("0x")}
+
+    assert read["libtriton.so"] == "Yes" and read["libtorch_cpu.so"] == "No"
+    assert "pybind11::cpp_function::dispatcher" in said and "PyEval" in said
 
 
 def waiting_process(shared: Path) -> int:
@@ -146,6 +174,7 @@ def test_help_names_every_command() -> None:
 
     for name in (
         "break-pass",
+        "compiler-symbols",
         "break-opt-bisect",
         "print-op",
         "print-module",

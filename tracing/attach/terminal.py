@@ -30,7 +30,8 @@ class Gdb:
 
     def attach(self, pid: int, wanted: WantedStop) -> list[str]:
         """The command that attaches, and continues to the pass."""
-        return [*self._start(wanted), *self._commands_after_start(f"attach-to {pid}", "continue")]
+        few = ["-iex", "compiler-symbols"]
+        return [*self._start(wanted), *few, *self._commands_after_start(f"attach-to {pid}", "continue")]
 
     def launch(self, command: Sequence[str], variables: Mapping[str, str], wanted: WantedStop) -> list[str]:
         """The command that starts a program, and continues to the pass.

@@ -27,11 +27,14 @@ _VALUE = re.compile(r"%[\w$.#-]+(?::\d+)?")
 def compilation_of_line(run: Run, kernel: str | None, position: str) -> Compilation:
     """The compilation that a user means by a line: the launched one that computes it, unless one is named.
 
+    In a run that launched nothing, any compilation may be meant.
+
     Raises Problem if several kernels compute the line, or none is named and none does.
     """
     if kernel is not None:
         return compilation(run, kernel)
-    known = [one.compilation for one in kernel_passes(run) if one.launched]
+    compiled = kernel_passes(run)
+    known = [one.compilation for one in compiled if one.launched] or [one.compilation for one in compiled]
     names = line_kernels(run, position)
     meant = [one for one in known if one.kernel_name in names or _has(run, one, position)]
     if len(meant) == 1:

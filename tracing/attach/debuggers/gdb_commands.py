@@ -7,7 +7,7 @@ from pathlib import Path
 import gdb
 import gdb_calls
 import gdb_process as process
-from gdb_passes import break_in, compiling, course
+from gdb_passes import break_in, compiling, course, read_few_symbols
 from mlir_pass import OPT_BISECT
 
 
@@ -31,6 +31,7 @@ class Triton(Command):
     $op(), $module()           both, in expressions: print, watch
     pass-info                  kernel, stage, position in the pipeline, options
     py-where                   the Python frames that led here
+    compiler-symbols           attach sooner: read no symbols of torch's libraries
     triton-sources DIR [LLVM]  show sources of Triton, and of LLVM, from these folders
 
     `help COMMAND` says more. `step` does not enter the STL, llvm/ADT and MLIR's headers: `info skip`."""
@@ -77,6 +78,17 @@ class BreakPass(Command):
         glob, kernel = [*words, "*"][:2]
         if not break_in(glob, kernel):
             gdb.write(f"break-pass {glob}: waits until MLIR is loaded\n")
+
+
+class CompilerSymbols(Command):
+    """Read only the symbols of Triton, MLIR and Python at the next attach: those of torch take seconds.
+
+    `sharedlibrary torch` reads torch's afterwards; without them, a backtrace ends at a frame of torch."""
+
+    name = "compiler-symbols"
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        read_few_symbols()
 
 
 class BreakOptBisect(Command):
@@ -178,6 +190,7 @@ COMMANDS = (
     Triton,
     AttachTo,
     BreakPass,
+    CompilerSymbols,
     BreakOptBisect,
     PrintOp,
     PrintModule,

@@ -132,6 +132,21 @@ def _look(path: str) -> None:
         process.say(f"{_STRIPPED}\n")
 
 
+def read_few_symbols() -> None:
+    """At the next attach, read the symbols of the compiler and of Python only.
+
+    Those of torch's libraries take several seconds; `sharedlibrary` reads them afterwards.
+    """
+    gdb.execute("set auto-solib-add off")
+    gdb.events.stop.connect(_attached)
+
+
+def _attached(_event: Any) -> None:
+    gdb.events.stop.disconnect(_attached)
+    for library in ("libc\\.", "libpython", "libMLIR", process.TRITON):
+        gdb.execute(f"sharedlibrary {library}", to_string=True)
+
+
 def _has_shared_mlir() -> bool:
     # listed before its symbols are read
     return "/libMLIR" in gdb.execute("info sharedlibrary", to_string=True)

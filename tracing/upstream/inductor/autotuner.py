@@ -50,10 +50,13 @@ class Launch(Protocol):
         """Return what the launch returned."""
 
 
-def around_launches(launch: Launch, thread: Visibility) -> AbstractContextManager[None]:
+def around_launches(
+    launch: Launch, thread: Visibility, compiled: Callable[[Method, Method, Visibility], Method] | None = None
+) -> AbstractContextManager[None]:
     """While active, `launch` makes each launch of a generated kernel, or of a user's in a compiled function.
 
-    thread -- a threading.local; a thread with `hidden` above 0 launches as if nothing was active
+    thread   -- a threading.local; a thread with `hidden` above 0 launches as if nothing was active
+    compiled -- makes the method of one that calls `launch`, the original, and `thread`; None: the first is it
 
     The method is called for the normal, the static and the cached launcher. Launches by which Inductor
     measures, and those under TRITON_INTERPRET=1, are not passed to `launch`. Cost: 0.1 µs a launch.
@@ -66,7 +69,7 @@ def around_launches(launch: Launch, thread: Visibility) -> AbstractContextManage
                 return original(autotuner, *args, stream=stream, **extra, **kwargs)
             return launch(original, autotuner, args, stream, kwargs)
 
-        return run
+        return run if compiled is None else compiled(run, original, thread)
 
     return patched(CachingAutotuner, "run", wrapper)
 
