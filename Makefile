@@ -53,6 +53,7 @@ triton: llvm ## build Triton in Debug against that LLVM and install it
 	@$(PYTHON) -m scripts.build.triton_build $(BUILD) $(if $(filter-out 0,$(LIT)),--lit)
 
 vscode: $(STAMP) ## write VSCode's files for this machine: F5 from a Python line to a C++ pass
+	@$(VENV)/bin/python -m vscode.index_symbols --venv $(VENV) --gdb "$${GDB:-gdb}"
 	@$(VENV)/bin/python -m vscode.generate --venv $(VENV) --toolchain $(TOOLCHAIN)
 
 run: $(STAMP) ## record CASE and show its launches
