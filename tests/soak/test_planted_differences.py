@@ -71,7 +71,7 @@ def test_the_first_findings_of_a_report_name_what_compare_accuses(
     texts = ["\n".join([one["title"], *one["lines"]]) for one in shown]
     started = [one["name"] for one in answer.said.get("start", ())]  # differs before any launch
     accused = [one["accused"].get("name", "") for one in answer.divergences[:1]]
-    for number, name in enumerate([*started, *accused]):
+    for number, name in enumerate(dict.fromkeys([*started, *accused])):
         assert shown[number]["tone"] == "bad"
         assert name in texts[number], texts
 
