@@ -117,7 +117,7 @@ class _Unordered:
         yield from self._flushed()
 
     def _note(self, line: str) -> None:
-        results = list(definitions_in(line))
+        results = definitions_in(line)
         _, _, form = line.partition(" = ")
         form = replaced_values(form, self._names)
         made = hashlib.blake2b(form.encode(), digest_size=8).hexdigest()

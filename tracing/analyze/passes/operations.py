@@ -20,6 +20,7 @@ _OPERATION = re.compile(
 # an unterminated string extends to the end of the text: no other start is tried, so a search is linear
 STRING = r'"(?:[^"\\]|\\(?s:.))*(?:"|\\?\Z)'
 _LOCATION = re.compile(rf"{STRING}|(?P<begin>(?<!\s)\s*\bloc\()")
+_REFERENCE = re.compile(r" loc\((#\w+)\)$")  # nearly all: an alias of the location at the end of a line
 _PARENTHESIS = re.compile(rf"{STRING}|[()]")
 _BRACE = re.compile(rf"{STRING}|[{{}}]")
 
@@ -74,6 +75,8 @@ def split_location(line: str) -> tuple[str, str]:
     """A line without any location, and the content of the `loc(…)` that ends it."""
     if "loc(" not in line:
         return line, ""
+    if '"' not in line and line.count("loc(") == 1 and (reference := _REFERENCE.search(line)):
+        return line[: reference.start()].rstrip(), reference[1]
     kept, content, at = [], "", 0
     for match in _LOCATION.finditer(line):
         if match["begin"] is None or match.start() < at:

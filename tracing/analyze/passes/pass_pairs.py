@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, TypeAlias
 
 from tracing.analyze.passes.ir_text import PlainModule, canonical, plain, unordered
@@ -19,6 +19,7 @@ from tracing.model import Blob, PassRecord
 State: TypeAlias = Literal["equal", "reordered", "diverges", "differs", "reconverged", "unknown"]
 Likeness: TypeAlias = Literal["equal", "reordered", "different"]  # reordered: of operations without effects
 Text: TypeAlias = Callable[[Blob], str]
+_TEXTS = 256  # that are kept in a normal form: those of two compilations
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +129,12 @@ def _state(before: bool, now: Likeness) -> State:
     return now if before else "reconverged"
 
 
-@cache
+@lru_cache(_TEXTS)
 def _canonical(text: str) -> str:
     return canonical(PlainModule(text, {}))
 
 
-@cache
+@lru_cache(_TEXTS)
 def _unordered(text: str) -> str:
     return unordered(PlainModule(text, {}))
 

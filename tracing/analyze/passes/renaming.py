@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from tracing.analyze.line_matching import LineMatcher
 from tracing.analyze.passes.operations import STRING
@@ -22,6 +23,7 @@ _VALUE = re.compile(rf"{STRING}|(?P<name>%[\w$.-]*[\w$])")
 _DEFINED = re.compile(rf"{STRING}|(?P<name>%[\w$.-]*[\w$])(?= = |: )")  # `iter_args(%a = …`, `^bb0(%a: …`
 _ALIAS = re.compile(rf"{STRING}|(?P<name>[#!][A-Za-z_][\w$]*)(?![\w$.<])")  # but not `#ttg.blocked<…>`
 _ALIASED = re.compile(r"(?P<name>[#!][A-Za-z_][\w$]*) = (?P<meaning>.*)")
+_LINES = 1 << 15  # whose names are remembered: most passes leave most lines as they are
 
 
 def renamed(before: str, after: str) -> str:
@@ -32,12 +34,13 @@ def renamed(before: str, after: str) -> str:
     old = before.splitlines()
     new = list(_with_aliases_of(old, after.splitlines()))
     partners = _aligned(old, new)
-    taken = {name for line in old for name in _values(_VALUE, line)}
-    names: dict[str, str] = {}  # names of the values in scope: MLIR reuses a name only outside of its scope
+    taken = {name for line in old for name in _values_in(line)}
+    names: dict[str, str] = {}  # other names of values in scope: MLIR reuses a name only outside of its scope
     lines = []
     for index, line in enumerate(new):
         partner = old[partners[index]] if index in partners else None
-        names |= dict(_definitions(line, partner, taken))
+        for mine, name in _definitions(line, partner, taken):
+            names[mine] = name
         lines.append(replaced_values(line, names))
     return "".join(f"{line}\n" for line in lines)
 
@@ -57,7 +60,7 @@ def _with_aliases_of(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
 def _aligned(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
     # lines of `new` -> lines of `old`: lines of one form in the same order, then moved lines, then lines with
     # the same beginning, because a pass may change every type; those whose results have one name come first
-    forms = [[_VALUE.sub(_form, line).strip() for line in lines] for lines in (old, new)]
+    forms = [list(map(_form, lines)) for lines in (old, new)]
     named = [["".join(line.split()[:3]) for line in lines] for lines in (old, new)]
     unnamed = [["".join(form.split()[:3]) for form in lines] for lines in forms]
     blocks = LineMatcher(forms[0], forms[1]).get_matching_blocks()
@@ -77,15 +80,21 @@ def _pair(partners: dict[int, int], old: Sequence[str], new: Sequence[str]) -> N
             partners[index] = left[key].popleft()
 
 
-def _form(match: re.Match[str]) -> str:
-    return "%" if match["name"] else match[0]
+@lru_cache(_LINES)
+def _form(line: str) -> str:
+    return _VALUE.sub(lambda match: "%" if match["name"] else match[0], line).strip()
 
 
-def definitions_in(line: str) -> Iterator[str]:
+@lru_cache(_LINES)
+def definitions_in(line: str) -> tuple[str, ...]:
     """The names of the values that a line of a module defines, in order."""
     results, _, rest = line.partition(" = ") if line.lstrip().startswith("%") else ("", "", line)
-    yield from _values(_VALUE, results)
-    yield from _values(_DEFINED, rest)
+    return (*_values(_VALUE, results), *_values(_DEFINED, rest))
+
+
+@lru_cache(_LINES)
+def _values_in(line: str) -> tuple[str, ...]:
+    return tuple(_values(_VALUE, line))
 
 
 def replaced_values(line: str, names: Mapping[str, str]) -> str:
@@ -94,9 +103,9 @@ def replaced_values(line: str, names: Mapping[str, str]) -> str:
 
 
 def _definitions(line: str, partner: str | None, taken: set[str]) -> Iterator[tuple[str, str]]:
-    mine, old = list(definitions_in(line)), list(definitions_in(partner or ""))
+    mine, old = definitions_in(line), definitions_in(partner or "")
     if len(mine) != len(old):
-        old = [f"{name}'" if name in taken else name for name in mine]
+        old = tuple(f"{name}'" if name in taken else name for name in mine)
     yield from zip(mine, old, strict=True)
 
 

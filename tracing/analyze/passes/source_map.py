@@ -6,20 +6,18 @@ function is kept separate for each of its calls. A stage that cannot be read sta
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePath
 
 from tracing.analyze.graphs.line_kernels import split_position
 from tracing.analyze.passes.copied_lines import copied_functions, of_user
+from tracing.analyze.passes.disassembly import Disassemble, disassembled
 from tracing.analyze.passes.locations import Located, Stack, invented_locations, located
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, CopiedFunction
 from tracing.store import Run
-
-_TIMEOUT_S = 120  # of nvdisasm, which takes about a second for a large kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,8 @@ def stage_lines(run: Run, compilation: Compilation, nvdisasm: Path | None) -> li
     Reads every artefact once and disassembles the cubin: about a second for a large kernel.
     """
     copied = copied_functions(run, compilation)
-    return located_stages(run, compilation.target, artefacts(run, compilation), copied, nvdisasm)
+    disassemble = partial(disassembled, nvdisasm=nvdisasm) if nvdisasm else None
+    return located_stages(run, compilation.target, artefacts(run, compilation), copied, disassemble)
 
 
 def located_stages(
@@ -70,18 +69,19 @@ def located_stages(
     target: str,
     blobs: Mapping[str, Blob],
     copied: Sequence[CopiedFunction],
-    nvdisasm: Path | None,
+    disassemble: Disassemble | None,
 ) -> list[StageLines]:
     """Every stage of a kernel with these artefacts, like `stage_lines`.
 
-    blobs  -- by file suffix
-    copied -- functions that are copies of the user's
+    blobs       -- by file suffix
+    copied      -- functions that are copies of the user's
+    disassemble -- None: a note says that SASS could not be read
     """
     nvidia = target.startswith("cuda")
     located = [
         _stage(run, blobs, stage) for stage in ("ttir", "ttgir", "llir", "ptx" if nvidia else "amdgcn")
     ]
-    located += [_sass(run, blobs, nvdisasm)] if nvidia else []
+    located += [_sass(run, blobs, disassemble)] if nvidia else []
     located = [replace(one, located=of_user(one.located, copied)) for one in located]
     return [_without_callers(one) if _calls(located[2]) and not _calls(one) else one for one in located]
 
@@ -105,33 +105,21 @@ def _stage(run: Run, blobs: Mapping[str, Blob], stage: str) -> StageLines:
     return StageLines(stage, located(stage, text), note if invented else "", text)
 
 
-def _sass(run: Run, blobs: Mapping[str, Blob], nvdisasm: Path | None) -> StageLines:
+def _sass(run: Run, blobs: Mapping[str, Blob], disassemble: Disassemble | None) -> StageLines:
     if "cubin" not in blobs:
         return StageLines("sass", note="no cubin was recorded: the compilation ended before")
-    if nvdisasm is None:
+    if disassemble is None:
         return StageLines(
             "sass", note="no nvdisasm was found: install CUDA's, or name it in TRITON_NVDISASM_PATH"
         )
-    text, error = _disassembled(run.bytes(blobs["cubin"]), nvdisasm)
+    text, error = disassemble(run.bytes(blobs["cubin"]))
     if error:
-        return StageLines("sass", note=f"{nvdisasm} failed: {error}")
+        return StageLines("sass", note=error)
     invented = invented_locations(run.text(blobs["ptx"])) if "ptx" in blobs else 0
     note = (
         "instructions of inline assembly can stand under lines that follow theirs: ptxas believes PTX's .loc"
     )
     return StageLines("sass", located("sass", text), note if invented else "", text)
-
-
-def _disassembled(cubin: bytes, nvdisasm: Path) -> tuple[str, str]:
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        command = [str(nvdisasm), "-gi", "-c", file.name]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return "", str(error)
-    return done.stdout, done.stderr.strip() if done.returncode else ""
 
 
 def follow(stages: Sequence[StageLines], position: str) -> list[Thread]:

@@ -54,11 +54,14 @@ def gathered(opened: Sequence[store.Run], *, sass: bool) -> GatheredReport:
         return GatheredReport(title, index, Chunks(), status)
     with spinner("reading launches"):
         compared = _compared((opened[0], opened[1])) if len(opened) == 2 else None
-    kernels = sum(len({*(k.hash for k in run.records(Kernel))}) for run in opened)
-    with progress("reading kernels", kernels) as advance:
+    with progress("reading kernels", sum(map(_kernels, opened))) as advance:
         sides = [_side(run, sass, advance) for run in opened]
         index, chunks = report_of(sides, compared)
     return GatheredReport(title, index, chunks, _status(compared, index))
+
+
+def _kernels(run: store.Run) -> int:
+    return len({one.hash for one in (*run.records(Kernel), *run.records(Compilation))})
 
 
 def open_for_report(name: str, runs: Path) -> store.Run:

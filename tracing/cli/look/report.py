@@ -32,7 +32,7 @@ def report(
     ],
     output: OutputOption = None,
     sass: Annotated[
-        bool, typer.Option("--sass/--no-sass", help="Disassemble cubins: about 0.3 s for each kernel.")
+        bool, typer.Option("--sass/--no-sass", help="Disassemble cubins: 0.3 s of a core for each kernel.")
     ] = True,
     as_json: Json = False,
     runs: Runs = RUNS,

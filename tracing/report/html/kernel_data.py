@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tracing.analyze.passes.copied_lines import of_user
+from tracing.analyze.passes.disassembly import Disassemble, disassembling
 from tracing.analyze.passes.locations import Frame, Located, Stack
 from tracing.analyze.passes.pass_table import compilations, label
 from tracing.analyze.passes.source_map import StageLines, artefacts_by_hash, located_stages
@@ -35,16 +37,28 @@ def kernel_data(
     run: Run, launches: RunLaunches, sources: KernelSources, chunks: Chunks
 ) -> list[dict[str, Any]]:
     """Every kernel of a run: those that were launched first, then those that were only compiled."""
+    blobs = artefacts_by_hash(run)
+    with _disassembling(run, blobs.values(), sources.nvdisasm) as disassemble:
+        return _rows(run, launches, sources, chunks, blobs, disassemble)
+
+
+def _rows(
+    run: Run,
+    launches: RunLaunches,
+    sources: KernelSources,
+    chunks: Chunks,
+    blobs: Mapping[str, Mapping[str, Blob]],
+    disassemble: Disassemble | None,
+) -> list[dict[str, Any]]:
     known, reader = compilations(run), PassReader(run.text)
     by_hash = {one.hash: one for one in known}
-    blobs = artefacts_by_hash(run)
     rows = []
     for kernel in launches.kernels.values():
         compiled = by_hash.pop(kernel.launch.kernel.hash, None)
         name = label(known, compiled) if compiled else kernel.launch.kernel_name
         facts = _facts(kernel.launch.kernel)
         stages = {**kernel.launch.kernel.stages, **blobs.get(kernel.launch.kernel.hash, {})}
-        content = _content(run, kernel.launch.kernel, compiled, stages, sources, reader)
+        content = _content(run, kernel.launch.kernel, compiled, stages, sources, reader, disassemble)
         rows.append({**facts, **_sums(kernel), **_row(name, content, compiled, sources, chunks)})
     # configurations that an autotuner did not choose have the source of the one that it chose
     sources_of = {
@@ -53,11 +67,24 @@ def kernel_data(
     }
     for compiled in by_hash.values():
         twin = sources_of.get((compiled.kernel_name, compiled.file))
-        content = _content(run, twin, compiled, blobs.get(compiled.hash, {}), sources, reader)
+        content = _content(run, twin, compiled, blobs.get(compiled.hash, {}), sources, reader, disassemble)
         rows.append(
             {**_unlaunched(compiled), **_row(label(known, compiled), content, compiled, sources, chunks)}
         )
     return rows
+
+
+def _disassembling(
+    run: Run, blobs: Iterable[Mapping[str, Blob]], nvdisasm: Path | None
+) -> AbstractContextManager[Disassemble | None]:
+    def cubins() -> Iterator[bytes]:
+        for one in blobs:
+            try:
+                yield run.bytes(one["cubin"])
+            except (KeyError, Problem):  # `_content` says which blob is missing or damaged
+                continue
+
+    return disassembling(cubins(), nvdisasm) if nvdisasm else nullcontext()
 
 
 def _facts(kernel: Kernel) -> dict[str, Any]:
@@ -116,6 +143,7 @@ def _content(
     blobs: Mapping[str, Blob],
     sources: KernelSources,
     reader: PassReader,
+    disassemble: Disassemble | None,
 ) -> dict[str, Any]:
     copied = kernel.copied if kernel else ()
     target = compiled.target if compiled else kernel.target if kernel else ""
@@ -123,7 +151,7 @@ def _content(
     python = _python(run, kernel, compiled)
     stages = [table.python(*python, copied)] if python else []
     try:
-        located = located_stages(run, target, blobs, copied, sources.nvdisasm) if blobs else []
+        located = located_stages(run, target, blobs, copied, disassemble) if blobs else []
         stages += [table.stage(one) for one in located if one.text or one.note]
         passes = reader.passes(sources.passes.get(compiled.hash, ())) if compiled else []
     except Problem as problem:  # a blob is missing or damaged: the rest of the report is written all the same
