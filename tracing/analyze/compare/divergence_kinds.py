@@ -236,10 +236,17 @@ def key_of(divergence: Divergence) -> Key:
     if isinstance(divergence, LaunchDiffers):
         return (*key, divergence.changes, divergence.code, divergence.outputs)
     if isinstance(divergence, InputDiffers):
-        return (*key, type(divergence.cause), *_names(divergence.cause))
+        cause = divergence.cause
+        if isinstance(cause, OperatorCause) and _is_called_differently(cause):
+            return OperatorCause, *_names(cause)  # an optimizer calls it for each of its parameters
+        return (*key, type(cause), *_names(cause))
     if isinstance(divergence, OneSided):
         return (*key, divergence.pair.a is None, divergence.last)
     return key
+
+
+def _is_called_differently(cause: OperatorCause) -> bool:
+    return all(cause.names) and (cause.names, cause.arguments) != (cause.names[::-1], cause.arguments[::-1])
 
 
 def _names(cause: Cause) -> Key:

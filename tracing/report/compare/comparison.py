@@ -23,8 +23,9 @@ def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
     notes = comparison.notes
     repeats = sum(comparison.repeated.values()) - notes.reported
     if notes.reported or notes.started:
-        follow = f"{notes.consequences} differ as a consequence, {repeats} repeat a reported difference"
-        yield Text(f"{plural(notes.pairs, 'launch')} compared: {follow}")
+        follow = plural(notes.consequences, "consequence")
+        repeat = f"{plural(repeats, 'repetition')} of a reported one"
+        yield Text(f"{plural(notes.pairs, 'launch')} compared; other differences: {follow}, {repeat}")
     if notes.started and notes.first_consequence is not None:
         yield Text(f"first consequence: {_position_text(notes.first_consequence)}")
     if notes.unwritten:
