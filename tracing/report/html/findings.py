@@ -130,6 +130,7 @@ def _end(lines: Sequence[str]) -> int:
 
 def _of_run(number: int, run: Data) -> Iterator[dict[str, Any]]:
     yield from _of_answers(number, run, advice=False)
+    yield from _of_damage(number, run)
     for position, kernel in enumerate(run["kernels"]):
         if kernel["died"]:
             yield finding(
@@ -159,6 +160,15 @@ def _of_run(number: int, run: Data) -> Iterator[dict[str, Any]]:
         yield finding(DOUBT, f"constraints are violated: {count}", [what, first["python"]])
     for text in run["cut"]:
         yield finding(DOUBT, text)
+
+
+def _of_damage(number: int, run: Data) -> Iterator[dict[str, Any]]:
+    unread = [position for position, kernel in enumerate(run["kernels"]) if kernel["unread"]]
+    if unread:
+        title = (
+            f"the run is damaged: the code of {len(unread)} of {len(run['kernels'])} kernels cannot be read"
+        )
+        yield finding(BAD, title, [run["kernels"][unread[0]]["unread"]], kernel=(number, unread[0]))
 
 
 def _of_values(number: int, run: Data) -> Iterator[dict[str, Any]]:
