@@ -131,6 +131,15 @@ def test_a_nan_is_marked_at_its_launch_and_is_a_finding(tmp_path: Path) -> None:
     assert finding["lines"][0] == "y: 3 NaN, 0 inf"
 
 
+def test_a_run_without_a_finding_names_the_commands_that_search_further(tmp_path: Path) -> None:
+    run = saved(tmp_path, [launch(0, arg("x", "in", "x"))], [Outcome("passed", "")])
+
+    (finding,) = Report(run).index["findings"]
+
+    assert finding["title"] == "nothing was found"
+    assert finding["next"][0] == f"tracing judge {run.path}"
+
+
 def test_a_run_whose_files_are_missing_is_damaged(tmp_path: Path) -> None:
     run = written(tmp_path)
     shutil.rmtree(run.path / "blobs")

@@ -20,7 +20,13 @@ def findings(runs: Sequence[Data], comparison: Data | None) -> list[dict[str, An
         side = f"{'ab'[number]}: " if len(runs) > 1 else ""
         known += [{**one, "title": side + one["title"]} for one in _of_run(number, run)]
     known.sort(key=lambda one: (BAD, DOUBT, FINE).index(one["tone"]))
-    return known or [finding(FINE, "nothing was found", _equal(comparison))]
+    return known or [finding(FINE, "nothing was found", _equal(comparison), _searches(runs))]
+
+
+def _searches(runs: Sequence[Data]) -> list[str]:
+    # of one run, what was not asked yet
+    asked = {one["name"] for one in runs[0]["answers"]}
+    return [] if len(runs) > 1 else [one for one in runs[0]["next"] if not asked & {*one.split()[:2]}]
 
 
 def finding(
