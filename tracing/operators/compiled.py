@@ -39,7 +39,7 @@ def observed(mode: Operators, calls: Any) -> Iterator[CompiledAllocator | None]:
         if is_operator(func) and module.asks(func.name()):
             module.learn(*_facts(func, effect, args, kwargs))
 
-    observer = module.Observer(mode, calls, hooks.shown)
+    observer = module.Observer(mode, calls, hooks.thread_state())
     mode.teach = teach
     try:
         yield functools.partial(module.allocator, observer)
