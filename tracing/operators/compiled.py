@@ -18,7 +18,7 @@ from tracing.operators.effects import Effect
 from tracing.operators.text import arguments_text
 from tracing.upstream.torch.operator_schemas import is_operator, schema_of
 
-_PYTHON, _IGNORED, _RECORDED = range(3)  # operator_observer.cpp's Effect::Kind
+_PYTHON, _IGNORED, _RECORDED = range(3)  # known_operators.h's Effect::Kind
 
 
 @contextmanager
