@@ -26,7 +26,7 @@ from typing import Any
 
 import msgspec
 
-from tracing.attach import compiling, untraced_imports
+from tracing.attach import compiling, fast_imports
 from tracing.attach.compiling import Compiling, SeenCompilation, WantedStop
 from tracing.attach.session import request
 from tracing.compiler.opt.pipeline_text import passes_in
@@ -51,7 +51,7 @@ def switch_on() -> None:
     except Problem as problem:
         _say(f"TRACING_STOP: {problem.problem}, so nothing stops\n  {problem.remedy}")
         return
-    untraced_imports.switch_on()
+    fast_imports.switch_on()
     call_before_passes(Stop(settings, wanted).reached)
     if settings.owner:
         atexit.register(_conclude, settings.folder, wanted, os.getpid())
