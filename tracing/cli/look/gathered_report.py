@@ -20,7 +20,7 @@ from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
 from tracing.cli.answers.pass_hints import of_passes
 from tracing.cli.app import err, progress, spinner
 from tracing.cli.compare.nan import commands_of_nan
-from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.options.derived import open_derived
 from tracing.cli.options.run_pair import RunPair
 from tracing.errors import Problem
 from tracing.model import Compilation, Kernel, PassRecord
