@@ -1,4 +1,4 @@
-"""What commands write into the checkout by default is ignored by git, and so by ruff and the lint of words."""
+"""What commands write into the checkout by default is ignored by git, and so by ruff."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from commands import ROOT
 
 
 @pytest.mark.parametrize(
-    "name", ["repro-demo-sound-1/repro.py", "repro-silu-operator3-rank0/repro.py", "demo-sound-demo-faulty.html"]
+    "name",
+    ["repro-demo-sound-1/repro.py", "repro-silu-operator3-rank0/repro.py", "demo-sound-demo-faulty.html"],
 )
 def test_default_outputs_are_ignored(name: str) -> None:
     done = subprocess.run(["git", "check-ignore", "--quiet", name], cwd=ROOT, check=False)

@@ -39,7 +39,7 @@ def reported(err: SafeConsole) -> Iterator[None]:
         yield
         sys.stdout.flush()  # raises if the disk is full or the reader of a pipe has ended
     except KeyboardInterrupt:
-        err.print("tracing: interrupted\n  runs that were recorded until then are kept: `tracing list`")
+        err.print("tracing: interrupted")
         raise typer.Exit(130) from None
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest of the buffers is discarded

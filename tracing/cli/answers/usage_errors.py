@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from difflib import get_close_matches
-from importlib import import_module
 from typing import Any
 
 import typer
 
 # click's, which typer 0.26 and later contains
-_click: Any = import_module(typer.BadParameter.__module__)
+_click: Any = sys.modules[typer.BadParameter.__module__]
 
 
 def help_asked(error: BaseException) -> str | None:
