@@ -55,6 +55,15 @@ def test_the_exit_status_is_that_of_the_worst_check(levels: list[str], expected:
     assert doctor.status([check.Check("a", "b", "c", level) for level in levels]) == expected
 
 
+def test_a_row_says_what_it_is_about(bare: Path) -> None:
+    rows = {row.name: row.found for row in (check(bare) for check in doctor.CHECKS)}
+
+    assert rows["linker"] == "neither lld nor mold"
+    assert rows["cache"].startswith("neither ccache nor sccache")
+    assert rows["venv"] == "Python's modules venv and ensurepip"
+    assert "a pair listed in scripts/pins.toml" in doctor.check_pair(bare).needed
+
+
 # ---------------------------------------------------------------- building
 
 

@@ -20,7 +20,8 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
     """Check which features work with the installed torch and Triton.
 
     Recording rests on private objects of torch and Triton, which each release may change. Every
-    feature checks the objects that it uses; those that are off are listed. Launches no kernel and needs no GPU.
+    feature checks the objects that it uses; features that are off are listed. Launches no kernel
+    and needs no GPU.
 
     Exit status: 0 if every feature works, 1 if one is off.
 
