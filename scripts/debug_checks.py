@@ -108,8 +108,8 @@ def check_extensions(_venv: Path) -> Check:
     needed = "an extension of VSCode for each type of configuration that `make vscode` wrote"
     editor = extensions.editor_there(Path.home())
     if not editor or not LAUNCH.exists():
-        lacking = "no VSCode on this machine" if not editor else "not checked before `make vscode`"
-        return Check("extensions", lacking, needed)
+        unknown = "no VSCode on this machine" if not editor else "not checked before `make vscode`"
+        return Check("extensions", unknown, needed)
     entries = jsonc.read(LAUNCH.read_text(encoding="utf-8"))["configurations"]
     types = {entry["type"] for entry in entries if entry.get("type") in extensions.EXTENSIONS}
     there = extensions.installed_extensions(Path.home())

@@ -150,9 +150,7 @@ def test_the_path_of_the_workspace_is_printed_with_the_extensions_that_it_needs(
     assert "ms-python.debugpy, and ms-vscode.cpptools for stops in C++ (cppdbg)" in lines[-1]
 
 
-def test_a_machine_without_an_editor_is_named_as_such(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_without_an_editor_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
     assert generate.opening(tmp_path / "w", "cppdbg", tmp_path)[0].startswith("no VSCode was found on this")

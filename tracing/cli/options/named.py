@@ -48,5 +48,7 @@ TargetOption = Annotated[
 ]
 OutputOption = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="PATH", help="Write to this file; several files, to this folder."),
+    typer.Option(
+        "--output", "-o", metavar="PATH", help="The file to write; the folder, if several files are written."
+    ),
 ]

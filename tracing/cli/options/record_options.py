@@ -146,14 +146,17 @@ class RecordOptions:
         typer.Option(
             parser=size,
             metavar="SIZE",
-            show_default=size_text(KEPT_IN_MEMORY),
-            help="Memory for kept tensors: 2GB, 512MiB.",
+            show_default=False,
+            help=f"Memory for kept tensors: 2GB, 512MiB. Default: {size_text(KEPT_IN_MEMORY)}.",
         ),
     ] = KEPT_IN_MEMORY
     keep_disk: Annotated[
         int,
         typer.Option(
-            parser=size, metavar="SIZE", show_default=size_text(KEPT_ON_DISK), help="Disk for kept tensors."
+            parser=size,
+            metavar="SIZE",
+            show_default=False,
+            help=f"Disk for kept tensors. Default: {size_text(KEPT_ON_DISK)}.",
         ),
     ] = KEPT_ON_DISK
     keep_spill: Annotated[SpillOption, typer.Option(help="Tensors that leave memory first.")] = (
