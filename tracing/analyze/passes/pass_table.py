@@ -68,7 +68,7 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
     if not known:
         raise Problem(
             f"{run.path} has no compiler passes",
-            "record them with `tracing run CASE`; a kernel from a warm cache has none",
+            "record them with `tracing run`, without --no-passes; a kernel from a warm cache has none",
         )
     meant = known if kernel is None else _meant(known, kernel)
     if len(meant) == 1:

@@ -61,7 +61,8 @@ def gathered(opened: Sequence[store.Run], *, sass: bool) -> GatheredReport:
 
 
 def _kernels(run: store.Run) -> int:
-    return len({one.hash for one in (*run.records(Kernel), *run.records(Compilation))})
+    launched = {one.hash for one in run.records(Kernel)}
+    return len(launched | {one.hash for one in run.records(Compilation)})
 
 
 def open_for_report(name: str, runs: Path) -> store.Run:
