@@ -123,7 +123,7 @@ def test_a_missing_gdb_index_is_reported_with_its_cost_and_its_command(bare: Pat
     (bare / f"{debug_checks.index_symbols.build_id(libtriton)}.gdb-index").touch()
 
     assert "takes 3 to 5 s more" in before and before.endswith("`make vscode` makes it")
-    assert debug_checks.check_index(HERE).found == "in gdb's cache"
+    assert debug_checks.check_index(HERE).found == "gdb's index of the symbols is in its cache"
 
 
 # ---------------------------------------------------------------- libraries
