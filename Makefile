@@ -35,6 +35,7 @@ INPUTS = scripts/pins.toml scripts/venv.py pyproject.toml
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "variables: CASE=$(CASE) PYTHON=$(PYTHON) VENV=$(VENV) TORCH=$(TORCH) TRITON=$(TRITON) SITE=$(SITE) ALL=$(ALL)"
+	@echo "  SOURCE=1: make venv also fetches the source of Triton's wheel, which C++ stops show"
 	@echo "variables of llvm and triton: LLVM=source|prebuilt|system LLVM_PROFILE=Debug|RelWithDebInfo|line-tables"
 	@echo "  TRITON_SRC= and LLVM_SRC=folder or archive, TOOLCHAIN=$(TOOLCHAIN) JOBS= COMPILER_LAUNCHER= LIT=1"
 
@@ -85,10 +86,13 @@ page: ## rebuild the page of `tracing report` after its source was changed; need
 	@cd tracing/report/html/page && npm ci --no-audit --no-fund && npm run build
 
 clean: ## delete the environment and caches; ALL=1: recorded runs, sources and builds too
-	@if [ -f $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); fi
+	@if [ -f $(VENV)/pyvenv.cfg ]; then echo "deleting $(VENV)"; rm -rf $(VENV); fi
+	@rm -f debug-triton.code-workspace  # its folders are in the environment
 	@rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find cases scripts tests tracing vscode -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 	@$(if $(filter-out 0,$(ALL)),rm -rf runs; if [ -f $(TOOLCHAIN)/.lock ]; then rm -rf $(TOOLCHAIN); fi)
+	@for kept in runs $(TOOLCHAIN) .vscode; do if [ -e $$kept ]; then echo "kept: $$kept"; fi; done
+	@if [ -e .vscode ]; then echo "after make venv, make vscode points its files to the new environment"; fi
 
 $(STAMP): $(INPUTS)
 	@$(PYTHON) -m scripts.venv $(CHOICE)

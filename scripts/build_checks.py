@@ -79,7 +79,7 @@ def check_linker(_venv: Path) -> Check:
     if present:
         return Check("linker", present, needed)
     cost = "gdb takes half a minute, not seconds, to load a built Triton; links take three times the memory"
-    return Check("linker", "neither", needed, "warning", install("lld", "lld", "lld"), cost)
+    return Check("linker", "neither lld nor mold", needed, "warning", install("lld", "lld", "lld"), cost)
 
 
 def check_zlib(_venv: Path) -> Check:
@@ -98,7 +98,12 @@ def check_cache(_venv: Path) -> Check:
         return Check("cache", ", ".join(present), needed)
     remedy = install("ccache", "ccache", "ccache")
     return Check(
-        "cache", "neither", needed, "ok", remedy, "another profile or commit compiles everything anew"
+        "cache",
+        "neither ccache nor sccache: each build of Triton compiles everything anew",
+        needed,
+        "ok",
+        remedy,
+        "another profile or commit compiles everything anew",
     )
 
 

@@ -79,7 +79,8 @@ def check_symbols(venv: Path) -> Check:
     names = present.names()
     lacking = [name for name in (".symtab", ".debug_line") if name not in names]
     if not lacking:
-        return Check("symbols", f"{present.path.stat().st_size / 10**6:.0f} MB with both", needed)
+        size = f"{present.path.stat().st_size / 10**6:.0f} MB"
+        return Check("symbols", f"libtriton.so, {size}, with symbols and line tables", needed)
     cost = "gdb stops in passes by class name only" if lacking == [".debug_line"] else "no stops in C++"
     remedy = "install Triton's own wheel: make clean venv"
     return Check(
@@ -93,11 +94,11 @@ def check_index(venv: Path) -> Check:
     if not present:
         return absent("index", needed, "gdb reads every symbol at each start")
     if ".gdb_index" in present.names():
-        return Check("index", "in libtriton.so", needed)
+        return Check("index", "gdb's index of the symbols is in libtriton.so", needed)
     if not gdb:
         return Check("index", "none, without a gdb to make it", needed)
     if index_symbols.cached(gdb, index_symbols.build_id(present.path)):
-        return Check("index", "in gdb's cache", needed)
+        return Check("index", "gdb's index of the symbols is in its cache", needed)
     # nothing is lacking: the first gdb makes it too; measured on two cores
     return Check("index", "none yet; the first C++ stop takes 3 to 5 s more; `make vscode` makes it", needed)
 
@@ -105,15 +106,16 @@ def check_index(venv: Path) -> Check:
 def check_extensions(_venv: Path) -> Check:
     """Compare the extensions of VSCode with those that the files of `make vscode` need."""
     needed = "an extension of VSCode for each type of configuration that `make vscode` wrote"
-    written = LAUNCH.exists() and extensions.editor_there(Path.home())
-    entries = jsonc.read(LAUNCH.read_text(encoding="utf-8"))["configurations"] if written else []
+    editor = extensions.editor_there(Path.home())
+    if not editor or not LAUNCH.exists():
+        unknown = "no VSCode on this machine" if not editor else "not checked before `make vscode`"
+        return Check("extensions", unknown, needed)
+    entries = jsonc.read(LAUNCH.read_text(encoding="utf-8"))["configurations"]
     types = {entry["type"] for entry in entries if entry.get("type") in extensions.EXTENSIONS}
-    if not types:
-        return Check("extensions", "no editor here, or no files yet: make vscode", needed)
     there = extensions.installed_extensions(Path.home())
     lacking = [name for one in sorted(types) if (name := extensions.EXTENSIONS[one]) not in there]
     if not lacking:
-        return Check("extensions", f"of {', '.join(sorted(types))}", needed)
+        return Check("extensions", f"installed for {', '.join(sorted(types)) or 'none'}", needed)
     remedy = "make vscode, which installs ours, and says how to get each other one without a network"
     return Check("extensions", f"no {', no '.join(lacking)}", needed, "warning", remedy, "F5 cannot start")
 
@@ -126,7 +128,7 @@ def check_exports(venv: Path) -> Check:
         return absent("exports", needed, cost)
     hooks = present.hooks()
     if len(hooks) == len(HOOKS):
-        return Check("exports", "all of them", needed)
+        return Check("exports", "all functions of MLIR that a debugger calls", needed)
     remedy = "take Triton 3.7 or later: make clean venv TRITON=…"
     return Check("exports", ", ".join(hooks) or "none", needed, "warning", remedy, cost)
 
@@ -141,7 +143,7 @@ def check_tools(venv: Path) -> Check:
     parts = [*(nvidia / "bin" / tool for tool in TOOLS), nvidia / "include/cuda.h", path / "FileCheck"]
     lacking = [part.name for part in parts if not part.exists()]
     if not lacking:
-        return Check("tools", "all of them", needed)
+        return Check("tools", f"{', '.join(TOOLS)}, cuda.h and FileCheck", needed)
     remedy = "install Triton's own wheel: make clean venv"
     return Check("tools", f"no {', no '.join(lacking)}", needed, "warning", remedy, cost)
 

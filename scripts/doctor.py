@@ -52,7 +52,7 @@ def check_venv(_venv: Path) -> Check:
     # Debian installs the venv module always, but its dependencies are in a separate package.
     needed = "the modules venv and ensurepip"
     if find_spec("ensurepip"):
-        return Check("venv", "both modules", needed)
+        return Check("venv", "Python's modules venv and ensurepip", needed)
     remedy = install("python3-venv", "python3", "python")
     return Check("venv", "no ensurepip", needed, "blocker", remedy, "no environment")
 
@@ -109,12 +109,14 @@ def check_gpu(_venv: Path) -> Check:
     if present and "does not answer" in present[0]:
         remedy = "reinstall the NVIDIA driver, or start the container with --gpus all"
         return Check("gpu", present[0], "a driver that answers", "warning", remedy, "the GPU is not used")
-    return Check("gpu", "; ".join(present) or "none", needed if not present else "any")
+    if not present:
+        return Check("gpu", "none; kernels run on the CPU", needed)
+    return Check("gpu", "; ".join(present), "any")
 
 
 def check_pair(venv: Path) -> Check:
     there, known = installed(venv), pins.read()
-    needed = f"a pair of scripts/pins.toml, by default of torch {known.default}"
+    needed = f"a torch with its Triton, a pair listed in scripts/pins.toml; torch {known.default} by default"
     if not (there["torch"] and there["triton"]):
         lacking = " and ".join(name for name in ("torch", "triton") if not there[name])
         cost = "nothing can be recorded yet"

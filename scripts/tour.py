@@ -119,7 +119,12 @@ def _print_lines(text: str) -> None:
 
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT).resolve()
-    tour(folder, wait=sys.stdin.isatty() and sys.stdout.isatty())
+    try:
+        tour(folder, wait=sys.stdin.isatty() and sys.stdout.isatty())
+    except KeyboardInterrupt:
+        raise Problem(
+            "interrupted", f"`make demo` begins at step 1; what the steps recorded: {folder / 'runs'}"
+        ) from None
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ LAYERS = {  # module or package -> what it may import, itself included
     "store": {"errors", "model", "environment", "digest.columns", "store"},
     "mlir": {"errors", "mlir"},
     "interpreter": {"errors", "environment", "upstream", "interpreter"},
-    "virtual_gpu": {"errors", "elf", "upstream", "interpreter", "virtual_gpu"},
+    "virtual_gpu": {"errors", "model", "elf", "upstream", "interpreter", "virtual_gpu"},
     "compiler": {"errors", "elf", "model", "upstream", "environment", "compiler"},
     "native": {"environment", "native"},
     "launch": {*BASE, "native", "store", "digest", "interpreter", "launch"},

@@ -22,7 +22,7 @@ from vscode.files import Files
 from vscode.installation import DAP_SINCE, debugger, facts, gdb_version
 from vscode.templates import template, words
 from vscode.vsix import packed
-from vscode.workspace import recommend, settings, workspace
+from vscode.workspace import WORKSPACE, recommend, settings, workspace
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -183,9 +183,22 @@ def main() -> int:
         print(f"vscode: wrote {path}")
     for line in messages:
         print(f"vscode: {line}", file=sys.stderr)
-    done = "open debug-triton.code-workspace and press F5" if changed else "nothing to do"
-    print(f"vscode: {done}; C++: {kind}")
+    if not changed:
+        print("vscode: nothing to do: every file is up to date")
+    for line in opening(options.folder.resolve() / WORKSPACE, kind, Path.home()):
+        print(f"vscode: {line}")
     return 0
+
+
+def opening(workspace: Path, kind: str, home: Path) -> list[str]:
+    """What to open, and the extensions that it needs."""
+    needed = f"{EXTENSIONS['debugpy']}, and {EXTENSIONS[kind]} for stops in C++ ({kind})"
+    if editor_there(home):
+        return [f"open {workspace} and press F5; it uses {needed}"]
+    return [
+        "no VSCode was found on this machine; one that opens this folder, also over SSH, starts it:",
+        f"open {workspace} and press F5; needed extensions: {needed}",
+    ]
 
 
 def refused(problem: Problem) -> int:

@@ -15,6 +15,8 @@ from vscode.templates import template
 
 _CLANGD = "llvm-vs-code-extensions.vscode-clangd"
 
+WORKSPACE = "debug-triton.code-workspace"
+
 
 def settings(known: dict[str, Any], kind: str) -> dict[str, Any]:
     """The settings whose tool or folder exists."""
@@ -58,4 +60,4 @@ def workspace(files: Files, known: dict[str, Any]) -> None:
         new = [entry for entry in folders if entry["path"] not in there]
         return jsonc.with_items(text, "folders", gone, new) if new or any(map(gone, entries)) else text
 
-    files.edit("debug-triton.code-workspace", change, {"folders": []})
+    files.edit(WORKSPACE, change, {"folders": []})

@@ -143,3 +143,12 @@ def test_an_error_of_the_case_itself_is_no_failure_of_the_compiler(tmp_path: Pat
 )
 def test_a_diagnostic_is_parted_from_its_location(said: str, reason: str, line: str) -> None:
     assert located(said) == (reason, line)
+
+
+def test_a_kernel_of_the_user_that_generated_code_copied_is_not_called_generated_code() -> None:
+    failure = Failure("kernel", "copy", "OutOfBoundsError: x[1000]", python="case.py:8", file="/case.py")
+
+    assert sentence(failure).startswith("your kernel copy fails: OutOfBoundsError")
+    assert (
+        failure.problem("/case.py") == "/case.py:8: error: your kernel copy fails: OutOfBoundsError: x[1000]"
+    )

@@ -55,6 +55,15 @@ def test_the_exit_status_is_that_of_the_worst_check(levels: list[str], expected:
     assert doctor.status([check.Check("a", "b", "c", level) for level in levels]) == expected
 
 
+def test_a_row_says_what_it_is_about(bare: Path) -> None:
+    rows = {row.name: row.found for row in (check(bare) for check in doctor.CHECKS)}
+
+    assert rows["linker"] == "neither lld nor mold"
+    assert rows["cache"].startswith("neither ccache nor sccache")
+    assert rows["venv"] == "Python's modules venv and ensurepip"
+    assert "a pair listed in scripts/pins.toml" in doctor.check_pair(bare).needed
+
+
 # ---------------------------------------------------------------- building
 
 
@@ -114,7 +123,7 @@ def test_a_missing_gdb_index_is_reported_with_its_cost_and_its_command(bare: Pat
     (bare / f"{debug_checks.index_symbols.build_id(libtriton)}.gdb-index").touch()
 
     assert "takes 3 to 5 s more" in before and before.endswith("`make vscode` makes it")
-    assert debug_checks.check_index(HERE).found == "in gdb's cache"
+    assert debug_checks.check_index(HERE).found == "gdb's index of the symbols is in its cache"
 
 
 # ---------------------------------------------------------------- libraries

@@ -181,6 +181,21 @@ def test_clean_removes_everything_only_if_named(project: Path) -> None:
     assert make(project, "clean", "ALL=1") == {"Makefile"}
 
 
+def test_clean_says_what_it_keeps_and_leaves_no_workspace_of_the_deleted_environment(project: Path) -> None:
+    (project / ".vscode").mkdir()
+    (project / "debug-triton.code-workspace").write_text("{}")
+    done = subprocess.run(["make", "clean"], cwd=project, capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines()[:-1] == [
+        "deleting .venv",
+        "kept: runs",
+        "kept: toolchain",
+        "kept: .vscode",
+    ]
+    assert "make vscode" in done.stdout.splitlines()[-1]
+    assert not (project / "debug-triton.code-workspace").exists()
+
+
 def test_clean_never_removes_a_folder_that_is_no_toolchain(project: Path) -> None:
     (project / "toolchain/.lock").unlink()
 

@@ -139,3 +139,18 @@ def test_a_lacking_extension_is_named_with_the_command_that_installs_it(
     (line,) = extensions.lacking(["cppdbg", "lldb", "debugpy"], editor.parent)
 
     assert "`code --install-extension ms-python.debugpy`" in line and ".vsix" in line
+
+
+def test_the_path_of_the_workspace_is_printed_with_the_extensions_that_it_needs(tmp_path: Path) -> None:
+    workspace = tmp_path / "debug-triton.code-workspace"
+
+    lines = generate.opening(workspace, "cppdbg", tmp_path)
+
+    assert any(f"open {workspace} and press F5" in line for line in lines)
+    assert "ms-python.debugpy, and ms-vscode.cpptools for stops in C++ (cppdbg)" in lines[-1]
+
+
+def test_a_machine_without_an_editor_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert generate.opening(tmp_path / "w", "cppdbg", tmp_path)[0].startswith("no VSCode was found on this")

@@ -16,8 +16,10 @@ from typer.main import get_group
 
 from tracing.cli.answers.failures import reported
 from tracing.cli.answers.terminal import SafeConsole
+from tracing.cli.answers.usage_errors import unknown_command
 from tracing.cli.help_page import HelpCommand, group_help
 from tracing.environment import version_text
+from tracing.errors import Problem
 
 # The groups of `tracing --help`.
 RECORD = "Record: run a program, and write what it launches"
@@ -81,13 +83,22 @@ class _Commands(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(group_help(self, ctx))
 
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with reported(err):
+            return super().make_context(*args, **kwargs)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if not ctx.resilient_parsing and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise Problem(*unknown_command(args[0], [name for name in COMMANDS if name != "execute"]))
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         with reported(err):
             return super().invoke(ctx)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.commands:
-            self._import([cmd_name] if cmd_name in COMMANDS else COMMANDS)  # all, to suggest a similar name
+            self._import([cmd_name] if cmd_name in COMMANDS else [])
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: Any) -> list[str]:

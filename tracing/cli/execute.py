@@ -13,15 +13,17 @@ from tracing.analyze.passes import pass_table as analysis
 from tracing.cli.answers.failures import LeaveTyper
 from tracing.cli.app import RUNS, Runs, app, err, out
 from tracing.cli.options.derived import open_derived
+from tracing.cli.options.named import TargetOption
 from tracing.cli.options.program_words import is_program
 from tracing.model import PassRecord
+from tracing.model.chips import DEFAULT_TARGET
 from tracing.program.user_program import UserProgram
 
 
 @app.command(hidden=True)
 def execute(
     what: Annotated[str, typer.Argument(metavar="CASE|FILE.py|RUN")],
-    target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90",
+    target: TargetOption = DEFAULT_TARGET,
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     kernel: Annotated[str | None, typer.Option(help="As for `tracing debug`.")] = None,
     which: Annotated[str | None, typer.Option("--pass", help="The recorded pass to execute.")] = None,

@@ -30,7 +30,16 @@ class Failure(Record, frozen=True, file="failures"):
     """What failed when a case failed in compiled or generated code."""
 
     kind: Literal[
-        "frontend", "worker", "pass", "stage", "launch", "lowering", "operator", "C++", "generated code"
+        "frontend",
+        "worker",
+        "pass",
+        "stage",
+        "launch",
+        "lowering",
+        "operator",
+        "C++",
+        "generated code",
+        "kernel",
     ]
     name: str  # of the kernel or the operator
     reason: str  # one line; `Outcome.message` has the whole message
@@ -52,7 +61,11 @@ class Failure(Record, frozen=True, file="failures"):
         path = self.file or (program if name and program.endswith(f"/{name}") else "")
         if not (path and line.isdecimal()):
             return ""
-        what = {"frontend": f"kernel {self.name} does not compile"}.get(self.kind)
+        known = {
+            "frontend": f"kernel {self.name} does not compile",
+            "kernel": f"your kernel {self.name} fails",
+        }
+        what = known.get(self.kind)
         where = f" in {self.step}" if self.step else ""
         return f"{path}:{line}: error: {what or f'{self.kind} of {self.name} failed{where}'}: {self.reason}"
 

@@ -65,11 +65,32 @@ def find_case(name: str) -> Path:
     known = known_cases()
     if name in known:
         return known[name]
-    near = get_close_matches(name, known, n=3, cutoff=0.4) or sorted(known)
-    raise Problem(
-        f"there is no case {name}",
-        f"nearest: {', '.join(near)}; or give the path of a file with build(device)",
-    )
+    near = near_cases(name)
+    listed = f"nearest: {', '.join(near)}" if near else f"known are {', '.join(sorted(known))}"
+    raise Problem(f"there is no case {name}", f"{listed}; or give the path of a file with build(device)")
+
+
+def near_cases(name: str) -> list[str]:
+    """The names of cases that a misspelt one may mean, nearest first; `NAME.py` if that file exists."""
+    file = f"{name}.py"
+    return [file] if Path(file).is_file() else get_close_matches(name, known_cases(), n=3, cutoff=0.4)
+
+
+def require_case(name: str) -> Path:
+    """The file of a case, which is not executed; raises Problem for what its text shows to be wrong.
+
+    name -- a name or a path, and its options after a colon
+
+    That is a file that is missing or binds no `build`, and an option that a written `build` does not take.
+    """
+    name, chosen = split_options(name)
+    path = find_case(name).resolve()
+    with suppress(SyntaxError, ValueError):  # the import reports it
+        if not _binds_build(path):
+            raise _not_a_case(path)  # a program, which an import would run
+        if (defaults := _written_defaults(path)) is not None:
+            _options(path, defaults, chosen)
+    return path
 
 
 def load_case(name: str) -> Case:
@@ -77,16 +98,12 @@ def load_case(name: str) -> Case:
 
     name -- a name or a path, and its options after a colon
     """
-    name, chosen = split_options(name)
-    path = find_case(name).resolve()
-    with suppress(SyntaxError, ValueError):  # the import reports it
-        if not _binds_build(path):
-            raise _not_a_case(path)  # a program, which an import would run
+    path, (_, chosen) = require_case(name), split_options(name)
     module = import_file(path)
     build = getattr(module, "build", None)
     if not callable(build):
         raise _not_a_case(path)
-    options = _options(path, build, chosen)
+    options = _options(path, _defaults(build), chosen) if chosen else {}
     full = "+".join(
         [path.stem, *([",".join(chosen)] if chosen else [])]
     )  # the characters that are safe in a path
@@ -133,9 +150,25 @@ def split_options(name: str) -> tuple[str, list[str]]:
     return (case, re.split(_NEXT_OPTION, options[0])) if case and options else (name, [])
 
 
-def _options(path: Path, build: Callable[..., Workload], chosen: list[str]) -> dict[str, object]:
-    parameters = list(inspect.signature(build).parameters.values())[1:] if chosen else []
-    defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+def _defaults(build: Callable[..., Workload]) -> dict[str, object]:
+    parameters = list(inspect.signature(build).parameters.values())[1:]
+    return {one.name: one.default for one in parameters if one.default is not one.empty}
+
+
+def _written_defaults(path: Path) -> dict[str, object] | None:
+    # None: build is not one plain function, or a default is no literal
+    top = ast.parse(path.read_bytes()).body
+    built = [one for one in top if isinstance(one, ast.FunctionDef) and one.name == "build"]
+    if len(built) != 1 or built[0].decorator_list:
+        return None
+    own = built[0].args
+    positional = [*own.posonlyargs, *own.args]
+    pairs = [*zip(positional[len(positional) - len(own.defaults) :], own.defaults, strict=True)]
+    pairs += [(one, value) for one, value in zip(own.kwonlyargs, own.kw_defaults, strict=True) if value]
+    return {one.arg: ast.literal_eval(value) for one, value in pairs}
+
+
+def _options(path: Path, defaults: dict[str, object], chosen: list[str]) -> dict[str, object]:
     known = ", ".join(f"{name}={value}" for name, value in defaults.items()) or "none"
     options: dict[str, object] = {}
     for one in chosen:

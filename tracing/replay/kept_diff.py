@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tracing.errors import Problem
 from tracing.model import Blob, KeptTensor, KernelLaunch
 from tracing.numerics.diff_report import ResultDiff
 from tracing.numerics.tensor_diff import ComparisonConfig, compare_tensors
 from tracing.record.outputs import load
 from tracing.store import Run
-from tracing.store.reader import rank_of
+from tracing.store.kept_process import kept_process
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +46,13 @@ def kept_diffs(a: Run, b: Run, rank: int, config: ComparisonConfig) -> Iterator[
 
 
 def _kept(run: Run, rank: int) -> dict[tuple[str, int, str], KeptResult]:
-    processes = [one for one in run.processes(KeptTensor) if rank_of(one) == rank]
-    if len(processes) != 1:
-        what = f"no tensors of rank {rank}" if not processes else f"tensors of {len(processes)} processes"
-        raise Problem(f"{run.path} kept {what}", "record both runs with `tracing run CASE --keep-outputs`")
+    process = kept_process(run, rank)
     blobs: dict[int, list[KeptTensor]] = {}
-    for one in run.view(processes[0], KeptTensor, KeptTensor):
+    for one in run.view(process, KeptTensor, KeptTensor):
         if one.side == "after":
             blobs.setdefault(one.launch, []).append(one)
     results: dict[tuple[str, int, str], KeptResult] = {}
-    for launch, nth in _calls(run, processes[0]):
+    for launch, nth in _calls(run, process):
         for kept in blobs.get(launch.index, ()):
             key = launch.kernel_name, nth, launch.args[kept.position].name
             results[key] = KeptResult(launch.index, kept.blob)

@@ -18,7 +18,7 @@ def failure_text(failure: Failure, text: Callable[[Blob], str]) -> Iterator[Text
     """
     if not failure.source:
         return
-    what = "generated code" if failure.kind in ("generated code", "C++") else "source"
+    what = "generated code" if failure.kind in ("generated code", "kernel", "C++") else "source"
     yield Text(f"the {what} that failed is kept: blobs/{failure.source}.zst, line {failure.line}")
     lines = text(failure.source).splitlines()
     first, last = max(1, failure.line - _AROUND), min(len(lines), failure.line + _AROUND)

@@ -18,10 +18,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tracing.interpreter.guard import functions_guarded
+from tracing.model.chips import DEFAULT_TARGET
 from tracing.upstream.torch.dynamo import frames_skipped
 from tracing.upstream.triton.backends import GPUTarget
 from tracing.virtual_gpu import blas, driver, half, inductor, placement, queries
-from tracing.virtual_gpu.chips import DEFAULT_TARGET, parse_target
+from tracing.virtual_gpu.chips import parse_target
 from tracing.virtual_gpu.driver import is_active as is_active
 from tracing.virtual_gpu.unexecuted import results_not_judged
 

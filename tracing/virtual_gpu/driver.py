@@ -11,12 +11,13 @@ import torch
 from tracing import interpreter
 from tracing.errors import Problem
 from tracing.interpreter import trials
+from tracing.model.chips import CHIPS
 from tracing.upstream.torch.dynamo import untraced
 from tracing.upstream.triton.backends import GPUTarget
 from tracing.upstream.triton.driver import active_driver, benchmarker, driven_by
 from tracing.virtual_gpu import benchmarks
 from tracing.virtual_gpu.binary import resources
-from tracing.virtual_gpu.chips import CHIPS, device_index
+from tracing.virtual_gpu.chips import device_index
 from tracing.virtual_gpu.placement import DEVICE
 from tracing.virtual_gpu.streams import Stream
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from tracing.model.chips import CHIPS
 from tracing.upstream.inductor.autotuner import not_measured
 from tracing.upstream.inductor.config import settings_changed_everywhere
 from tracing.upstream.inductor.device import driver_forgotten, host_is_gpu
 from tracing.upstream.triton.backends import GPUTarget
-from tracing.virtual_gpu.chips import CHIPS, device_index
+from tracing.virtual_gpu.chips import device_index
 
 _SETTINGS = {
     "cpu_backend": "triton",

@@ -157,5 +157,5 @@ def test_a_wrong_number_of_names_is_refused(args: tuple[str, ...], tmp_path: Pat
     done = tracing(*args, runs=tmp_path)
 
     assert done.returncode == 2
-    said = ("Missing argument 'B'", "unexpected extra argument", "takes no further words: b")
+    said = (" needs B", "unexpected extra argument", "takes no further words: b")
     assert any(one in done.stderr for one in said), done.stderr

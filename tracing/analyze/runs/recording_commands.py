@@ -9,8 +9,6 @@ from tracing.model import Environment, ReadVariable, RunInfo
 from tracing.model.redaction import REDACTED
 from tracing.store import Run
 
-DEFAULT_TARGET = "sm_90"  # of commands that take `--target`
-
 # what torchrun sets, rank by rank
 _OF_A_JOB = (
     "RANK",

@@ -18,6 +18,7 @@ import typer
 
 from tracing import environment
 from tracing.cli.answers.terminal import SafeConsole
+from tracing.cli.answers.usage_errors import help_asked, usage_problem
 from tracing.errors import Problem, message
 
 _PACKAGE = Path(__file__).parents[2]
@@ -33,12 +34,12 @@ class LeaveTyper(BaseException):
 
 @contextmanager
 def reported(err: SafeConsole) -> Iterator[None]:
-    """While entered, an exception becomes one message and exit status 2; typer's own exceptions pass."""
+    """While entered, an exception becomes one message and exit status 2; exit statuses of commands pass."""
     try:
         yield
         sys.stdout.flush()  # raises if the disk is full or the reader of a pipe has ended
     except KeyboardInterrupt:
-        err.print("tracing: interrupted\n  runs that were recorded until then are kept: `tracing list`")
+        err.print("tracing: interrupted")
         raise typer.Exit(130) from None
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest of the buffers is discarded
@@ -52,6 +53,11 @@ def reported(err: SafeConsole) -> Iterator[None]:
             err, f"the program ended itself: sys.exit({error.code!r})", "a command ends when it has answered"
         )
     except BaseException as error:  # a case may raise a BaseException that is no Exception
+        if (text := help_asked(error)) is not None:
+            typer.echo(text, err=True)  # it may be styled
+            raise typer.Exit(2) from None
+        if (usage := usage_problem(error)) is not None:
+            _fail(err, *usage)
         if hasattr(error, "exit_code") or isinstance(error, typer.Abort):  # typer's own
             raise
         _fail(err, *_problem_of(error))

@@ -9,7 +9,6 @@ from tracing import store
 from tracing.analyze.passes.pass_table import compilations, passes_of
 from tracing.analyze.replay import swap_plan
 from tracing.analyze.runs.recording_commands import (
-    DEFAULT_TARGET,
     case_of,
     elsewhere,
     is_virtual,
@@ -22,6 +21,7 @@ from tracing.cli.answers.pass_hints import of_passes
 from tracing.cli.app import RUNS
 from tracing.errors import Problem
 from tracing.model import Compilation, KeptTensor, KernelLaunch, PassRecord, RunInfo, Selection, StepSelection
+from tracing.model.chips import DEFAULT_TARGET
 from tracing.report.compare.comparison import incomparable
 
 

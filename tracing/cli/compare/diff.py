@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from tracing import store
 from tracing.cli.answers.kept_answer import IntoOption, finite_cells, keep_answer, run_for_answer
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.backends import known_backends_of
 from tracing.cli.options.completion import case_and_run_names
+from tracing.cli.options.named import TargetOption
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.run_pair import Anyway, open_pair
 from tracing.errors import Problem, message
 from tracing.model import AnswerHeat, AnswerTable
+from tracing.model.chips import DEFAULT_TARGET
+from tracing.program.case import require_case
+from tracing.store.kept_process import kept_process
 
 if TYPE_CHECKING:
     from tracing.numerics.diff_report import KernelDiffReport
@@ -48,7 +53,7 @@ def diff(
     ulp: Annotated[
         float | None, typer.Option(min=0, help="Allowed distance in units in the last place.")
     ] = None,
-    target: Annotated[str, typer.Option(help="Target of a case's kernels without a GPU.")] = "sm_90",
+    target: TargetOption = DEFAULT_TARGET,
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators, for a case.")] = 0,
     rank: Annotated[int, typer.Option(help="Rank of both runs.")] = 0,
     into: IntoOption = None,
@@ -66,6 +71,7 @@ def diff(
     Exit status: 0 if all is within the tolerances, 1 if something is not, 2 if there is nothing to compare.
     """
     kept_in = run_for_answer(into, runs)
+    _require(names, backends, rank, runs)
     with spinner("importing torch"):
         from tracing.numerics.tensor_diff import ComparisonConfig
 
@@ -74,13 +80,9 @@ def diff(
         case [case]:
             chosen = known_backends_of(backends or "eager,inductor")
             reports = _of_case(case, chosen, config, target, seed)
-        case [a, b] if backends is None:
+        case [a, b, *_]:
             reports = [_of_runs((a, b), config, rank, runs, anyway=anyway, quiet=as_json)]
             kept_in = kept_in or open_run(b, runs)
-        case [_, _]:
-            raise Problem("--backends needs a case, and two runs are given", "leave it out, or name one case")
-        case _:
-            raise Problem(f"{len(names)} names are given", "name one case, or two runs")
     if as_json:
         print(json.dumps({"reports": [one.json() for one in reports]}, indent=2))
     else:
@@ -91,6 +93,20 @@ def diff(
     if kept_in is not None:
         keep_answer(kept_in, "diff", status, _lines(reports), **_parts(reports), rank=rank)
     raise typer.Exit(status)
+
+
+def _require(names: list[str], backends: str | None, rank: int, runs: Path) -> None:
+    # refuse before torch is imported
+    match names:
+        case [case]:
+            require_case(case)
+        case [_, _] if backends is None:
+            for name in names:
+                kept_process(store.open_run(name, runs), rank)
+        case [_, _]:
+            raise Problem("--backends needs a case, and two runs are given", "leave it out, or name one case")
+        case _:
+            raise Problem(f"{len(names)} names are given", "name one case, or two runs")
 
 
 def _lines(reports: Sequence[KernelDiffReport]) -> Iterator[str]:

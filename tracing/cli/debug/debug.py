@@ -23,11 +23,13 @@ from tracing.analyze.passes.line_changes import changing_passes, compilation_of_
 from tracing.attach.compiling import WantedStop, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground
 from tracing.cli.app import DEBUG, RUNS, Runs, app, err
+from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.completion import case_and_run_names, kernel_names, pass_names
 from tracing.cli.options.derived import open_derived
+from tracing.cli.options.named import TargetOption
 from tracing.environment import stops
 from tracing.errors import Problem
-from tracing.program.case import is_case
+from tracing.model.chips import DEFAULT_TARGET
 
 GENERATOR = Path(__file__).parents[3] / "vscode" / "generate.py"
 
@@ -58,7 +60,7 @@ def debug(
             metavar="FILE:LINE", help="Of a run: stop in a pass that changed what this Python line became."
         ),
     ] = None,
-    target: Annotated[str, typer.Option(help="Target of a case's kernels without a GPU.")] = "sm_90",
+    target: TargetOption = DEFAULT_TARGET,
     ex: Annotated[
         list[str] | None,
         typer.Option("--ex", metavar="COMMAND", help="Run this gdb command at the stop, then leave gdb."),
@@ -80,7 +82,7 @@ def debug(
 
     Exit status: 0, or 2 if the pass was not reached.
     """
-    of_case = is_case(what) and not (Path(what) / "run.json").exists()
+    of_case = names_case(what, runs)
     if of_case:
         if line is not None:
             remedy = f"record one with `tracing run {what}`, then name it"

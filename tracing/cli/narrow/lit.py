@@ -77,7 +77,7 @@ def lit(
         print(json.dumps(answer, indent=2))
     elif output is None:
         print(test.text, end="")
-    err.print(result)
+    err.print(result if output is None else f"{output}: {result}")
 
 
 def _sides(run: store.Run, record: PassRecord, ir: Path | None) -> tuple[str, str | None]:

@@ -16,7 +16,12 @@ from tracing.cli.answers.tool_errors import TOOL_WORDS, as_a_tool
 from tracing.cli.app import NARROW, Json, app
 from tracing.errors import Problem
 
-ToolArguments = Annotated[list[str], typer.Argument(metavar="[FILE|-] [FLAG]...")]
+ToolArguments = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[FILE|-] [FLAG]...", help="The text, or - for standard input; then flags of the tool."
+    ),
+]
 _WITH_VALUE = ("o", "mtriple", "mcpu", "mattr", "filetype", "passes")  # after "=" or a space
 _LEVEL = re.compile(r"default<(O[0-3])>")
 

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 @app.command(context_settings=TOOL_WORDS, rich_help_panel=NARROW)
 def opt(
     arguments: Annotated[
-        list[str], typer.Argument(metavar="FILE|- [-PASS[=OPTIONS] | --pass-pipeline=TEXT | FLAG]...")
+        list[str],
+        typer.Argument(
+            metavar="FILE|- [-PASS[=OPTIONS] | --pass-pipeline=TEXT | FLAG]...",
+            help="MLIR text, or - for standard input; then passes, in order, and flags.",
+        ),
     ],
     as_json: Json = False,
 ) -> None:

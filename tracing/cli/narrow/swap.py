@@ -35,6 +35,7 @@ from tracing.cli.options.run_pair import Anyway, First, Second, open_pair
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.model import Outcome, Winner
+from tracing.model.chips import DEFAULT_TARGET
 from tracing.report import swap as report
 from tracing.report.text import plural
 from tracing.store.recorded_launch import find_launch
@@ -179,7 +180,6 @@ def _program(b: store.Run, version: VersionOption | None, close: bool) -> Swappe
     with spinner("importing torch"):
         from tracing.program.device import Device
         from tracing.replay.swapped_case import SwappedCase
-        from tracing.virtual_gpu.chips import DEFAULT_TARGET
 
         device = Device(target_of(info.environment) if virtual else DEFAULT_TARGET)
     if device.virtual != virtual:

@@ -1,4 +1,4 @@
-"""Arguments and options that name a run, a case, a kernel or an output; shells complete them."""
+"""Arguments and options that name a run, a case, a target, a kernel or an output; shells complete them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ from tracing.cli.options.completion import (
     kernel_names,
     run_names,
 )
+from tracing.model.chips import CHIPS
+
+
+def _known_target(target: str) -> str:
+    if target not in CHIPS:
+        raise typer.BadParameter(f"there is no target {target!r}; known are {', '.join(CHIPS)}")
+    return target
+
 
 RunArgument = Annotated[
     str,
@@ -35,7 +43,12 @@ OneKernelOption = Annotated[
         help="A kernel by name, by the first digits of its hash, or NAME#2.", autocompletion=kernel_names
     ),
 ]
+TargetOption = Annotated[
+    str, typer.Option(callback=_known_target, help="Target that kernels are compiled for without a GPU.")
+]
 OutputOption = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="PATH", help="Write to this file; several files, to this folder."),
+    typer.Option(
+        "--output", "-o", metavar="PATH", help="The file to write; the folder, if several files are written."
+    ),
 ]

@@ -12,10 +12,11 @@ from typing import Annotated, Any
 
 import typer
 
+from tracing.cli.app import err
 from tracing.cli.help_page import HelpCommand
 from tracing.cli.options.completion import case_names
 from tracing.errors import Problem
-from tracing.program.case import defines_build, find_case, split_options
+from tracing.program.case import defines_build, require_case, split_options
 from tracing.program.user_program import UserProgram
 
 ProgramArgument = Annotated[
@@ -37,8 +38,19 @@ class ProgramCommand(HelpCommand):
         start = _start(args, self._with_value(ctx))
         words = args[start:]
         if words and "--" not in args[:start] and is_program(words):
+            self._note_options(ctx, words)
             return list(super().parse_args(ctx, [*args[:start], "--", *words]))
         return list(super().parse_args(ctx, args))
+
+    def _note_options(self, ctx: Any, words: Sequence[str]) -> None:
+        # a program may have options of the same names, so this is no error
+        own = {name for one in self.get_params(ctx) for name in one.opts if name.startswith("--")} - {
+            "--help"
+        }
+        given = [word.partition("=")[0] for word in words[1:]]
+        for option in dict.fromkeys(one for one in given if one in own):
+            program = words[1] if words[0] == "-m" else words[0]
+            err.print(f"note: {option} goes to {program}; an option of tracing is written before {program}")
 
     def _with_value(self, ctx: Any) -> set[str]:
         options = [one for one in self.get_params(ctx) if one.param_type_name == "option"]
@@ -75,7 +87,7 @@ def program_of(words: Sequence[str]) -> UserProgram | None:
             f"{words[0]} is a case, and takes no further words: {' '.join(words[1:])}",
             "options of a case follow a colon: CASE:option=value",
         )
-    find_case(split_options(words[0])[0])
+    require_case(words[0])
     return None
 
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from tracing.cli.options.named import TargetOption
 from tracing.cli.options.size import size, size_text
 from tracing.errors import Problem
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, Selection
+from tracing.model.chips import DEFAULT_TARGET
 
 if TYPE_CHECKING:
     from tracing.record.outputs import Keep
@@ -55,17 +57,31 @@ class SpillOption(str, Enum):
     largest = "largest"
 
 
+# of torch.compile with Inductor, in any supported torch: a test compares them with torch's own list
+MODES = ("default", "lite", "max-autotune", "max-autotune-no-cudagraphs", "reduce-overhead")
+
+
+def _known_mode(mode: str) -> str:
+    if mode and mode not in MODES:
+        raise typer.BadParameter(f"torch.compile has no mode {mode!r}; known are {', '.join(MODES)}")
+    return mode
+
+
 @dataclass(frozen=True)
 class RecordOptions:
     """The facts that `tracing run` records of a case, and its checks."""
 
-    target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90"
+    target: TargetOption = DEFAULT_TARGET
     seed: Annotated[
         int | None,
         typer.Option(help="Seed of torch's random generators: 0 for a case. A program seeds them itself."),
     ] = None
     mode: Annotated[
-        str, typer.Option(help="Compile a case in this mode of torch.compile: max-autotune, reduce-overhead.")
+        str,
+        typer.Option(
+            callback=_known_mode,
+            help="Compile a case in this mode of torch.compile: max-autotune, reduce-overhead.",
+        ),
     ] = ""
     no_virtual_gpu: Annotated[
         bool,
@@ -130,14 +146,17 @@ class RecordOptions:
         typer.Option(
             parser=size,
             metavar="SIZE",
-            show_default=size_text(KEPT_IN_MEMORY),
-            help="Memory for kept tensors: 2GB, 512MiB.",
+            show_default=False,
+            help=f"Memory for kept tensors: 2GB, 512MiB. Default: {size_text(KEPT_IN_MEMORY)}.",
         ),
     ] = KEPT_IN_MEMORY
     keep_disk: Annotated[
         int,
         typer.Option(
-            parser=size, metavar="SIZE", show_default=size_text(KEPT_ON_DISK), help="Disk for kept tensors."
+            parser=size,
+            metavar="SIZE",
+            show_default=False,
+            help=f"Disk for kept tensors. Default: {size_text(KEPT_ON_DISK)}.",
         ),
     ] = KEPT_ON_DISK
     keep_spill: Annotated[SpillOption, typer.Option(help="Tensors that leave memory first.")] = (

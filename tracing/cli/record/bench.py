@@ -64,18 +64,19 @@ def bench(
     Exit status: 0 if all results agree with the first backend's, 1 if some differ, 2 if a case could not be
     measured.
     """
-    chosen, kept_in = known_backends_of(backends), run_for_answer(into)
+    kept_in = run_for_answer(into)
     done: list[CaseBench] = []
     interrupted = False
-    with spinner("importing torch") as now:
-        measure = _measure(chosen, warmup, runs, (atol, rtol), device, seed)
-        try:
+    try:
+        chosen = known_backends_of(backends)
+        with spinner("importing torch") as now:
+            measure = _measure(chosen, warmup, runs, (atol, rtol), device, seed)
             for number, name in enumerate(cases or CASES, 1):
                 started = time.perf_counter()
                 done.append(measure(name, _prefixed(now, f"{number} of {len(cases or CASES)}: {name}: ")))
                 err.print(f"{name}: {time.perf_counter() - started:.0f} s")
-        except KeyboardInterrupt:
-            interrupted = True
+    except KeyboardInterrupt:
+        interrupted = True
     status = 2 if interrupted else max(one.status for one in done)
     if as_json:
         print(json.dumps(bench_json(done, interrupted=interrupted, status=status), indent=2))
@@ -86,7 +87,8 @@ def bench(
         lines = [Text(f"on the {one.device}") for one in done[:1]]
         keep_answer(kept_in, "bench", status, [*lines, *remarks_text(done)], **_parts(done))
     if interrupted:
-        err.print("interrupted: what is printed are the cases that were finished")
+        finished = "the rows are the cases that were finished" if done else "no case was finished"
+        err.print(f"tracing: interrupted; {finished}")
     raise typer.Exit(status)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -65,7 +65,8 @@ def run(
     environment.require_compiler()
     program = program_of(words)
     shared = options.rank_aware and options.keeps
-    selected = steps.selection(options.digests_of, shared_tensors=shared)
+    with _nothing_recorded():  # imports torch
+        selected = steps.selection(options.digests_of, shared_tensors=shared)
     if program is None:
         _run_case(words[0], options, selected, show, as_json, runs)
     else:
@@ -81,15 +82,16 @@ def _run_case(
     frozen = read_winners(options.winners) if options.winners else None
     started = time.perf_counter()
     with spinner("importing torch") as now:
-        from tracing.program.device import Device
-        from tracing.program.experiment import Experiment
-        from tracing.program.variables import Reads
-        from tracing.record.autotuning.winners import Winners
+        with _nothing_recorded():
+            from tracing.program.device import Device
+            from tracing.program.experiment import Experiment
+            from tracing.program.variables import Reads
+            from tracing.record.autotuning.winners import Winners
 
-        recorder_of = _recorder_of(options, steps)
-        device = Device(options.target, execute=not options.compile_only)
-        with Reads() as reads:
-            loaded = device.load(case)
+            recorder_of = _recorder_of(options, steps)
+            device = Device(options.target, execute=not options.compile_only)
+            with Reads() as reads:
+                loaded = device.load(case)
         experiment = Experiment(
             loaded, device, options.seed or 0, mode=options.mode, referee=not options.no_referee
         )
@@ -109,6 +111,15 @@ def _run_case(
         judgement.keep(ended, ended)
     answer = RunAnswer(ended, outcome, judgement, recorder.hash_failure)
     raise typer.Exit(answer.print(show=show, as_json=as_json))
+
+
+@contextmanager
+def _nothing_recorded() -> Iterator[None]:
+    # before the run is created
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Problem("interrupted; nothing was recorded") from None
 
 
 def _run_program(

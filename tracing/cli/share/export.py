@@ -26,7 +26,9 @@ from tracing.report.exports.tritonparse import write_tritonparse
 
 @app.command(rich_help_panel=SHARE)
 def export(
-    names: Annotated[list[str], typer.Argument(metavar="RUN...", autocompletion=run_names)],
+    names: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Runs by path or name.", autocompletion=run_names)
+    ],
     parquet: Annotated[
         Path | None,
         typer.Option("--parquet", metavar="DIR", help="Folder of a file for each table of `tracing sql`."),

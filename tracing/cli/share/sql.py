@@ -21,7 +21,12 @@ from tracing.store.remote import fetched, holds, is_remote
 @app.command(rich_help_panel=SHARE)
 def sql(
     words: Annotated[
-        list[str], typer.Argument(metavar='RUN|DIR|ADDRESS... "SELECT ..."', autocompletion=run_names)
+        list[str],
+        typer.Argument(
+            metavar='RUN|DIR|ADDRESS... "SELECT ..."',
+            help="Runs, or what `tracing export --parquet` wrote; then one query.",
+            autocompletion=run_names,
+        ),
     ],
     as_json: Json = False,
     runs: Runs = RUNS,

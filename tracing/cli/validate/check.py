@@ -13,13 +13,17 @@ from tracing import store
 from tracing.analyze.runs.graph_checks import graph_reports, summary
 from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.app import RUNS, VALIDATE, Json, Runs, app, err, out, spinner
+from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.check_options import CheckOptions
 from tracing.cli.options.completion import case_and_run_names
+from tracing.cli.options.named import TargetOption
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.option_record import with_option_records
 from tracing.cli.processes.case_run import begin_case_run
 from tracing.errors import Problem
 from tracing.model import Outcome
+from tracing.model.chips import DEFAULT_TARGET
+from tracing.program.case import require_case
 from tracing.report.check import check_json, check_text
 from tracing.report.text import uncovered_text
 
@@ -36,7 +40,7 @@ def check(
         ),
     ],
     options: CheckOptions,
-    target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90",
+    target: TargetOption = DEFAULT_TARGET,
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -52,9 +56,10 @@ def check(
     Exit status: 0 if no constraint is violated, 1 if one is, 2 if one cannot be decided for all sizes or the
     case failed.
     """
-    if store.is_run(case, runs):
+    if not names_case(case, runs):
         run = open_run(case, runs)
     else:
+        require_case(case)
         with spinner("importing torch"):
             path, outcome = _checked(case, options, target, seed, runs)
         run = store.Run(path)

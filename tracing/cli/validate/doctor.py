@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Annotated
@@ -10,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from tracing.cli.app import VALIDATE, app, out
+from tracing.cli.app import VALIDATE, app, out, spinner
 from tracing.upstream.contracts import Feature, features
 
 
@@ -19,7 +20,8 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
     """Check which features work with the installed torch and Triton.
 
     Recording rests on private objects of torch and Triton, which each release may change. Every
-    feature checks the objects that it uses. Launches no kernel and needs no GPU.
+    feature checks the objects that it uses; features that are off are listed. Launches no kernel
+    and needs no GPU.
 
     What runs for every launch and operator is compiled from C++ when it is first used. Where it cannot be,
     recording works and is slower.
@@ -33,11 +35,12 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
     failure; failure is empty if C++ records).
     """
     versions = {package: version(package) for package in ("torch", "triton")}
-    checked = []
-    for feature in features():
-        checked.append(feature)
-        if not as_json:
-            out.print(_line(feature))
+    logging.disable(logging.WARNING)  # checks provoke what torch warns of
+    try:
+        with spinner("checking features"):
+            checked = [*features()]
+    finally:
+        logging.disable(logging.NOTSET)
     compiled = _compiled()
     off = sum(bool(feature.failure) for feature in checked)
     if as_json:
@@ -47,6 +50,8 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
         for part in compiled:
             out.print(_compiled_line(**part))
         with_versions = f"with torch {versions['torch']} and Triton {versions['triton']}"
+        for feature in (one for one in checked if one.failure):
+            out.print(_line(feature))
         out.print(Text(f"{len(checked) - off} of {len(checked)} features work {with_versions}"))
     raise typer.Exit(1 if off else 0)
 
@@ -58,8 +63,6 @@ def _compiled() -> list[dict[str, str]]:
 
 
 def _line(feature: Feature) -> Text:
-    if not feature.failure:
-        return Text(f"ok   {feature.name}")
     file = f"tracing/upstream/{feature.module.replace('.', '/')}.py"
     return Text(f"off  {feature.name}\n     {feature.failure}\n     {file}")
 

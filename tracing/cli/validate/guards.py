@@ -14,11 +14,14 @@ from tracing import store
 from tracing.analyze.runs.frame_compiles import GuardReport, guard_report
 from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.app import RUNS, VALIDATE, Json, Runs, app, err, out, spinner
+from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.completion import case_and_run_names
+from tracing.cli.options.named import TargetOption
 from tracing.cli.options.opened import open_run
-from tracing.cli.options.program_words import ProgramCommand, program_of
+from tracing.cli.options.program_words import ProgramCommand, is_program, program_of
 from tracing.cli.processes.case_run import begin_case_run, begin_program_run
 from tracing.errors import Problem
+from tracing.model.chips import DEFAULT_TARGET
 from tracing.report.guards import frame_text, guards_json, guards_text, summary_text
 from tracing.report.text import uncovered_text
 
@@ -42,7 +45,7 @@ def guards(
     backend: Annotated[
         str | None, typer.Option(help="Backend of torch.compile for a case. Default: inductor.")
     ] = None,
-    target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90",
+    target: TargetOption = DEFAULT_TARGET,
     seed: Annotated[
         int | None,
         typer.Option(help="Seed of torch's random generators. Default: 0 for a case, none for a program."),
@@ -88,7 +91,7 @@ def guards(
 
 def _run(words: list[str], backend: str | None, target: str, seed: int | None, runs: Path) -> store.Run:
     # the run that is named, or a new one of the case or the program
-    if len(words) == 1 and store.is_run(words[0], runs):
+    if len(words) == 1 and not is_program(words) and not names_case(words[0], runs):
         return open_run(words[0], runs)
     program = program_of(words)
     if program is not None and backend is not None:

@@ -41,6 +41,6 @@ class OutOfBoundsError(Exception):
             what = f"{outside.kind}s memory, and has no tensor"
         super().__init__(
             f"{kernel} {what}, outside of its storage ({position}); "
-            "`tracing run --allow-out-of-bounds` performs such accesses"
+            "mask the access, or perform such accesses with `tracing run --allow-out-of-bounds`"
         )
         self.kernel, self.outside = kernel, outside

@@ -116,5 +116,6 @@ def sentence(failure: Failure) -> str:
         "operator": f"operator {name} (FX node {step}) fails while its graph is compiled",
         "C++": f"generated C++ of {name} does not compile",
         "generated code": f"generated code raises at {name}",
+        "kernel": f"your kernel {name} fails",
     }[failure.kind]
     return f"{subject}: {failure.reason}{position}"

@@ -92,6 +92,8 @@ def cpp_failure(chain: ErrorChain) -> Failure | None:
 def generated_failure(chain: ErrorChain) -> Failure | None:
     """The failure of generated code that raises: a wrapper, or a kernel that the interpreter executes.
 
+    Generated code also holds copies of the user's kernels, whose failures are of the kind "kernel".
+
     None if the exception comes from the user's code that it called: a launch hook, an operator.
     """
     where = _generated_line(chain)
@@ -102,12 +104,12 @@ def generated_failure(chain: ErrorChain) -> Failure | None:
     code = _line_of(source, line).strip()
     called = _CALLED.search(code)
     in_wrapper = function in ("call", "<module>") or function.startswith("partition_")
-    first = chain.errors[-1]
+    first, copied = chain.errors[-1], _copied_line(path, line)
     return Failure(
-        "generated code",
+        "kernel" if copied and not in_wrapper else "generated code",
         (called[1] or called[2] if called else code) if in_wrapper else function,
         nodes=_nodes_above(source, line),
-        python=_copied_line(path, line) or _program_line(chain, path, line) or chain.line,
+        python=copied or _program_line(chain, path, line) or chain.line,
         code=code,
         reason=one_line(f"{type(first).__name__}: {first}"),
         source=source,

@@ -23,16 +23,19 @@ from tracing.cli.narrow.bisect.options import (
     RepeatJudgeOption,
     RtolOption,
     SeedOption,
-    TargetOption,
     TimesOption,
 )
-from tracing.cli.options.named import CaseOrRunArgument, OneKernelOption
+from tracing.cli.options.case_or_run import names_case
+from tracing.cli.options.named import CaseOrRunArgument, OneKernelOption, TargetOption
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.model import Compilation
-from tracing.program.case import is_case
+from tracing.model.chips import DEFAULT_TARGET
+from tracing.program.case import require_case
+
+_GPUS = ("nvidia", "kfd", "dxg")  # devices of NVIDIA, of AMD, and of either under WSL
 
 
 @app.command(rich_help_panel=NARROW)
@@ -47,7 +50,7 @@ def bisect(
     repeat: RepeatJudgeOption = 1,
     crash: CrashOption = False,
     times: TimesOption = 3,
-    target: TargetOption = "sm_90",
+    target: TargetOption = DEFAULT_TARGET,
     seed: SeedOption = 0,
     good_torch: GoodTorchOption = None,
     fresh: FreshOption = False,
@@ -79,7 +82,7 @@ def bisect(
         with printed_answer("bisect", run_for_answer(into, runs)) as answer:
             if good_torch is not None:
                 answer.status = _with_good_torch(name, good_torch, target, seed, runs, seconds, as_json)
-            elif not (command or kernel or crash) and _is_case(name, runs):
+            elif not (command or kernel or crash) and names_case(name, runs):
                 answer.status = _of_case(name, target, seed, times, seconds, runs, fresh, as_json)
             else:
                 run, chosen = _compilation(name, kernel, runs, trust)
@@ -97,6 +100,7 @@ def bisect(
 def _with_good_torch(
     name: str, version: str, target: str, seed: int, runs: Path, seconds: float, as_json: bool
 ) -> int:
+    require_case(name)
     environment.require_compiler()
     from tracing.cli.narrow.bisect.good_torch import search_good_torch
 
@@ -106,6 +110,7 @@ def _with_good_torch(
 def _of_case(
     name: str, target: str, seed: int, times: int, seconds: float, runs: Path, fresh: bool, as_json: bool
 ) -> int:
+    require_case(name)
     environment.require_compiler()
     from tracing.cli.narrow.bisect.case import search_case
 
@@ -144,13 +149,6 @@ def _compilation(name: str, kernel: str | None, runs: Path, trust: bool) -> tupl
     return run, chosen
 
 
-def _is_case(name: str, runs: Path) -> bool:
-    # a run that has the name of a case is a run
-    if name == "latest" or any((folder / "run.json").exists() for folder in (Path(name), runs / name)):
-        return False
-    return is_case(name)
-
-
 def _judge(
     run: store.Run,
     chosen: Compilation,
@@ -159,6 +157,11 @@ def _judge(
     seconds: float,
 ) -> Judge:
     if not command:
+        if not any(device.name.startswith(_GPUS) for device in Path("/dev").iterdir()):
+            raise Problem(
+                "there is no GPU, on which the kernel is launched without a COMMAND",
+                "judge by its artefacts: `tracing bisect RUN --kernel K -- COMMAND {ptx}`",
+            )
         from tracing.cli.narrow.bisect.build_judge import replay_judge
 
         return replay_judge(run, chosen, *replay, seconds)

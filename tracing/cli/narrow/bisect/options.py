@@ -19,7 +19,6 @@ RepeatJudgeOption = Annotated[
 ]
 CrashOption = Annotated[bool, typer.Option("--crash", help="Bad: the compile dies or hangs as in the run.")]
 TimesOption = Annotated[int, typer.Option(min=1, help="CASE: compiles that measure how often it goes wrong.")]
-TargetOption = Annotated[str, typer.Option(help="CASE: target of kernels without a GPU.")]
 SeedOption = Annotated[int, typer.Option(help="CASE: seed of torch's random generators.")]
 GoodTorchOption = Annotated[
     str | None,

@@ -17,9 +17,11 @@ from tracing.cli.narrow.minify.fresh_process import FreshRun, fresh_run
 from tracing.cli.narrow.minify.question import PredicateName, Question, settings
 from tracing.cli.narrow.minify.trials import Trials
 from tracing.cli.options.check_options import CheckOptions
-from tracing.cli.options.named import CaseArgument, OutputOption
+from tracing.cli.options.named import CaseArgument, OutputOption, TargetOption
 from tracing.cli.options.option_record import with_option_records
 from tracing.errors import Problem, message
+from tracing.model.chips import DEFAULT_TARGET
+from tracing.program.case import require_case
 from tracing.report import minify as report
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def minify(
     seconds: Annotated[float, typer.Option(help="Time limit of one execution.")] = 120.0,
     output: OutputOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ignore cached executions.")] = False,
-    target: Annotated[str, typer.Option(help="Target of kernels without a GPU.")] = "sm_90",
+    target: TargetOption = DEFAULT_TARGET,
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -64,8 +66,12 @@ def minify(
     Exit status: 1 if a smaller graph fails, 2 if no graph of the case fails.
     """
     question = Question(case, target, seed, predicate, times, settings(setting or []), options)
-    with spinner("importing torch"):
-        graphs = _graphs(question)
+    require_case(case)
+    try:
+        with spinner("importing torch"):
+            graphs = _graphs(question)
+    except KeyboardInterrupt:
+        raise Problem("interrupted; no graph was executed yet") from None
     folder = output or runs / "minify" / graphs.name
     trials = Trials(graphs, question, folder, seconds)
     if fresh:

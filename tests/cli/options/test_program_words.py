@@ -1,0 +1,42 @@
+"""Options that follow a program go to the program, which a note says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tracing.cli.app import app
+from tracing.cli.options.program_words import ProgramCommand
+
+
+@pytest.mark.parametrize(
+    ("words", "noted"),
+    [
+        (["--times", "3"], ["--times"]),
+        (["--times=3", "--lr", "1"], ["--times"]),
+        (["--lr", "1", "--help"], []),
+    ],
+)
+def test_an_option_of_ours_after_a_program_is_noted(
+    words: list[str], noted: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (program := tmp_path / "train.py").write_text("print(1)\n")
+    command = _command("repeat")
+
+    context = command.make_context("repeat", [str(program), *words])
+
+    said = capsys.readouterr().err
+    assert context.params["words"] == [str(program), *words]
+    assert said.splitlines() == [
+        f"note: {one} goes to {program}; an option of tracing is written before {program}" for one in noted
+    ]
+
+
+def _command(name: str) -> ProgramCommand:
+    import typer
+
+    group = typer.main.get_command(app)
+    command = group.get_command(None, name)  # type: ignore[attr-defined]
+    assert isinstance(command, ProgramCommand)
+    return command

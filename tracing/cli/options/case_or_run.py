@@ -1,0 +1,29 @@
+"""Decides whether a name means a case or a run, and names the nearest ones if it means neither."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from tracing import store
+from tracing.errors import Problem
+from tracing.program.case import is_case, near_cases, split_options
+
+
+def names_case(name: str, runs: Path) -> bool:
+    """True if a name is that of a case or a Python file, False if it is that of a run.
+
+    A run that has the name of a case is a run. Raises Problem if it is neither. Imports no torch.
+    """
+    if store.is_run(name, runs) or Path(name).is_dir():  # opening a folder says what it lacks
+        return False
+    if is_case(name):
+        return True
+    name, _ = split_options(name)
+    recorded = [run.name for run in store.recorded(runs)]
+    near = [*near_cases(name), *get_close_matches(name, recorded, n=3, cutoff=0.5)]
+    listed = "`tracing cases` and `tracing list` list them"
+    raise Problem(
+        f"there is neither a case {name} nor a run of that name below {runs}",
+        f"nearest: {', '.join(near)}; {listed}" if near else listed,
+    )
