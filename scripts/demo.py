@@ -50,7 +50,9 @@ def _record(runs: Path, name: str, variables: Mapping[str, str]) -> None:
 def _show(runs: Path, command: tuple[str, ...], variables: Mapping[str, str]) -> None:
     printed = _tracing(runs, command, variables, status=1)
     by_hand = " ".join(f"{name}={quote(value)}" for name, value in variables.items())
-    print(("$ " + f"{by_hand} \\\n  " * bool(by_hand) + f"tracing {' '.join(command)}").replace(f"{ROOT}/", ""))
+    print(
+        ("$ " + f"{by_hand} \\\n  " * bool(by_hand) + f"tracing {' '.join(command)}").replace(f"{ROOT}/", "")
+    )
     # paths as on any machine
     print(printed.replace(f"{runs}/", "runs/").replace(f"{ROOT}/", ""), flush=True)
 

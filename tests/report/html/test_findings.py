@@ -8,9 +8,8 @@ from tracing.report.html.findings import findings
 
 
 def answer(status: int, line: str) -> dict[str, Any]:
-    return {
-        "name": "bisect", "kernel": "k", "status": status, "lines": [line], "next": [], "launch": None, "rank": 0
-    }  # fmt: skip
+    facts = {"name": "bisect", "kernel": "k", "next": [], "launch": None, "rank": 0}
+    return {**facts, "status": status, "lines": [line]}
 
 
 def titles(*answers: dict[str, Any]) -> list[str]:
@@ -26,7 +25,9 @@ def test_a_later_good_answer_does_not_hide_an_accusation() -> None:
 
 
 def test_the_latest_accusation_is_shown() -> None:
-    assert titles(answer(1, "one pass"), answer(2, "undecided"), answer(1, "other pass")) == ["bisect: other pass"]
+    assert titles(answer(1, "one pass"), answer(2, "undecided"), answer(1, "other pass")) == [
+        "bisect: other pass"
+    ]
 
 
 def test_a_good_answer_follows_one_that_was_not_decided() -> None:

@@ -105,8 +105,8 @@ def _launch(one: Data) -> tuple[int, int, int] | None:
 
 
 def _of_answers(number: int, run: Data, *, advice: bool) -> Iterator[dict[str, Any]]:
-    # the latest answer of each command about each kernel that accuses something, or else the latest one: a run
-    # does not change, so what was good later was asked otherwise. Earlier ones are in the list of all
+    # of each command about each kernel the latest answer that accuses something, or else the latest one:
+    # a run does not change, so what was good later was asked otherwise. Earlier ones are in the list of all
     shown: dict[tuple[str, str], int] = {}
     for position, one in enumerate(run["answers"]):
         earlier = shown.get((one["name"], one["kernel"]))

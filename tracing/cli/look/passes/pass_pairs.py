@@ -20,6 +20,7 @@ from tracing.analyze.passes.source_map import artefacts
 from tracing.cli.app import out, spinner
 from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.look.passes.question import PassQuestion
+from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.opened import open_run
 from tracing.environment import installed
 from tracing.errors import Problem
@@ -91,9 +92,9 @@ def _chosen(run_a: store.Run, run_b: store.Run, kernels: Sequence[str]) -> tuple
         raise Problem(
             f"two runs take one kernel each, and {len(kernels)} are given", "give --kernel once or twice"
         )
-    a = analysis.compilation(run_a, kernels[0])
+    a = chosen_kernel(run_a, kernels[0])
     if len(kernels) == 2:
-        return a, analysis.compilation(run_b, kernels[1])
+        return a, chosen_kernel(run_b, kernels[1])
     b = partner_of(a, analysis.compilations(run_b))
     if b is None:
         raise Problem(

@@ -128,8 +128,8 @@ def _unrecorded(run: store.Run, chosen: Compilation, unlike: str) -> Problem:
     return Problem(
         f"the full pipeline of this compiler is good, and it is not the recorded one: {unlike} of "
         f"{chosen.kernel_name} differ. No pass of the recorded compiler was judged",
-        "bisect with the compiler, the environment variables and the PYTHONPATH of the recording; or name the "
-        f"pass at which both compilers differ:\n  {again} --kernel {kernel}",
+        "bisect with the compiler, the environment variables and the PYTHONPATH of the recording; or name "
+        f"the pass at which both compilers differ:\n  {again} --kernel {kernel}",
     )
 
 
