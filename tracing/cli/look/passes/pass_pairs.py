@@ -141,11 +141,14 @@ def _print_one(
     if asked.which is not None:
         lines += report.pair_diff_text(pairs, _wanted(pairs, asked.which, asked.stage))
     else:
-        lines += report.pairs_text(pairs, [row for row in pairs.pairs if _shown(row, asked)])
+        if not pairs.differs_throughout:  # each row would say that
+            lines += report.pairs_text(pairs, [row for row in pairs.pairs if _shown(row, asked)])
         lines += report.verdict_text(pairs)
         lines += report.attributes_text(pairs)
         lines += report.artefacts_text(_equal_artefacts(run_a, run_b, a, b))
-        if (first := pairs.first_divergence()) is not None:
+        if pairs.differs_throughout:
+            lines += report.entry_diff_text(pairs)
+        elif (first := pairs.first_divergence()) is not None:
             lines += report.pair_diff_text(pairs, first)
     for line in lines:
         out.print(line)
