@@ -247,6 +247,30 @@ def test_a_kernel_whose_code_differs_leads_to_its_passes_in_both_runs(tmp_path: 
         assert [compilation(run, "add#2").hash for run in runs] == ["01hash of add"] * 2
 
 
+def test_a_program_whose_kernel_differs_is_replayed_with_the_other_kernel(
+    pair: tuple[store.Run, store.Run],
+) -> None:
+    source = CodeDifference("source", ())
+
+    left = LaunchDiffers(BOTH, (), source, False, ("y",))
+    equal = LaunchDiffers(BOTH, (), source, False, ())
+
+    assert words_of(left, pair) == [f"replay b --launch 2 --kernel {HASH} --against a"]
+    assert words_of(equal, pair) == [f"passes a b --kernel {HASH}"]
+
+
+def test_runs_with_other_seeds_are_compared_with_one_seed(tmp_path: Path) -> None:
+    a, b = (saved(tmp_path / str(seed), [], seed=seed) for seed in (3, 4))
+
+    command = hints.of_seeds(a, b)
+
+    assert command is not None and command.endswith(
+        f"; tracing compare {a.path} latest --runs {b.path.parent}"
+    )
+    assert command.startswith("tracing run ") and "--seed 3" in command and "--seed 4" not in command
+    assert hints.of_seeds(a, a) is None
+
+
 @pytest.mark.parametrize(
     ("cause", "commands"),
     [

@@ -134,12 +134,12 @@ def _of_output(difference: OutputDiffers, runs: RunPair) -> list[str]:
     if isinstance(difference.doubt, ReadOutside):
         return [_show(runs[1], launch.index), *_reproduced(runs[1], launch.index, rank)]
     if difference.doubt:
-        return [*_replay(runs, difference), *_reproduced(runs[1], launch.index, rank)]
-    return [*_replay(runs, difference), *of_launch(runs[1], launch, rank)]
+        return [*_replay(runs, difference.pair), *_reproduced(runs[1], launch.index, rank)]
+    return [*_replay(runs, difference.pair), *of_launch(runs[1], launch, rank)]
 
 
-def _replay(runs: RunPair, difference: OutputDiffers) -> list[str]:
-    launch, rank = difference.pair.b, difference.pair.rank
+def _replay(runs: RunPair, pair: LaunchPair) -> list[str]:
+    launch, rank = pair.b, pair.rank
     if launch is None or launch.kernel.kind != "triton":
         return []
     whose = f" --rank {rank}" if rank else ""
@@ -159,7 +159,9 @@ def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]
     if difference.code is not None and difference.code.stage != "source":
         return [_passes_of_both(difference.pair, runs)]
     if not differing_results(*runs):
-        return []
+        if difference.outputs:
+            return _replay(runs, difference.pair)
+        return [_passes_of_both(difference.pair, runs)] if difference.code is not None else []
     if (swap := of_results(*runs)) is not None:
         return [swap]
     pairs = zip(runs, (difference.pair.a, difference.pair.b), strict=True)

@@ -206,7 +206,7 @@ def test_without_a_command_and_without_a_gpu_a_command_is_asked_for(run: Run) ->
     done = bisect(run)
 
     assert done.returncode == 2
-    assert "none can be opened" in done.stderr
+    assert "without COMMAND the kernel is launched on a GPU, and there is no GPU" in done.stderr
 
 
 def test_the_judge_imports_nothing_that_opens_the_gpu() -> None:
