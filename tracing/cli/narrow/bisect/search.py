@@ -123,13 +123,13 @@ def _unlike(run: store.Run, chosen: Compilation, happened: History) -> str:
 
 
 def _unrecorded(run: store.Run, chosen: Compilation, unlike: str) -> Problem:
-    again = f"{record_anew(run)}; tracing passes {shlex.quote(str(run.path))} {latest(run)}"
+    anew = f"{record_anew(run)}; tracing passes {shlex.quote(str(run.path))} {latest(run)}"
     kernel = shlex.quote(label(compilations(run), chosen))
     return Problem(
         f"the full pipeline of this compiler is good, and it is not the recorded one: {unlike} of "
         f"{chosen.kernel_name} differ. No pass of the recorded compiler was judged",
         "bisect with the compiler, the environment variables and the PYTHONPATH of the recording; or name "
-        f"the pass at which both compilers differ:\n  {again} --kernel {kernel}",
+        f"the pass at which both compilers differ:\n  {anew} --kernel {kernel}",
     )
 
 
@@ -232,9 +232,8 @@ class _Search:
             self._print_answer(event.weighed)
 
     def _print_effort(self) -> None:
-        out.print(
-            f"built {self.probes.built}, judged {self.probes.judged}; the rest is known from earlier searches"
-        )
+        rest = "; the rest is known from earlier searches" if self.probes.searched_before else ""
+        out.print(f"built {self.probes.built}, judged {self.probes.judged}{rest}")
         self._print_confidence()
 
     def _print_suspects(self, event: NoAnswer) -> None:
