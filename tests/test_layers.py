@@ -258,7 +258,7 @@ def attribute_texts(tree: ast.AST) -> set[str]:
 
 # Import by a variable: this package's exports, the module of a command, the packages whose files are not the
 # user's, a hash function, the module that Python asks a finder for.
-IMPORTED_BY_VARIABLE = {"__init__.py", "attach/untraced_imports.py", "cli/app.py", "program/user_code.py",
+IMPORTED_BY_VARIABLE = {"__init__.py", "attach/fast_imports.py", "cli/app.py", "program/user_code.py",
                         "record/launches/user_hash.py"}  # fmt: skip
 
 

@@ -41,6 +41,7 @@ class Machine:
     root: Path
     python: str
     gdb: str  # "" if there is none
+    libtriton: str
     sources: tuple[Path, ...] = ()  # of Triton, and of LLVM
 
 
@@ -54,12 +55,15 @@ def written(native: Native, kind: str, machine: Machine) -> dict[str, Any]:
     return entry
 
 
-def setup(native: Native, machine: Machine) -> list[str]:
-    """The commands that gdb runs before it reads symbols."""
+def setup(native: Native, machine: Machine, ahead: str = "") -> list[str]:
+    """The commands that gdb runs before it reads symbols.
+
+    ahead -- a library whose symbols it reads before a stopped process is attached
+    """
     maps = [f"triton-sources {' '.join(map(str, machine.sources))}"] if machine.sources else []
     # gdb 16's own adapter ends its session when the parent is detached
     forks = ["set follow-fork-mode child", "set detach-on-fork off"] if native.forks else []
-    few = ["compiler-symbols"] if native.pid == FILLED_IN else []
+    few = [f"compiler-symbols {ahead}".strip()] if native.pid == FILLED_IN else []
     return [f"source {machine.root / COMMANDS / 'gdb_load.py'}", *maps, *forks, *few, *native.commands]
 
 
@@ -96,5 +100,6 @@ def _formatters(machine: Machine) -> list[Path]:
 
 
 def _dap(native: Native, machine: Machine) -> dict[str, Any]:
-    entry: dict[str, Any] = {"gdb": machine.gdb or "gdb", "commands": setup(native, machine)}
+    commands = setup(native, machine, machine.libtriton)
+    entry: dict[str, Any] = {"gdb": machine.gdb or "gdb", "commands": commands}
     return entry | ({"pid": native.pid} if native.pid else {})

@@ -58,8 +58,11 @@ def native(entry: dict[str, Any], machine: Machine, kind: str) -> dict[str, Any]
 
 
 def session(machine: Machine, kind: str) -> dict[str, Any]:
-    """The session that a stopped process requests from VSCode; attach/session.py fills in the braces."""
-    commands = ["break-pass {pass} {kernel}"]
+    """The session that a stopped process requests from VSCode; attach/session.py fills in the braces.
+
+    The commands of gdb have none: our extension starts gdb before the program has reached a pass.
+    """
+    commands = ["break-pass" if kind in (GDB, DAP) else "break-pass {pass} {kernel}"]
     what = Native("attach", "C++ {pass} of {kernel} (pid {pid})", machine.python, commands, [], "{pid}")
     return dialects.written(what, kind, machine)
 

@@ -77,7 +77,8 @@ def facts(root: Path, folder: Path, venv: Path, toolchain: Path) -> tuple[Machin
     there_are = {path: (path / known).exists() for path, known in ((triton, "lib"), (llvm, "mlir"))}
     gdb = shutil.which(os.environ.get("GDB") or "gdb") or ""
     sources = tuple(path for path in (triton, llvm) if there_are[triton] and there_are[path])
-    machine = Machine(root, str(python), gdb, sources)
+    libtriton = f"{there['triton_path']}/_C/libtriton.so"
+    machine = Machine(root, str(python), gdb, libtriton, sources)
     builds = sorted(triton.glob("build/*/compile_commands.json"))
     optimiser = triton_opt(triton, python)
     return (
@@ -89,7 +90,7 @@ def facts(root: Path, folder: Path, venv: Path, toolchain: Path) -> tuple[Machin
             "@SESSION@": str(folder.resolve() / ".vscode/triton-session.json"),
             "@CASES@": sorted(path.stem for path in (root / "cases").glob("*.py")),
             "@GDB@": gdb or "gdb",
-            "@LIBTRITON@": f"{there['triton_path']}/_C/libtriton.so",
+            "@LIBTRITON@": libtriton,
             "@BACKENDS@": f"{there['triton_path']}/backends",
             "@BUILD@": str(builds[0].parent) if builds else "",
             "@TRITON@": str(triton) if there_are[triton] else "",

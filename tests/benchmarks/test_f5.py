@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from debugger.conftest import PROGRAMS
+from debugger.conftest import PROGRAMS, gdb_for, gdb_with_dap
 from debugger.editor import Editor, chosen, generated
 from debugger.mi import Gdb
-from debugger.test_f5 import OPEN_FILE, WAIT, python_line, python_stop
+from debugger.native import WAIT
+from debugger.test_f5 import OPEN_FILE, python_line, python_stop
+from debugger.test_stop_button import by_dap, by_mi
 from recorded.kernels import record
 
 CASE = "Triton: silu to its first C++ stop"
@@ -43,9 +45,12 @@ def silu() -> None:
     subprocess.run(command, check=True, env=own, capture_output=True)
 
 
-def pressed(folder: Path, breakpoints: dict[str, list[int]], name: str = OPEN_FILE) -> tuple[float, float]:
+def pressed(
+    folder: Path, breakpoints: dict[str, list[int]], name: str = OPEN_FILE, kind: str = "cppdbg"
+) -> tuple[float, float]:
     """Seconds from F5 to the stop in Python (0: no breakpoint there), and to the stop in C++."""
-    configuration = chosen(generated(folder, "--debugger", "cppdbg"), name, PROGRAMS / "forked.py")
+    launch = generated(folder, "--debugger", kind, gdb=gdb_for(kind))
+    configuration = chosen(launch, name, PROGRAMS / "forked.py")
     started = time.perf_counter()
     editor = Editor(configuration, breakpoints)
     try:
@@ -53,12 +58,8 @@ def pressed(folder: Path, breakpoints: dict[str, list[int]], name: str = OPEN_FI
             python_stop(editor)
         in_python = time.perf_counter() - started if breakpoints else 0.0
         native = editor.natives.get(timeout=WAIT)
-        gdb = Gdb(native)
-        gdb.run(f"-target-attach {native['processId']}")
-        gdb.run("-exec-continue")
-        assert "CoalescePass" in gdb.stopped()["func"]
-        in_pass = time.perf_counter() - started
-        gdb.close()
+        with (by_mi if kind == "cppdbg" else by_dap)(native, editor.early):
+            in_pass = time.perf_counter() - started
     finally:
         editor.close()
     return in_python, in_pass
@@ -84,7 +85,10 @@ def test_seconds_from_f5_to_each_stop(tmp_path: Path, monkeypatch: pytest.Monkey
     _, warm = pressed(tmp_path, {})
     in_python, _ = pressed(tmp_path, {path: [line]})
     in_case = min(pressed(tmp_path, {path: [line]}, CASE)[0] for _ in range(ROUNDS))
-    case = min(pressed(tmp_path, {}, CASE)[1] for _ in range(ROUNDS))
+    kinds = {"cppdbg": "gdb's MI", **({"triton-gdb": "gdb's own adapter"} if gdb_with_dap() else {})}
+    cases = {
+        text: min(pressed(tmp_path, {}, CASE, kind)[1] for _ in range(ROUNDS)) for kind, text in kinds.items()
+    }
     executed = min(seconds(silu) for _ in range(ROUNDS))
     run = record(tmp_path / "runs", "softmax").path
     replay = min(seconds(lambda: replayed(run, tmp_path)) for _ in range(ROUNDS))
@@ -93,7 +97,7 @@ def test_seconds_from_f5_to_each_stop(tmp_path: Path, monkeypatch: pytest.Monkey
     for name, value in (("Python", in_python), ("C++, cold index", cold), ("C++, warm index", warm)):
         print(f"  F5 to the stop in {name}: {value:.1f} s, {value / compiled:.1f} x")
     print(f"silu without a debugger: {executed:.1f} s; load {os.getloadavg()[0]:.1f}; minima")
-    for name, value in (("Python", in_case), ("C++, warm index", case)):
+    for name, value in (("Python", in_case), *((f"C++, {text}", value) for text, value in cases.items())):
         print(
             f"  F5 to the stop in {name}: {value:.1f} s, {value / executed:.1f} x, of 10 s {value / 10:.0%}"
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 from commands import make_vscode
 from debugger.dap import Adapter, Message
+from debugger.native import early_gdb
 
 ROOT = Path(__file__).parents[2]
 INPUTS = {"kernel": "add", "stage": "ttgir", "pass": "tritongpu-coalesce"}
@@ -49,6 +50,7 @@ class Editor:
         self.natives: queue.Queue[Message] = queue.Queue()
         self.ended = threading.Event()
         self.sessions: list[Adapter] = []
+        self.early = early_gdb(configuration.get("env", {}))
         self._session(Adapter.spawned(sys.executable, "-m", "debugpy.adapter"), configuration)
 
     def _session(self, adapter: Adapter, configuration: Message) -> None:
@@ -74,5 +76,5 @@ class Editor:
                 return
 
     def close(self) -> None:
-        for session in self.sessions:
+        for session in [*self.sessions, *filter(None, [self.early])]:
             session.close()

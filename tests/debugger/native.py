@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from debugger.dap import Adapter, Message
 from debugger.mi import Gdb, quoted
@@ -30,9 +33,9 @@ def lldb_dap() -> str:
     return installed_tools.lldb_dap()
 
 
-def stopped(entry: Message, *commands: str) -> Stop:
+def stopped(entry: Message, *commands: str, early: Adapter | None = None) -> Stop:
     """Launch or attach, go on to the first stop, and run commands of the debugger's there."""
-    return _by_mi(entry, commands) if entry["type"] == "cppdbg" else _by_dap(entry, commands)
+    return _by_mi(entry, commands) if entry["type"] == "cppdbg" else _by_dap(entry, commands, early)
 
 
 def _by_mi(entry: Message, commands: tuple[str, ...]) -> Stop:
@@ -52,8 +55,8 @@ def _by_mi(entry: Message, commands: tuple[str, ...]) -> Stop:
         gdb.close()
 
 
-def _by_dap(entry: Message, commands: tuple[str, ...]) -> Stop:
-    adapter = spawned(entry)
+def _by_dap(entry: Message, commands: tuple[str, ...], early: Adapter | None) -> Stop:
+    adapter = spawned(entry, early)
     try:
         adapter.start(entry, {})
         stop = adapter.event("stopped", WAIT)
@@ -71,9 +74,18 @@ def _by_dap(entry: Message, commands: tuple[str, ...]) -> Stop:
         adapter.close()
 
 
-def spawned(entry: Message) -> Adapter:
-    """The debug adapter of a configuration."""
+def spawned(entry: Message, early: Adapter | None = None) -> Adapter:
+    """The debug adapter of a configuration: `early`, as in our extension, if its command line is the same."""
     if entry["type"] == "lldb-dap":
         return Adapter.spawned(lldb_dap())
     words = [word for line in entry["commands"] for word in ("-iex", line)]
-    return Adapter.spawned(entry["gdb"], "-nx", "-q", *words, "-i", "dap")
+    command = (entry["gdb"], "-nx", "-q", *words, "-i", "dap")
+    ready = early is not None and early.process is not None and early.process.args == command
+    return early if early is not None and ready else Adapter.spawned(*command)
+
+
+def early_gdb(variables: Mapping[str, str]) -> Adapter | None:
+    """The gdb that our extension starts at F5, if a stop of the program would request one."""
+    file = variables.get("TRACING_STOP_SESSION")
+    requested = json.loads(Path(file).read_text()) if file else {}
+    return spawned(requested) if requested.get("type") == "triton-gdb" else None

@@ -100,7 +100,7 @@ def test_a_debuggers_own_adapter_stops_in_the_pass(tmp_path: Path, kind: str) ->
         for _ in ("silu", "add"):
             _, pid = python_stop(editor)
         native = editor.natives.get(timeout=WAIT)
-        stop = stopped(native)
+        stop = stopped(native, early=editor.early)
 
     assert native["pid"] == pid
     assert any(COALESCE in name for name in stop.inside)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from debugger.conftest import PROGRAMS, gdb_for
-from debugger.dap import Message
+from debugger.dap import Adapter, Message
 from debugger.editor import Editor, chosen, generated
 from debugger.mi import Gdb
 from debugger.native import WAIT, spawned
@@ -47,7 +47,7 @@ class Held:
 
 
 @contextmanager
-def by_mi(native: Message) -> Iterator[subprocess.Popen[str]]:
+def by_mi(native: Message, _early: Adapter | None) -> Iterator[subprocess.Popen[str]]:
     gdb = Gdb(native)
     try:
         gdb.run(f"-target-attach {native['processId']}")
@@ -59,8 +59,8 @@ def by_mi(native: Message) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
-def by_dap(native: Message) -> Iterator[subprocess.Popen[bytes]]:
-    adapter = spawned(native)
+def by_dap(native: Message, early: Adapter | None) -> Iterator[subprocess.Popen[bytes]]:
+    adapter = spawned(native, early)
     try:
         adapter.start(native, {})
         stop = adapter.event("stopped", WAIT)
@@ -81,7 +81,7 @@ def held(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Held]:
     try:
         native = editor.natives.get(timeout=WAIT)
         pid = native.get("processId") or native["pid"]
-        with (by_mi if kind == "cppdbg" else by_dap)(native) as gdb:
+        with (by_mi if kind == "cppdbg" else by_dap)(native, editor.early) as gdb:
             parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
             yield Held(editor, gdb, (pid, parent) if program == "forked.py" else (pid,))
     finally:

@@ -10,22 +10,22 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from handmade.records import INFO
+from recorded.both_forms import in_both_forms, operators
 from torch import nn
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import tracing
 from tracing import store
-from tracing.environment.compiled_parts import SWITCH
 from tracing.launch import hooks
-from tracing.model import LaunchLine, NotCovered, Operator, OperatorSignature, StepSelection
+from tracing.model import LaunchLine, NotCovered, StepSelection
 from tracing.native.extension import extension
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
@@ -195,6 +195,7 @@ def modes() -> object:
         x.exp()
     with torch._subclasses.FakeTensorMode():
         torch.ones(3) + 1
+        torch.func.vmap(torch.ones(3).type_as)(torch.ones(2))  # prim::device, which the dispatcher lacks
     return (
         torch.utils.checkpoint.checkpoint(torch.sin, x.requires_grad_(), use_reentrant=False).sum().backward()
     )
@@ -236,6 +237,10 @@ def twice(x: torch.Tensor) -> torch.Tensor:
     return x.mul(2)
 
 
+def several(x: torch.Tensor) -> torch.Tensor:
+    return twice(twice(x.add(1)).neg())
+
+
 PROGRAMS = {
     "sgd": trained(torch.optim.SGD, momentum=0.9),
     "adamw": trained(torch.optim.AdamW, foreach=True),
@@ -266,27 +271,6 @@ def custom_operators() -> Iterator[None]:
 @pytest.fixture(scope="module", autouse=True)
 def compiler() -> None:
     extension("operator_observer")
-
-
-def operators(run: store.Run) -> list[Operator]:
-    return [operator for process in run.processes(OperatorSignature) for operator in run.operators(process)]
-
-
-def in_both_forms(
-    path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    program: Callable[[], object],
-    order: tuple[str, str] = ("python", "compiled"),
-    **options: Any,
-) -> tuple[store.Run, store.Run]:
-    """The runs of the Python and of the compiled form, of one program."""
-    writers = {form: store.create(path / form, INFO) for form in order}
-    with ExitStack() as stack:
-        for form in order:
-            monkeypatch.setenv(SWITCH, "0" if form == "python" else "1")
-            stack.enter_context(LaunchRecorder(writers[form], "none", **options))
-        program()
-    return store.Run(writers["python"].path), store.Run(writers["compiled"].path)
 
 
 @pytest.mark.parametrize("order", [("python", "compiled"), ("compiled", "python")], ids="-".join)
@@ -324,7 +308,7 @@ def test_an_operator_on_a_thread_without_python_is_recorded(
 ) -> None:
     @torch.jit.script
     def forked(x: torch.Tensor) -> torch.Tensor:
-        future = torch.jit._fork(twice, x)
+        future = torch.jit._fork(several, x)
         return torch.jit._wait(future)
 
     def program() -> None:
@@ -334,6 +318,9 @@ def test_an_operator_on_a_thread_without_python_is_recorded(
 
     python, compiled = in_both_forms(tmp_path, monkeypatch, program)
     assert [*operators(compiled)] == [*operators(python)] != []
+    threads = [operator.thread for operator in operators(python) if operator.thread != 0]
+    assert len(threads) == 4 * 4  # four calls of four operators
+    assert len(set(threads)) <= 4
 
 
 def frames(path: Path, call: Callable[[], object]) -> list[str]:

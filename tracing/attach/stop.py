@@ -26,7 +26,7 @@ from typing import Any
 
 import msgspec
 
-from tracing.attach import compiling, untraced_imports
+from tracing.attach import compiling, fast_imports
 from tracing.attach.compiling import Compiling, SeenCompilation, WantedStop
 from tracing.attach.session import request
 from tracing.compiler.opt.pipeline_text import passes_in
@@ -51,7 +51,7 @@ def switch_on() -> None:
     except Problem as problem:
         _say(f"TRACING_STOP: {problem.problem}, so nothing stops\n  {problem.remedy}")
         return
-    untraced_imports.switch_on()
+    fast_imports.switch_on()
     call_before_passes(Stop(settings, wanted).reached)
     if settings.owner:
         atexit.register(_conclude, settings.folder, wanted, os.getpid())
@@ -103,6 +103,7 @@ class Stop:
         if self.waited == now.pid or _tracer():
             return ""
         self.waited = now.pid
+        before = _private_code()  # before a debugger is asked for: one may be ready
         who = self.settings.tracer
         _allow(_ANY if who is None else who)
         try:
@@ -111,7 +112,7 @@ class Stop:
             coming = "the debug session that VSCode starts" if by_session else f"`tracing attach {now.pid}`"
             until = f"{coming}, for at most {self.settings.seconds:g} s"
             _say(f"process {now.pid} waits before {name} of {now.kernel} ({now.stage}) for {until}")
-            reason = _awaited(self.settings.seconds)
+            reason = _awaited(self.settings.seconds, before)
         finally:
             _allow(_NOBODY)
         if reason:
@@ -119,9 +120,8 @@ class Stop:
         return reason
 
 
-def _awaited(seconds: float) -> str:
+def _awaited(seconds: float, before: int) -> str:
     # counts polls, not time: this process does not run while a debugger holds it
-    before = _private_code()
     if not _comes(seconds):
         return (
             f"no debugger attached within {seconds:g} s: the process continues; if one was refused, "

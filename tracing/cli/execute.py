@@ -12,8 +12,8 @@ from tracing import store
 from tracing.analyze.passes import pass_table as analysis
 from tracing.cli.answers.failures import LeaveTyper
 from tracing.cli.app import RUNS, Runs, app, err, out
-from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.options.chosen_kernel import chosen_kernel
+from tracing.cli.options.derived import open_derived
 from tracing.cli.options.program_words import is_program
 from tracing.model import PassRecord
 from tracing.program.user_program import UserProgram

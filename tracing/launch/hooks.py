@@ -144,6 +144,11 @@ def shown() -> bool:
     return not _thread.hidden
 
 
+def thread_state() -> threading.local:
+    """The state of the current thread: its launches are hidden while `hidden` is above 0."""
+    return _thread
+
+
 def caller() -> tuple[CodeType, int] | None:
     """The code, and the instruction in it, that launched Inductor's last kernel on this thread.
 

@@ -14,8 +14,16 @@ class CurrentThread(threading.local):
     seen   -- True if the operators of the thread are seen; None: not known yet
     """
 
-    def __init__(self, numbers: itertools.count[int]) -> None:
-        """numbers -- shared by all threads of a run"""
-        self.number = next(numbers)
+    def __init__(self, numbers: itertools.count[int], foreign: dict[int, int]) -> None:
+        """numbers -- shared by all threads of a run
+        foreign -- likewise: the number of each thread that Python did not start, by its id
+        """
+        own = threading.get_ident()
+        if own in [thread.ident for thread in threading.enumerate()]:
+            self.number = next(numbers)
+        else:  # one of torch.jit.fork enters Python anew for each operator
+            if own not in foreign:
+                foreign[own] = next(numbers)
+            self.number = foreign[own]
         self.seen: bool | None = None
         self.slots: object = None

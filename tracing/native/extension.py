@@ -1,7 +1,8 @@
 """Compiles the C++ files of this folder into extension modules, once for each torch and Python.
 
 The compiler is the one that Triton and Inductor use for their launchers: $CXX, c++, g++ or clang++. Without
-one, and where a file does not compile, the recorder's Python form runs: the same records, more slowly.
+one, and where a file does not compile, the recorder's Python form runs: the same records, more slowly. A
+compile that failed is not repeated with the same compiler: a file next to the compiled ones holds the reason.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -21,10 +23,17 @@ import torch
 from torch.utils.cpp_extension import include_paths, library_paths
 
 from tracing.environment import compiled_parts
+from tracing.native import failed_compile
 
+# A C++ file -> what it makes faster.
+PARTS = {
+    "launches": "recording known launches in C++",
+    "operator_observer": "recording known operators in C++",
+}
 _FOLDER = Path(__file__).parent
 _FLAGS = ("-O2", "-std=c++20", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
 _SECONDS = 300  # for one file, on a busy machine; 30 on an idle one
+_reported: list[NotCompiledError] = []  # on standard error, by this process
 
 
 class NotCompiledError(Exception):
@@ -34,20 +43,53 @@ class NotCompiledError(Exception):
 def extension(name: str) -> ModuleType:
     """The extension module of `<name>.cpp`, compiled at its first use on this machine.
 
-    Raises NotCompiledError. Cost: 30 s at the first use, then 1 ms.
+    Raises NotCompiledError; the first one of a process is also reported on standard error, unless the user
+    asks for Python only. Cost: 30 s at the first use, then 1 ms.
     """
+    return extension_of(_FOLDER / f"{name}.cpp")
+
+
+def extension_of(source: Path) -> ModuleType:
+    """The extension module of a C++ file, which may include the headers of this folder."""
     if not compiled_parts.wanted():
         raise NotCompiledError(f"{compiled_parts.SWITCH}=0")
-    return _loaded(name)
+    try:
+        return _loaded(source)
+    except NotCompiledError as error:
+        _report(error)
+        raise
+
+
+def failure(name: str) -> str:
+    """Why `<name>.cpp` is not used on this machine; empty: it is compiled, or its first use compiles it."""
+    source = _FOLDER / f"{name}.cpp"
+    try:
+        if not compiled_parts.wanted():
+            return f"{compiled_parts.SWITCH}=0"
+        if not (built := _built(source)).exists():
+            _usable_compiler(built)
+    except NotCompiledError as error:
+        return str(error)
+    return ""
+
+
+def _report(error: NotCompiledError) -> None:
+    if _reported:
+        return
+    _reported.append(error)
+    with suppress(OSError, ValueError, AttributeError):  # the program may have closed the stream
+        sys.stderr.write(
+            f"tracing: {error}; recording continues in Python, which is slower; install a C++20 compiler, "
+            f"or name one in CXX; {compiled_parts.SWITCH}=0 silences this line\n"
+        )
 
 
 @cache
-def _loaded(name: str) -> ModuleType:
-    source = _FOLDER / f"{name}.cpp"
-    built = compiled_parts.cache() / f"{name}-{_key(source)}{sysconfig.get_config_var('EXT_SUFFIX')}"
+def _loaded(source: Path) -> ModuleType:
+    built = _built(source)
     if not built.exists():
-        _compile(source, built)
-    spec = importlib.util.spec_from_file_location(f"tracing.native.{name}", built)
+        _compile(_usable_compiler(built), source, built)
+    spec = importlib.util.spec_from_file_location(f"tracing.native.{source.stem}", built)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
@@ -57,24 +99,29 @@ def _loaded(name: str) -> ModuleType:
     return module
 
 
-def _key(source: Path) -> str:
+def _built(source: Path) -> Path:
     sources = [path.read_bytes() for path in (source, *sorted(_FOLDER.glob("*.h")))]
     facts = (sources, torch.__version__, torch.__file__, sys.version, *_FLAGS)
-    return hashlib.blake2b(repr(facts).encode(), digest_size=8).hexdigest()
+    key = hashlib.blake2b(repr(facts).encode(), digest_size=8).hexdigest()
+    return compiled_parts.cache() / f"{source.stem}-{key}{sysconfig.get_config_var('EXT_SUFFIX')}"
 
 
-def _compiler() -> str:
+def _usable_compiler(built: Path) -> str:
+    # a compiler that has not failed to make this file before
     names = compiled_parts.compilers()
     path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
         raise NotCompiledError(f"no C++ compiler: {', '.join(names)} not in PATH")
+    if reason := failed_compile.earlier(built, path):
+        raise NotCompiledError(reason)
     return path
 
 
-def _compile(source: Path, built: Path) -> None:
+def _compile(compiler: str, source: Path, built: Path) -> None:
     # under a name of its own, then moved: several processes may compile at the same time
-    compiler, part = _compiler(), built.with_name(f"{built.name}.{os.getpid()}")
-    include = [f"-I{path}" for path in (*include_paths(), sysconfig.get_path("include"))]
+    part = built.with_name(f"{built.name}.{os.getpid()}")
+    folders = (_FOLDER, *include_paths(), sysconfig.get_path("include"))
+    include = [f"-I{path}" for path in folders]
     libraries = [f"-L{path}" for path in library_paths()]
     names = ["-lc10", "-ltorch_cpu", "-ltorch_python"]
     abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
@@ -83,11 +130,16 @@ def _compile(source: Path, built: Path) -> None:
     try:
         built.parent.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NotCompiledError(f"{compiler}: {error}") from error
-    if done.returncode != 0:
+        reason = _first_error(done.stderr) if done.returncode != 0 else ""
+    except subprocess.TimeoutExpired:
+        reason = f"not finished after {_SECONDS} s"
+    except OSError as error:
+        raise NotCompiledError(f"{source.name} cannot be compiled: {error}") from error
+    if reason:
         part.unlink(missing_ok=True)
-        raise NotCompiledError(f"{compiler} failed for {source.name}: {_first_error(done.stderr)}")
+        reason = f"{compiler} failed for {source.name}: {reason}"
+        failed_compile.remember(built, compiler, reason)
+        raise NotCompiledError(reason)
     part.replace(built)
 
 

@@ -1,8 +1,9 @@
-// The compiled form of tracing/record/memory/last_writers.py for launches; both read and change one dictionary.
+// The compiled form of tracing/record/memory/last_writers.py; both read and change one dictionary.
 #pragma once
 
 #include <Python.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@ struct Argument {
   Object meta;     // a TensorMeta
 };
 
+// All methods are called with the GIL held, and throw PythonError.
 class LastWriters {
  public:
   using Operators = std::vector<std::pair<long, Object>>;  // argument position, name of an operator
@@ -25,54 +27,82 @@ class LastWriters {
   explicit LastWriters(const Object& writers)
       : writes_(attribute<"writes">(writers)), between_(attribute<"between">(writers)) {}
 
+  // An operator wrote a tensor. write: (TensorMeta, name of the operator)
+  void wrote(PyObject* storage, const Object& write) {
+    const Object earlier = writes_to(storage);
+    if (earlier && PyList_GET_SIZE(earlier.get()) == 1 && PyList_GET_ITEM(earlier.get(), 0) == write.get()) return;
+    std::vector<Object> writes = left(earlier, meta_of(write.get()));
+    writes.push_back(write);
+    remember(storage, writes);
+  }
+
+  // A tensor is new: earlier writes to its address were to another block.
+  void allocated(PyObject* storage) {
+    if (writes_to(storage)) checked(PyDict_DelItem(writes_.get(), storage));
+  }
+
   // The operators that last wrote what a launch reads; the launch becomes the writer of what it writes.
   Operators of(const std::vector<Argument>& reads, const std::vector<Argument>& writes) {
     Operators operators;
     for (const Argument& read : reads) {
-      PyObject* earlier = writes_to(read);
-      for (Py_ssize_t i = earlier ? PyList_GET_SIZE(earlier) : 0; i-- > 0;) {
-        PyObject* write = PyList_GET_ITEM(earlier, i);
-        if (relation(read.meta.get(), PyTuple_GET_ITEM(write, 0)) == 'd') continue;
-        PyObject* name = PyTuple_GET_ITEM(write, 1);
-        if (name != Py_None) operators.emplace_back(read.position, Object::borrowed(name));
-        break;
-      }
+      const Object write = last_to(read);
+      if (write && operator_of(write.get()) != Py_None)
+        operators.emplace_back(read.position, Object::borrowed(operator_of(write.get())));
     }
-    for (const Argument& write : writes) overwrite(write);
+    for (const Argument& write : writes) launched(write);
     return operators;
   }
 
  private:
-  static constexpr size_t kRemembered = 32;      // writes of one storage
+  static constexpr size_t kRemembered = 32;      // writes of one storage, in addition to the last one
   static constexpr size_t kRelations = 1 << 16;  // that are remembered
 
-  PyObject* writes_to(const Argument& argument) {
-    PyObject* found = PyDict_GetItemWithError(writes_.get(), argument.storage.get());
-    if (found == nullptr && PyErr_Occurred()) throw PythonError();
-    return found;
+  static PyObject* meta_of(PyObject* write) { return PyTuple_GET_ITEM(write, 0); }
+  static PyObject* operator_of(PyObject* write) { return PyTuple_GET_ITEM(write, 1); }  // None: a launch
+
+  // Null: there are none.
+  Object writes_to(PyObject* storage) const {
+    PyObject* writes = PyDict_GetItemWithError(writes_.get(), storage);
+    if (writes == nullptr && PyErr_Occurred()) throw PythonError();
+    return Object::borrowed(writes);
   }
 
-  void overwrite(const Argument& argument) {
-    PyObject* earlier = writes_to(argument);
-    if (earlier == nullptr) return;
-    std::vector<Object> left;
-    bool by_operator = false;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(earlier); i++) {
-      PyObject* write = PyList_GET_ITEM(earlier, i);
-      if (relation(PyTuple_GET_ITEM(write, 0), argument.meta.get()) != 'i')
-        left.push_back(Object::borrowed(write));
+  // The last write to bytes that a launch reads; null: there is none.
+  Object last_to(const Argument& read) {
+    const Object writes = writes_to(read.storage.get());
+    for (Py_ssize_t i = writes ? PyList_GET_SIZE(writes.get()) : 0; i-- > 0;) {
+      PyObject* write = PyList_GET_ITEM(writes.get(), i);
+      if (relation(read.meta.get(), meta_of(write)) != 'd') return Object::borrowed(write);
     }
-    if (left.size() > kRemembered) left.erase(left.begin(), left.end() - kRemembered);
-    for (const Object& write : left) by_operator |= PyTuple_GET_ITEM(write.get(), 1) != Py_None;
-    if (!by_operator) {
-      checked(PyDict_DelItem(writes_.get(), argument.storage.get()));
-      return;
+    return Object();
+  }
+
+  void launched(const Argument& argument) {
+    const Object earlier = writes_to(argument.storage.get());
+    if (!earlier) return;
+    std::vector<Object> writes = left(earlier, argument.meta.get());
+    const bool by_operator = std::any_of(writes.begin(), writes.end(),
+                                         [](const Object& write) { return operator_of(write.get()) != Py_None; });
+    if (!by_operator) return allocated(argument.storage.get());
+    writes.push_back(checked(PyTuple_Pack(2, argument.meta.get(), Py_None)));
+    remember(argument.storage.get(), writes);
+  }
+
+  // The writes that a later one does not overwrite completely.
+  std::vector<Object> left(const Object& earlier, PyObject* meta) {
+    std::vector<Object> writes;
+    for (Py_ssize_t i = 0; earlier && i < PyList_GET_SIZE(earlier.get()); ++i) {
+      PyObject* write = PyList_GET_ITEM(earlier.get(), i);
+      if (relation(meta_of(write), meta) != 'i') writes.push_back(Object::borrowed(write));
     }
-    Object list = checked(PyList_New(0));
-    for (const Object& write : left) checked(PyList_Append(list.get(), write.get()));
-    Object own = checked(PyTuple_Pack(2, argument.meta.get(), Py_None));
-    checked(PyList_Append(list.get(), own.get()));
-    checked(PyDict_SetItem(writes_.get(), argument.storage.get(), list.get()));
+    if (writes.size() > kRemembered) writes.erase(writes.begin(), writes.end() - kRemembered);
+    return writes;
+  }
+
+  void remember(PyObject* storage, const std::vector<Object>& writes) {
+    Object list = checked(PyList_New(static_cast<Py_ssize_t>(writes.size())));
+    for (size_t i = 0; i < writes.size(); ++i) PyList_SET_ITEM(list.get(), i, Object(writes[i]).release());
+    checked(PyDict_SetItem(writes_.get(), storage, list.get()));
   }
 
   // "disjoint", "inside", "overlap": its first letter

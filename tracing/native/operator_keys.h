@@ -3,15 +3,23 @@
 
 #include <ATen/core/TensorBase.h>
 #include <ATen/core/ivalue.h>
+#include <c10/util/ArrayRef.h>
+#include <c10/util/SmallVector.h>
 
 #include <bit>
 #include <cstring>
 #include <vector>
 
-using Words = std::vector<int64_t>;
+using Words = std::vector<int64_t>;               // a key that is kept
+using Key = c10::SmallVector<int64_t, 48>;        // a key that is built, mostly without an allocation
+using WordsView = c10::ArrayRef<int64_t>;
+
+inline WordsView view(const Key& key) { return {key.data(), key.size()}; }
+inline Words words(const Key& key) { return {key.begin(), key.end()}; }
 
 struct WordsHash {
-  size_t operator()(const Words& words) const {
+  using is_transparent = void;
+  size_t operator()(WordsView words) const {
     uint64_t hash = words.size();
     for (int64_t word : words) {
       hash = (hash ^ static_cast<uint64_t>(word)) * 0x9E3779B97F4A7C15ull;
@@ -21,7 +29,12 @@ struct WordsHash {
   }
 };
 
-using Tensors = std::vector<const at::TensorBase*>;
+struct WordsEqual {
+  using is_transparent = void;
+  bool operator()(WordsView a, WordsView b) const { return a == b; }
+};
+
+using Tensors = c10::SmallVector<const at::TensorBase*, 16>;
 
 // A tensor with memory and strides, and no `__torch_dispatch__`; all others are left to Python.
 inline bool is_plain(const at::TensorBase& tensor) {
@@ -46,7 +59,7 @@ inline void collect(const c10::IValue& value, Tensors& tensors) {
   }
 }
 
-inline void append_text(const std::string& text, Words& key) {
+inline void append_text(const std::string& text, Key& key) {
   key.push_back(static_cast<int64_t>(text.size()));
   for (size_t at = 0; at < text.size(); at += sizeof(int64_t)) {
     int64_t word = 0;
@@ -55,17 +68,17 @@ inline void append_text(const std::string& text, Words& key) {
   }
 }
 
-inline void append_complex(c10::complex<double> number, Words& key) {
-  key.insert(key.end(), {'c', std::bit_cast<int64_t>(number.real()), std::bit_cast<int64_t>(number.imag())});
+inline void append_complex(c10::complex<double> number, Key& key) {
+  key.append({'c', std::bit_cast<int64_t>(number.real()), std::bit_cast<int64_t>(number.imag())});
 }
 
-inline bool append_number(const at::TensorBase& tensor, Words& key) {
+inline bool append_number(const at::TensorBase& tensor, Key& key) {
   const void* data = tensor.const_data_ptr();
   switch (tensor.scalar_type()) {
-    case c10::ScalarType::Long: key.insert(key.end(), {'i', *static_cast<const int64_t*>(data)}); return true;
+    case c10::ScalarType::Long: key.append({'i', *static_cast<const int64_t*>(data)}); return true;
     case c10::ScalarType::Bool: key.push_back(*static_cast<const bool*>(data) ? 'T' : 'F'); return true;
     case c10::ScalarType::Double:
-      key.insert(key.end(), {'d', std::bit_cast<int64_t>(*static_cast<const double*>(data))});
+      key.append({'d', std::bit_cast<int64_t>(*static_cast<const double*>(data))});
       return true;
     case c10::ScalarType::ComplexDouble:
       append_complex(*static_cast<const c10::complex<double>*>(data), key);
@@ -76,7 +89,7 @@ inline bool append_number(const at::TensorBase& tensor, Words& key) {
 
 // Appends an argument without the layouts of its tensors: all that tracing/operators/text.py writes of it.
 // False: only Python knows its text.
-inline bool append_value(const c10::IValue& value, Words& key) {
+inline bool append_value(const c10::IValue& value, Key& key) {
   if (value.isTensor()) {
     const at::TensorBase& tensor = value.toTensor();
     if (is_number(tensor)) return tensor.is_cpu() && append_number(tensor, key);
@@ -84,14 +97,14 @@ inline bool append_value(const c10::IValue& value, Words& key) {
   } else if (value.isNone()) {
     key.push_back('n');
   } else if (value.isInt()) {
-    key.insert(key.end(), {'i', value.toInt()});
+    key.append({'i', value.toInt()});
   } else if (value.isDouble()) {
-    key.insert(key.end(), {'d', std::bit_cast<int64_t>(value.toDouble())});
+    key.append({'d', std::bit_cast<int64_t>(value.toDouble())});
   } else if (value.isBool()) {
     key.push_back(value.toBool() ? 'T' : 'F');
   } else if (value.isList()) {
     const auto members = value.toListRef();
-    key.insert(key.end(), {'l', static_cast<int64_t>(members.size())});
+    key.append({'l', static_cast<int64_t>(members.size())});
     for (const c10::IValue& member : members) {
       if (!append_value(member, key)) return false;
     }
@@ -100,7 +113,7 @@ inline bool append_value(const c10::IValue& value, Words& key) {
     append_text(value.toStringRef(), key);
   } else if (value.isDevice()) {
     const c10::Device device = value.toDevice();
-    key.insert(key.end(), {'v', static_cast<int64_t>(device.type()), device.index()});
+    key.append({'v', static_cast<int64_t>(device.type()), device.index()});
   } else if (value.isComplexDouble()) {
     append_complex(value.toComplexDouble(), key);
   } else {
@@ -110,14 +123,14 @@ inline bool append_value(const c10::IValue& value, Words& key) {
 }
 
 // Appends the layout of a plain tensor.
-inline void append_layout(const at::TensorBase& tensor, Words& key) {
+inline void append_layout(const at::TensorBase& tensor, Key& key) {
   const auto sizes = tensor.sizes(), strides = tensor.strides();
   const c10::Device device = tensor.device();
-  key.insert(key.end(), {static_cast<int64_t>(sizes.size()), tensor.storage_offset(),
+  key.append({static_cast<int64_t>(sizes.size()), tensor.storage_offset(),
                          static_cast<int64_t>(tensor.scalar_type()),
                          (static_cast<int64_t>(device.type()) << 16) + device.index()});
-  key.insert(key.end(), sizes.begin(), sizes.end());
-  key.insert(key.end(), strides.begin(), strides.end());
+  key.append(sizes.begin(), sizes.end());
+  key.append(strides.begin(), strides.end());
 }
 
 // A block of memory: what tracing/launch/storages.py numbers.

@@ -43,6 +43,20 @@ inline void checked(int status) {
   if (status < 0) throw PythonError();
 }
 
+// The exception that is set; afterwards none is.
+inline Object raised() {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (trace != nullptr) PyException_SetTraceback(value, trace);
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+  return Object(value);
+}
+
+// True if the exception that is set is the recorder's own error; False: it is the program's, as KeyboardInterrupt.
+inline bool is_recorders() { return PyErr_ExceptionMatches(PyExc_Exception) != 0; }
+
 inline long as_long(const Object& number) {
   long value = PyLong_AsLong(number.get());
   if (value == -1 && PyErr_Occurred()) throw PythonError();

@@ -18,7 +18,7 @@ from tracing.operators.effects import Effect
 from tracing.operators.text import arguments_text
 from tracing.upstream.torch.operator_schemas import is_operator, schema_of
 
-_PYTHON, _IGNORED, _RECORDED = range(3)  # operator_observer.cpp's Effect::Kind
+_PYTHON, _IGNORED, _RECORDED = range(3)  # known_operators.h's Effect::Kind
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def observed(mode: Operators, calls: Any) -> Iterator[CompiledAllocator | None]:
         if is_operator(func) and module.asks(func.name()):
             module.learn(*_facts(func, effect, args, kwargs))
 
-    observer = module.Observer(mode, calls, hooks.shown)
+    observer = module.Observer(mode, calls, hooks.thread_state())
     mode.teach = teach
     try:
         yield functools.partial(module.allocator, observer)

@@ -90,9 +90,9 @@ class Operators(OperatorMode):
         try:
             effect = self._effects[func]
         except KeyError:
-            effect = self._effects[func] = effect_of(func)
+            effect = self._effects[func] = self._notified(effect_of, func)
         if self.teach is not None:
-            self.teach(func, effect, args, kwargs)
+            self._notified(self.teach, func, effect, args, kwargs)
         if effect is None or self._closed or self._listener.passes_over() or not hooks.shown():
             return func(*args, **kwargs)
         before = None

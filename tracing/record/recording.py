@@ -34,6 +34,6 @@ class Recording:
         """
         if segments:
             writer.begin_segments()
-        thread = CurrentThread(itertools.count())
+        thread = CurrentThread(itertools.count(), {})
         storages = Storages(writer)
         return cls(writer, Catalogue(writer, storages), storages, CallSites(writer), thread)

@@ -7,7 +7,6 @@ An optimizer whose step torch.compile compiled calls no hook, so it ends none.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -68,10 +67,3 @@ def step() -> None:
     """
     for steps in tuple(_active):
         steps.mark()
-
-
-def _forget() -> None:
-    _active.clear()  # the files are the parent's
-
-
-os.register_at_fork(after_in_child=_forget)

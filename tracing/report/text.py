@@ -19,6 +19,7 @@ from tracing.analyze.runs.launch_counts import launch_counts, launches_between
 from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel, unlaunched
 from tracing.model import (
+    Compilation,
     Cut,
     KernelArg,
     KernelLaunch,
@@ -28,12 +29,14 @@ from tracing.model import (
     ReadVariable,
     RunInfo,
     TensorMeta,
+    Winner,
 )
 from tracing.store import Run, rank_of
 from tracing.store.cut_files import cut_files
 from tracing.store.graph_file import PythonLine
 
 _NAMED = 4  # kernels that one sentence names
+_TUNERS = {"inductor": "Inductor's autotuner", "triton": "@triton.autotune"}
 Line: TypeAlias = str | Text  # the console has no markup: a str is printed unchanged, a Text with its styles
 SHORT = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "c64",
@@ -142,12 +145,17 @@ def run_text(run: Run, page: int | None = None) -> Iterator[Line]:
 
 def _more_compiled(run: Run) -> str:
     # why more kernels have passes than launches
-    left = unlaunched(run)
-    eager = sum(one.eager for one in left)
-    parts = [f"{eager} by the run in eager"] if eager else []
-    if len(left) > eager:
-        parts.append(f"{len(left) - eager} for an autotuner, or for launches that are not recorded")
-    return f"; {len(left)} more compiled: {', '.join(parts)}" if left else ""
+    tuners = {one.kernel: _TUNERS[one.tuner] for one in run.records(Winner)}
+
+    def why(one: Compilation) -> str:
+        if one.eager:
+            return "by the run in eager"
+        tuner = tuners.get(one.kernel_name)
+        return f"for {tuner}, which chose another configuration" if tuner else "without a recorded launch"
+
+    counts = Counter(map(why, unlaunched(run)))
+    parts = ", ".join(f"{count} {reason}" for reason, count in counts.items())
+    return f"; {counts.total()} more compiled: {parts}" if counts else ""
 
 
 def pages(run: Run) -> int:

@@ -45,8 +45,8 @@ class Numbers(Generic[K]):
             if number == self._count:
                 self._count += 1
                 self.changes += 1
-            self._known[key] = number, segment
             self._writer.append(self._record(number, key))
+            self._known[key] = number, segment  # after it: Ctrl-C may have stopped the line before
         return number
 
     def _forget(self, oldest: int) -> None:

@@ -15,6 +15,7 @@ import msgspec
 import zstandard
 
 from tracing.model import Blob, PackedBlob, Record, RecordFile, Seal, Segment, file_of
+from tracing.store.appended_file import AppendedFile
 from tracing.store.blobs import blob_name
 from tracing.store.run_files import append, private, write
 from tracing.store.seals import sealer
@@ -39,9 +40,8 @@ class RunWriter:
         self._pid = os.getpid()
         self.process = f"{socket.gethostname()}-{rank}-{self._pid}"
         self.segments: Segments | None = None  # None: no step is ever deleted
-        self._files: dict[_FileKey, io.FileIO] = {}
+        self._files: dict[_FileKey, AppendedFile] = {}
         self._encoder = msgspec.json.Encoder()
-        self._compressors: dict[_FileKey, zstandard.ZstdCompressionObj] = {}
         self._lock = threading.RLock()  # kernels are compiled by several threads
         self._packed_blobs: set[Blob] = set()
         self._packs = 0
@@ -112,9 +112,7 @@ class RunWriter:
         self._append((kind, segment), lines)
 
     def _append(self, key: _FileKey, lines: bytes) -> None:
-        data = self._compressed(key, lines) if key[0].compressed else lines
-        append(self._file(key), data)
-        self.grew(len(data))
+        self.grew(self._file(key).append(lines))
 
     def grew(self, count: int) -> None:
         """Count bytes that were written to the run."""
@@ -188,7 +186,6 @@ class RunWriter:
         for key in [one for one in self._files if one[0].file(self.process, segment) == name]:
             if key[1] == segment:
                 self._files.pop(key).close()
-                self._compressors.pop(key, None)
         if self._sealer is not None:
             self._sealer.forget(name)
 
@@ -214,12 +211,12 @@ class RunWriter:
         """Note blobs that are in packs of other processes."""
         self._packed_blobs.update(blobs)
 
-    def _file(self, key: _FileKey) -> io.FileIO:
+    def _file(self, key: _FileKey) -> AppendedFile:
         file = self._files.get(key)
         if file is None:
             kind, segment = key
             path = self.path / kind.file(self.process, segment)
-            file = self._files[key] = private(path, "ab")
+            file = self._files[key] = AppendedFile(private(path, "ab"), compressed=kind.compressed)
             if segment is not None and self.segments is not None:
                 self.segments.opened(path)
         return file
@@ -231,16 +228,12 @@ class RunWriter:
         except UnicodeEncodeError:  # half of a pair of surrogates, as in an exception's message
             return self._encoder.encode(_encodable(msgspec.to_builtins(record.stored())))
 
-    def _compressed(self, key: _FileKey, lines: bytes) -> bytes:
-        # one frame a file, so that lines refer to earlier ones; flushed: all lines so far are readable
-        if key not in self._compressors:
-            self._compressors[key] = zstandard.ZstdCompressor().compressobj()
-        compressor = self._compressors[key]
-        return compressor.compress(lines) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
-
     def close(self) -> None:
-        """Close the files; all appended data is already on disk."""
+        """Close the files; all appended data is already on disk, except for what an interrupt has left."""
         for file in self._files.values():
+            if self.writes:
+                with self.survived():
+                    file.complete()
             file.close()
         self._files.clear()
 

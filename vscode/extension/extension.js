@@ -2,15 +2,8 @@
 // and what configurations ask for: the open file, and recorded runs, kernels and passes.
 const { execFile } = require("child_process");
 const vscode = require("vscode");
+const { earlyGdb } = require("./early_gdb");
 const { openReport } = require("./report");
-
-const adapter = {
-    createDebugAdapterDescriptor(session) {
-        const { gdb, commands } = session.configuration;
-        const words = ["-nx", "-q", ...(commands || []).flatMap((line) => ["-iex", line]), "-i", "dap"];
-        return new vscode.DebugAdapterExecutable(gdb || "gdb", words);
-    },
-};
 
 // shown in the editor instead of gdb's message that a file of Triton's or LLVM's build machine is missing
 const NO_SOURCE = `This source is not on this machine.
@@ -83,7 +76,9 @@ async function pick(asked) {
 
 exports.activate = (context) => {
     context.subscriptions.push(
-        vscode.debug.registerDebugAdapterDescriptorFactory("triton-gdb", adapter),
+        vscode.debug.registerDebugAdapterDescriptorFactory("triton-gdb", earlyGdb),
+        vscode.debug.onDidStartDebugSession(earlyGdb.started),
+        vscode.debug.onDidTerminateDebugSession(earlyGdb.ended),
         vscode.debug.registerDebugAdapterTrackerFactory("triton-gdb", tracker),
         vscode.debug.registerDebugConfigurationProvider("triton-gdb", configuration),
         vscode.commands.registerCommand("triton-gdb.pick", pick),

@@ -18,7 +18,9 @@ from tracing.model import (
     OperatorSignature,
     Record,
     Selection,
+    Winner,
 )
+from tracing.report.text import run_text
 
 COMPILED = Compilation(0, "softmax", "ab", "cuda:90", {}, "")
 GRAPH = FrameCompile("0/0", "forward", "case.py:3", operators=2)
@@ -81,6 +83,24 @@ def test_a_kernel_that_eager_compiled_as_well_is_unchecked(tmp_path: Path) -> No
     assert unchecked_kernels(saved(tmp_path / "a", launches, records)) == ["softmax"]
     assert unchecked_kernels(saved(tmp_path / "b", launches, records, kind="program")) == []
     assert unchecked_kernels(saved(tmp_path / "c", launches, records[1:])) == []
+
+
+@pytest.mark.parametrize(
+    ("tuners", "reason"),
+    [
+        (
+            [Winner("inductor", "softmax", "", (), {})],
+            "for Inductor's autotuner, which chose another configuration",
+        ),
+        ([Winner("triton", "other", "", (), {})], "without a recorded launch"),
+    ],
+)
+def test_the_reason_why_a_kernel_was_compiled_and_not_launched_is_printed(
+    tuners: list[Record], reason: str, tmp_path: Path
+) -> None:
+    run = saved(tmp_path, [launch(0)], [COMPILED, *tuners])
+
+    assert f"1 launch of 1 kernel; 1 more compiled: 1 {reason}" in map(str, run_text(run))
 
 
 def test_compilations_that_no_launch_used_are_listed(tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ def test_a_launch_without_kept_inputs_is_recorded_anew(case: Path, tmp_path: Pat
 
     assert "its inputs were not kept; launch 0 was recorded anew, into" in done.stdout
     assert "every replay reproduces the recorded bits of the run" in done.stdout
+    assert store.open_run("latest", run.path.parent).path == run.path
 
 
 def test_a_deleted_case_is_refused_with_the_command_that_records_its_inputs(

@@ -215,6 +215,24 @@ def test_an_error_of_the_recorder_ends_the_recording_and_not_the_program(
     )
 
 
+def test_an_interrupt_in_the_recorder_reaches_the_program_and_the_recording_continues(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(lines: KnownLaunches) -> None:
+        raise KeyboardInterrupt
+
+    tensors = [torch.rand(8, 8) for _ in range(4)]
+    with LaunchRecorder(store.create(tmp_path, INFO), "none", operators="none", strict=False) as recorder:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(KnownLaunches, "flush", interrupted)
+            for _ in range(100):
+                call(tensors, 5)
+        assert recorder.count == 256  # as many lines are held back
+        call(tensors, 5)
+
+    assert recorder.count == 259
+
+
 def test_an_error_of_a_launch_is_raised_and_later_launches_are_recorded(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,27 @@ def test_a_nan_is_marked_at_its_launch_and_is_a_finding(tmp_path: Path) -> None:
     (finding,) = [one for one in report.index["findings"] if "NaN" in one["title"]]
     assert finding["launch"] == [0, 0, 0]
     assert finding["lines"][0] == "y: 3 NaN, 0 inf"
+
+
+def test_a_run_without_a_finding_names_the_commands_that_search_further(tmp_path: Path) -> None:
+    run = saved(tmp_path, [launch(0, arg("x", "in", "x"))], [Outcome("passed", "")])
+
+    (finding,) = Report(run).index["findings"]
+
+    assert finding["title"] == "nothing was found"
+    assert finding["next"][0] == f"tracing judge {run.path}"
+
+
+def test_a_run_whose_files_are_missing_is_damaged(tmp_path: Path) -> None:
+    run = written(tmp_path)
+    shutil.rmtree(run.path / "blobs")
+
+    report = Report(run)
+
+    first = report.index["findings"][0]
+    assert (first["tone"], first["kernel"]) == ("bad", [0, 0])
+    assert first["title"] == "the run is damaged: the code of 1 of 1 kernels cannot be read"
+    assert "blobs" in first["lines"][0]
 
 
 def test_a_python_line_is_linked_with_the_lines_that_come_from_it(tmp_path: Path) -> None:

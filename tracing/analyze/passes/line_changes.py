@@ -31,9 +31,9 @@ def compilation_of_line(run: Run, kernel: str | None, position: str) -> Compilat
 
     Raises Problem if several kernels compute the line, or none is named and none does.
     """
-    if kernel is not None:
-        return compilation(run, kernel)
     compiled = kernel_passes(run)
+    if kernel is not None or not compiled:
+        return compilation(run, kernel)
     known = [one.compilation for one in compiled if one.launched] or [one.compilation for one in compiled]
     names = line_kernels(run, position)
     meant = [one for one in known if one.kernel_name in names or _has(run, one, position)]

@@ -68,7 +68,7 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
     if not known:
         raise Problem(
             f"{run.path} has no compiler passes",
-            "record them with `tracing run CASE`; a kernel from a warm cache has none",
+            "record them with `tracing run`, without --no-passes; a kernel from a warm cache has none",
         )
     meant = _meant(known, kernel)
     launched = {one.hash for one in run.records(Kernel)} if len(meant) > 1 else ()

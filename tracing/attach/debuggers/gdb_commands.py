@@ -31,7 +31,7 @@ class Triton(Command):
     $op(), $module()           both, in expressions: print, watch
     pass-info                  kernel, stage, position in the pipeline, options
     py-where                   the Python frames that led here
-    compiler-symbols           attach sooner: read no symbols of torch's libraries
+    compiler-symbols [FILE]    attach sooner: read no symbols of torch's libraries
     triton-sources DIR [LLVM]  show sources of Triton, and of LLVM, from these folders
 
     `help COMMAND` says more. `step` does not enter the STL, llvm/ADT and MLIR's headers: `info skip`."""
@@ -60,10 +60,11 @@ class AttachTo(Command):
 
 
 class BreakPass(Command):
-    """Stop in runOnOperation of a pass: break-pass NAME [KERNEL]
+    """Stop in runOnOperation of a pass: break-pass [NAME [KERNEL]]
 
     NAME    the pass as pipelines name it (tritongpu-coalesce, canonicalize, cse), or its class
-            (CoalescePass, mlir::triton::gpu::CoalescePass); a glob
+            (CoalescePass, mlir::triton::gpu::CoalescePass); a glob; without it, the pass and the kernel for
+            which TRACING_STOP stopped the process
     KERNEL  only while this kernel is compiled; a glob. Known in a process that TRACING_STOP stopped.
 
     Before MLIR is loaded, with libtriton or by triton-opt, it waits for that. `info breakpoints` lists it,
@@ -73,22 +74,25 @@ class BreakPass(Command):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         words = gdb.string_to_argv(argument)
-        if not 1 <= len(words) <= 2:
-            raise gdb.GdbError("break-pass NAME [KERNEL]: one or two words are needed, see `help break-pass`")
-        glob, kernel = [*words, "*"][:2]
+        if len(words) > 2:
+            raise gdb.GdbError("break-pass [NAME [KERNEL]]: at most two words, see `help break-pass`")
+        glob, kernel = [*words, "*"][:2] if words else ("", "")
         if not break_in(glob, kernel):
-            gdb.write(f"break-pass {glob}: waits until MLIR is loaded\n")
+            gdb.write(f"{' '.join([self.name, *words])}: waits until MLIR is loaded\n")
 
 
 class CompilerSymbols(Command):
-    """Read only the symbols of Triton, MLIR and Python at the next attach: those of torch take seconds.
+    """Read only the symbols of Triton, MLIR and Python at the next attach: compiler-symbols [LIBTRITON]
 
-    `sharedlibrary torch` reads torch's afterwards; without them, a backtrace ends at a frame of torch."""
+    LIBTRITON  a libtriton.so, whose symbols are read now, before the attach
+
+    Those of torch's libraries take seconds. `sharedlibrary torch` reads them afterwards; without them, a
+    backtrace ends at a frame of torch."""
 
     name = "compiler-symbols"
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        read_few_symbols()
+        read_few_symbols(argument.strip())
 
 
 class BreakOptBisect(Command):

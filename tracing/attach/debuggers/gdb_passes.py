@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import gdb
@@ -93,12 +94,24 @@ class PassBreakpoint(gdb.Breakpoint):
 
 
 def break_in(glob: str, kernel: str) -> bool:
-    """Make gdb stop in a pass; False if the stop waits until MLIR is loaded."""
+    """Make gdb stop in a pass; False if the stop waits until MLIR is loaded.
+
+    glob, kernel -- "" for those that the process waits for; read then
+    """
     if Passes.there is None:
         _pending.append((glob, kernel))
         return False
-    PassBreakpoint(Passes.there.address, glob, kernel)
+    PassBreakpoint(Passes.there.address, *((glob, kernel) if glob else _awaited()))
     return True
+
+
+def _awaited() -> tuple[str, str]:
+    now = compiling()
+    glob = now.get("wanted", "").rpartition(":")[2]
+    names = [name for name in now.get("passes", []) if fnmatchcase(name, glob)]
+    if not names:
+        raise gdb.GdbError("this process does not wait at a pass: name one, break-pass NAME")
+    return names[0], now["kernel"]
 
 
 def compiling() -> dict[str, Any]:
@@ -132,19 +145,32 @@ def _look(path: str) -> None:
         process.say(f"{_STRIPPED}\n")
 
 
-def read_few_symbols() -> None:
+def read_few_symbols(library: str) -> None:
     """At the next attach, read the symbols of the compiler and of Python only.
+
+    library -- libtriton.so, whose symbols are read now, so that the attach takes a tenth of a second; "": at
+               the attach
 
     Those of torch's libraries take several seconds; `sharedlibrary` reads them afterwards.
     """
     gdb.execute("set auto-solib-add off")
-    gdb.events.stop.connect(_attached)
+    # gdb shares a file's symbols between inferiors, and an attach would free those of its own
+    ahead = _inferior_of(library) if Path(library).is_file() else ""
+
+    def attached(_event: Any) -> None:
+        gdb.events.stop.disconnect(attached)
+        for name in ("libc\\.", "libpython", "libMLIR", process.TRITON):
+            gdb.execute(f"sharedlibrary {name}", to_string=True)
+        if ahead:
+            gdb.execute(f"remove-inferiors {ahead}")
+
+    gdb.events.stop.connect(attached)
 
 
-def _attached(_event: Any) -> None:
-    gdb.events.stop.disconnect(_attached)
-    for library in ("libc\\.", "libpython", "libMLIR", process.TRITON):
-        gdb.execute(f"sharedlibrary {library}", to_string=True)
+def _inferior_of(library: str) -> str:
+    # the number of a new inferior, which runs nothing
+    gdb.execute(f'add-inferior -exec "{library}"', to_string=True)
+    return str(max(one.num for one in gdb.inferiors()))
 
 
 def _has_shared_mlir() -> bool:
@@ -156,11 +182,10 @@ def _begin(address: int) -> None:
     gdb.events.new_objfile.disconnect(_file_came)
     try:
         Passes(address)
+        while _pending:
+            break_in(*_pending.pop(0))
     except gdb.GdbError as error:
         process.say(f"{error}\n")
-        return
-    while _pending:
-        PassBreakpoint(address, *_pending.pop(0))
 
 
 def _arrived() -> NextPass:

@@ -28,7 +28,12 @@ _SECONDS = 600.0
 
 def print_memory_check(launch: RecordedLaunch, runs: Path, *, as_json: bool) -> int:
     """Check the memory accesses of one launch, print the evidence, and return the exit status."""
-    given = record_anew(launch, runs).launch if launch.missing else launch
+    given = launch
+    if launch.missing:
+        given = record_anew(launch, runs).launch
+        err.print(
+            f"the launch's inputs were not kept; it was recorded anew, with them, into {given.run.path}"
+        )
     evidence, not_covered = _checked(given)
     status = int(bool(evidence))
     with printed_answer("replay --check-memory", launch.run) as kept, silent() if as_json else nullcontext():

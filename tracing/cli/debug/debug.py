@@ -23,9 +23,9 @@ from tracing.analyze.passes.line_changes import changing_passes, compilation_of_
 from tracing.attach.compiling import WantedStop, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground
 from tracing.cli.app import DEBUG, RUNS, Runs, app, err
-from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import case_and_run_names, kernel_names, pass_names
+from tracing.cli.options.derived import open_derived
 from tracing.environment import stops
 from tracing.errors import Problem
 from tracing.program.case import is_case

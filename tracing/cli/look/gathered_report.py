@@ -20,7 +20,7 @@ from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
 from tracing.cli.answers.pass_hints import of_passes
 from tracing.cli.app import err, progress, spinner
 from tracing.cli.compare.nan import commands_of_nan
-from tracing.cli.look.passes.derived import open_derived
+from tracing.cli.options.derived import open_derived
 from tracing.cli.options.run_pair import RunPair
 from tracing.errors import Problem
 from tracing.model import Compilation, Kernel, PassRecord
@@ -61,7 +61,8 @@ def gathered(opened: Sequence[store.Run], *, sass: bool) -> GatheredReport:
 
 
 def _kernels(run: store.Run) -> int:
-    return len({one.hash for one in (*run.records(Kernel), *run.records(Compilation))})
+    launched = {one.hash for one in run.records(Kernel)}
+    return len(launched | {one.hash for one in run.records(Compilation)})
 
 
 def open_for_report(name: str, runs: Path) -> store.Run:

@@ -18,8 +18,8 @@ from tracing.analyze.runs.recorded_steps import not_covered_steps
 from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
 from tracing.cli.look.followed import followed
-from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.look.passes.failure import unassembled_text, unfinished
+from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
 from tracing.errors import Problem

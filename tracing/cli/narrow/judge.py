@@ -17,7 +17,7 @@ from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.runs.recording_commands import case_of, is_virtual, with_variables
 from tracing.cli.answers import hints
 from tracing.cli.answers.kept_answer import keep_answer
-from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
+from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.trust import Trust, consenting
@@ -39,8 +39,8 @@ def judge(
 ) -> None:
     """Compare each launch of Inductor's kernels with its FX nodes in float64, on the launch's own inputs.
 
-    Names the first launch that is off, and the wrong elements. Records the case once more if the run has no
-    tensor contents.
+    Names the first launch that is off, and the wrong elements. If the run has no tensor contents, records
+    the case once more, inside the run's folder.
 
     Example: tracing judge latest
 
@@ -51,6 +51,7 @@ def judge(
     if not has_contents(run):
         _refuse_failed(run)
         run = record_all_anew(run, runs)
+        err.print(f"{asked.path} kept no tensors; it was recorded anew, with them, into {run.path}")
     answer = judgement_of(run)
     answer.keep(asked, run)
     if as_json:

@@ -12,9 +12,9 @@ from tracing import store
 from tracing.analyze.passes.lit import LIMIT, LitTest, lit_test, survival_test
 from tracing.analyze.passes.pass_table import find_pass, passes_of
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err
-from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import kernel_names, pass_names
+from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import OutputOption, RunArgument
 from tracing.errors import Problem
 

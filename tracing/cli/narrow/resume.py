@@ -16,9 +16,9 @@ from tracing.analyze.bisect.probes import Artefacts
 from tracing.analyze.passes.pass_table import find_pass, passes_of
 from tracing.analyze.passes.spelling import same as same_but
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
-from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import pass_names
+from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import OneKernelOption, OutputOption, RunArgument
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.environment import use_inductors_ptxas

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from tracing.store.winners import write_winners
 def record_anew(recorded: RecordedLaunch, runs: Path) -> NewRecording:
     """Repeat the case of a launch, with the same winners of autotuning, and keep the launch's inputs.
 
-    runs -- the folder in which the new run is put
+    runs -- the folder in which the new run is put if its own run cannot be written
 
     Raises Problem, with the command that records the whole run, if the launch cannot be recorded anew.
     """
@@ -45,7 +46,7 @@ def record_anew(recorded: RecordedLaunch, runs: Path) -> NewRecording:
 def record_all_anew(run: store.Run, runs: Path) -> store.Run:
     """Repeat the case of a run, with the same winners, and keep the inputs and outputs of all launches.
 
-    runs -- the folder in which the new run is put
+    runs -- the folder in which the new run is put if its own run cannot be written
 
     Raises Problem, with the command that records it, if that cannot be done.
     """
@@ -71,7 +72,9 @@ class _Commands:
 
     def __init__(self, run: store.Run, runs: Path, folder: Path) -> None:
         run.require_trust(f"`{join(recording(run))}`")
-        self._run, self._runs, self._folder = run, runs, folder
+        # inside of the run: neither a list of runs nor "latest" shall name what nobody asked to record
+        kept = run.path / "anew" if os.access(run.path, os.W_OK) else runs
+        self._run, self._runs, self._folder = run, kept, folder
         self._winners: Sequence[str] = ()  # an autotuner that measures anew may choose another configuration
         if chosen := choices(run):
             path = folder / "winners.json"

@@ -16,8 +16,8 @@ from tracing.analyze.compare.first_divergence import Comparison
 from tracing.analyze.tables.export import write_parquet
 from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
 from tracing.cli.app import RUNS, SHARE, Json, Runs, app, out
-from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.options.completion import run_names
+from tracing.cli.options.derived import open_derived
 from tracing.errors import Problem
 from tracing.report.exports.perfetto import write_perfetto
 from tracing.report.exports.sarif import sarif as sarif_of

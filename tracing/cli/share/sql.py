@@ -11,8 +11,8 @@ import typer
 
 from tracing.analyze.tables.export import query
 from tracing.cli.app import RUNS, SHARE, Json, Runs, app
-from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.options.completion import run_names
+from tracing.cli.options.derived import open_derived
 from tracing.errors import Problem
 from tracing.report.run_json import scalar
 from tracing.store.remote import fetched, holds, is_remote

@@ -21,12 +21,16 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
     Recording rests on private objects of torch and Triton, which each release may change. Every
     feature checks the objects that it uses. Launches no kernel and needs no GPU.
 
-    Exit status: 0 if every feature works, 1 if one is off.
+    What runs for every launch and operator is compiled from C++ when it is first used. Where it cannot be,
+    recording works and is slower.
+
+    Exit status: 0 if every feature works, 1 if one is off. Recording by Python only is no such feature.
 
     Example: tracing doctor --json
 
     Keys of --json: torch, triton (versions), features (name, module, failure; failure is empty if
-    the feature works, and module is that of tracing.upstream that needs a change).
+    the feature works, and module is that of tracing.upstream that needs a change), compiled (name,
+    failure; failure is empty if C++ records).
     """
     versions = {package: version(package) for package in ("torch", "triton")}
     checked = []
@@ -34,14 +38,23 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
         checked.append(feature)
         if not as_json:
             out.print(_line(feature))
+    compiled = _compiled()
     off = sum(bool(feature.failure) for feature in checked)
     if as_json:
         rows = [asdict(feature) for feature in checked]
-        out.print(Text(json.dumps({**versions, "features": rows})))
+        out.print(Text(json.dumps({**versions, "features": rows, "compiled": compiled})))
     else:
+        for part in compiled:
+            out.print(_compiled_line(**part))
         with_versions = f"with torch {versions['torch']} and Triton {versions['triton']}"
         out.print(Text(f"{len(checked) - off} of {len(checked)} features work {with_versions}"))
     raise typer.Exit(1 if off else 0)
+
+
+def _compiled() -> list[dict[str, str]]:
+    from tracing.native.extension import PARTS, failure  # imports torch
+
+    return [{"name": name, "failure": failure(file)} for file, name in PARTS.items()]
 
 
 def _line(feature: Feature) -> Text:
@@ -49,3 +62,9 @@ def _line(feature: Feature) -> Text:
         return Text(f"ok   {feature.name}")
     file = f"tracing/upstream/{feature.module.replace('.', '/')}.py"
     return Text(f"off  {feature.name}\n     {feature.failure}\n     {file}")
+
+
+def _compiled_line(name: str, failure: str) -> Text:
+    if not failure:
+        return Text(f"ok   {name}")
+    return Text(f"slow {name}: Python does, more slowly\n     {failure}")

@@ -1,4 +1,4 @@
-"""Records launches by generated code that were recorded before in C++; see tracing/native/launches.cpp."""
+"""Records launches by generated code that were recorded before; see tracing/native/known_launches.h."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tracing.upstream.torch.cuda_graphs import is_capturing
 
 
 class KnownLaunches:
-    """The parts of a recording that the compiled form uses: a `Path` of launches.cpp reads its attributes."""
+    """The parts of a recording that the class of the same name in tracing/native/known_launches.h uses."""
 
     generated: Collection[str] = GENERATED
     capturing: Callable[[], bool] = staticmethod(is_capturing)

@@ -182,6 +182,8 @@ class LaunchRecorder:
         self._exit.close()
 
     def _finish(self) -> None:
+        if not self.writer.writes_here:
+            return  # in a forked process, in which the lock may be held for ever
         with self._lock, hooks.hidden():
             if self.failsafe.over:
                 self._calls.flush()

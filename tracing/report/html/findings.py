@@ -20,7 +20,13 @@ def findings(runs: Sequence[Data], comparison: Data | None) -> list[dict[str, An
         side = f"{'ab'[number]}: " if len(runs) > 1 else ""
         known += [{**one, "title": side + one["title"]} for one in _of_run(number, run)]
     known.sort(key=lambda one: (BAD, DOUBT, FINE).index(one["tone"]))
-    return known or [finding(FINE, "nothing was found", _equal(comparison))]
+    return known or [finding(FINE, "nothing was found", _equal(comparison), _searches(runs))]
+
+
+def _searches(runs: Sequence[Data]) -> list[str]:
+    # of one run, what was not asked yet
+    asked = {one["name"] for one in runs[0]["answers"]}
+    return [] if len(runs) > 1 else [one for one in runs[0]["next"] if not asked & {*one.split()[:2]}]
 
 
 def finding(
@@ -135,6 +141,7 @@ def _end(lines: Sequence[str]) -> int:
 
 def _of_run(number: int, run: Data) -> Iterator[dict[str, Any]]:
     yield from _of_answers(number, run, advice=False)
+    yield from _of_damage(number, run)
     for position, kernel in enumerate(run["kernels"]):
         if kernel["died"]:
             yield finding(
@@ -164,6 +171,15 @@ def _of_run(number: int, run: Data) -> Iterator[dict[str, Any]]:
         yield finding(DOUBT, f"constraints are violated: {count}", [what, first["python"]])
     for text in run["cut"]:
         yield finding(DOUBT, text)
+
+
+def _of_damage(number: int, run: Data) -> Iterator[dict[str, Any]]:
+    unread = [position for position, kernel in enumerate(run["kernels"]) if kernel["unread"]]
+    if unread:
+        title = (
+            f"the run is damaged: the code of {len(unread)} of {len(run['kernels'])} kernels cannot be read"
+        )
+        yield finding(BAD, title, [run["kernels"][unread[0]]["unread"]], kernel=(number, unread[0]))
 
 
 def _of_values(number: int, run: Data) -> Iterator[dict[str, Any]]:

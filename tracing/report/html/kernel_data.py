@@ -127,6 +127,7 @@ def _row(
         "changed": sum(one.changed for one in ended),
         "pass_ms": round(sum(one.wall_ms or 0.0 for one in ended), 2),
         "died": next((one.name for one in passes if one.after is None), None),
+        "unread": content["note"],
         "stages": [one["stage"] for one in content["stages"]],
         "next": sources.commands(compiled, name, passes) if compiled else [],
         "chunk": chunks.add(content),

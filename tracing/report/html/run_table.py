@@ -64,7 +64,7 @@ def _findings(
 ) -> list[dict[str, Any]]:
     known = []
     for row in [one for one in kernels if one.code_differs][:3]:
-        lines = [f"{' and '.join(names)} have equal code" for names in _groups(runs, row)]
+        lines = [_equal(names) for names in _groups(runs, row)]
         known.append(finding(BAD, f"the code of {row.name} differs", lines))
     for run, side in zip(runs, sides, strict=True):
         if side["status"] == 1:
@@ -74,6 +74,10 @@ def _findings(
         elif side["status"] == 2:
             known.append(finding(DOUBT, f"{run.name} could be compared with {runs[0].name} in part only"))
     return known or [finding(FINE, f"all {len(runs)} runs are equal")]
+
+
+def _equal(names: Sequence[str]) -> str:
+    return f"{' and '.join(names)} have equal code" if len(names) > 1 else f"{names[0]} has code of its own"
 
 
 def _groups(runs: Sequence[Run], row: KernelOfRuns) -> list[list[str]]:

@@ -23,7 +23,9 @@ def schema_of(func: Any) -> Any:
 
 def is_composite(name: str) -> bool:
     """True for a composite operator: "aten::reshape"."""
-    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd"))
+    # TorchScript's own operators, as prim::device, which modes also receive, are not in the dispatcher
+    known = torch._C._dispatch_has_kernel(name)
+    return known and torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
 
 
 @contextmanager
@@ -50,3 +52,4 @@ def contract() -> None:
     with implementations("aten") as library:
         require(hasattr(library, "impl"), "a library that replaces implementations")
     require(is_composite("aten::reshape") and not is_composite("aten::add.Tensor"), "composite operators")
+    require(not is_composite("prim::device"), "an operator that is not in the dispatcher")

@@ -13,7 +13,6 @@ from tracing import store
 from tracing.analyze.passes import pass_table as analysis
 from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
-from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.look.passes.failure import unassembled_text, unfinished
 from tracing.cli.look.passes.kernel_text import print_kernel
 from tracing.cli.look.passes.kernel_view import answer_json, kernels_json
@@ -33,6 +32,7 @@ from tracing.cli.look.passes.options import (
 from tracing.cli.look.passes.pass_pairs import print_pairs, print_pairs_json
 from tracing.cli.look.passes.question import PassQuestion, side_asked_for
 from tracing.cli.options.chosen_kernel import chosen_kernel
+from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import OutputOption, RunArgument
 from tracing.report.passes import passes as report
 from tracing.report.text import Line

@@ -18,9 +18,9 @@ from tracing.analyze.passes.pass_table import label
 from tracing.analyze.passes.ptx_text import without_debug
 from tracing.analyze.passes.source_map import artefacts
 from tracing.cli.app import out, spinner
-from tracing.cli.look.passes.derived import open_derived
 from tracing.cli.look.passes.question import PassQuestion
 from tracing.cli.options.chosen_kernel import chosen_kernel
+from tracing.cli.options.derived import open_derived
 from tracing.cli.options.opened import open_run
 from tracing.environment import installed
 from tracing.errors import Problem

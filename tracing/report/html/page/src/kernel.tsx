@@ -34,7 +34,7 @@ export function KernelView({ index, route }: { index: Index; route: Route }) {
       {content?.note && <p class="failed">{content.note}</p>}
       {!content ? <Waiting failed={failed} /> : tab === "code"
         ? <Stages content={content} />
-        : <PassesOf index={index} route={route} kernel={kernel} passes={content.passes} />}
+        : !content.note && <PassesOf index={index} route={route} kernel={kernel} passes={content.passes} />}
       <Commands list={kernel.next} />
       <details>
         <summary>Constants, file and hash</summary>

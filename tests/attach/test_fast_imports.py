@@ -1,0 +1,26 @@
+"""A debugged program imports torch and Triton without garbage collection, which goes on afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+COLLECTIONS = """
+import gc
+from tracing.attach import fast_imports
+if {fast}:
+    fast_imports.switch_on()
+started = []
+gc.callbacks.append(lambda phase, info: started.append(phase))
+import numpy
+print(len(started) > 10, gc.isenabled())  # one is due when it is enabled
+"""
+
+
+def collected(fast: bool) -> str:
+    command = [sys.executable, "-c", COLLECTIONS.format(fast=fast)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_library_is_imported_without_garbage_collection_which_is_enabled_afterwards() -> None:
+    assert (collected(fast=False), collected(fast=True)) == ("True True", "False True")

@@ -1,0 +1,35 @@
+// Builds the JSON text of one record.
+#pragma once
+
+#include <Python.h>
+
+#include <charconv>
+#include <string>
+#include <string_view>
+
+#include "python_objects.h"
+
+class JsonLine {
+ public:
+  JsonLine() { text_.reserve(256); }
+
+  JsonLine& operator<<(std::string_view text) {
+    text_.append(text);
+    return *this;
+  }
+
+  JsonLine& operator<<(long number) {
+    char digits[24];
+    const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+    text_.append(digits, end);
+    return *this;
+  }
+
+  // The text as a bytes object.
+  Object bytes() const {
+    return checked(PyBytes_FromStringAndSize(text_.data(), static_cast<Py_ssize_t>(text_.size())));
+  }
+
+ private:
+  std::string text_;
+};

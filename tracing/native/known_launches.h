@@ -1,0 +1,203 @@
+// Records launches that were recorded before with equal arguments at equal addresses. What the Python form does for
+// them is in LaunchRecorder._before and _after; both append to the same list of lines.
+#pragma once
+
+#include <Python.h>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "call_sites.h"
+#include "digests.h"
+#include "json_line.h"
+#include "last_writers.h"
+#include "launch_key.h"
+#include "python_objects.h"
+#include "recording_lock.h"
+
+struct KnownLaunch {
+  Object kept;       // its autotuner, the generated code and its slots: their addresses stay their own
+  std::string line;  // its middle: "signature":3,"stream":0,"storages":[1,2]
+  std::vector<Argument> reads, writes;
+  LaunchDigests digests;
+};
+
+// What launches of one recording are recorded into.
+class KnownLaunches {
+ public:
+  // recorder: a tracing.record.launches.known_launches.KnownLaunches
+  explicit KnownLaunches(PyObject* recorder)
+      : recorder_(Object::borrowed(recorder)),
+        thread_(attribute<"thread">(recorder_)),
+        lock_(attribute<"lock">(recorder_)),
+        held_(attribute<"held">(recorder_)),
+        waiting_(attribute<"waiting">(recorder_)),
+        capturing_(attribute<"capturing">(recorder_)),
+        generated_(attribute<"generated">(recorder_)),
+        recording_(attribute<"recording">(recorder_)),
+        failsafe_(attribute<"failsafe">(recorder_)),
+        sites_(attribute<"sites">(recorder_).get()),
+        writers_(attribute<"writers">(recorder_)) {
+    static long recordings = 0;
+    serial_ = ++recordings;
+  }
+
+  // The key of a launch by generated code. Throws NotKnown.
+  Key key(PyObject* const* arguments, Py_ssize_t count, PyObject* stream) {
+    PyFrameObject* frame = PyEval_GetFrame();
+    if (frame == nullptr) throw NotKnown();
+    Object code(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+    if (!is_generated(code)) throw NotKnown();
+    Key key;
+    key.add('c', code.get());
+    key.add('@', CallSites::instruction(frame));
+    key.add('a', arguments[0]);
+    key.add_argument(stream);
+    for (Py_ssize_t i = 1; i < count; i++) key.add_argument(arguments[i]);
+    return key;
+  }
+
+  KnownLaunch& known(const Key& key) {
+    auto found = launches_.find(key.bytes());
+    if (found == launches_.end()) throw NotKnown();
+    return *found->second;
+  }
+
+  // Records a launch that is about to be made. Returns its number. Throws NotKnown, PythonError.
+  long before(const KnownLaunch& launch, LaunchDigests::Slots& slots) {
+    long thread = thread_number();
+    if (attribute<"over">(failsafe_).get() != Py_False) throw NotKnown();
+    if (checked(PyObject_CallNoArgs(capturing_.get())).get() != Py_False) throw NotKnown();
+    RecordingLock lock(lock_, false);
+    if (!lock.held()) throw NotKnown();
+    auto operators = writers_.of(launch.reads, launch.writes);
+    if (PyList_GET_SIZE(held_.get()) >= kLines) call<"flush">(recorder_);
+    long index = add<"launches">(recording_, 1) - 1;
+    add<"recorded">(recording_, 1);
+    const Object line = text(launch, index, operators, sites_.current(), thread);
+    checked(PyList_Append(held_.get(), line.get()));
+    if (launch.digests) {
+      Object number = checked(PyLong_FromLong(index));
+      call<"append">(waiting_, number.get());
+      slots = launch.digests.before();
+    }
+    return index;
+  }
+
+  void after(const KnownLaunch& launch, const LaunchDigests::Slots& slots, long index) {
+    if (!launch.digests) return;
+    RecordingLock lock(lock_);
+    launch.digests.after(slots, index);
+  }
+
+  // The Python form is about to record a launch.
+  void begin_learning() { set<"slots">(thread_, Py_None); }
+
+  // Keeps what the Python form has recorded, if it is equal in all launches with this key.
+  void learn(const Key& key, PyObject* autotuner, PyObject* stream) {
+    Object slots = attribute<"slots">(thread_);
+    if (slots.get() == Py_None) return;
+    Object facts = call<"facts">(recorder_, slots.get(), stream);
+    if (facts.get() == Py_None) return;
+    auto launch = std::make_unique<KnownLaunch>();
+    const char* line;
+    PyObject *reads, *writes, *digests;
+    if (!PyArg_ParseTuple(facts.get(), "yO!O!O", &line, &PyList_Type, &reads, &PyList_Type, &writes, &digests))
+      throw PythonError();
+    Object code(reinterpret_cast<PyObject*>(PyFrame_GetCode(PyEval_GetFrame())));
+    launch->kept = checked(PyTuple_Pack(3, autotuner, code.get(), slots.get()));
+    launch->line = line;
+    launch->reads = tensors(reads);
+    launch->writes = tensors(writes);
+    if (digests != Py_None) launch->digests = LaunchDigests(recorder_, digests);
+    number_of_thread().recording = serial_;
+    number_of_thread().number = as_long(attribute<"number">(thread_));
+    if (launches_.size() >= kKnown) launches_.clear();
+    launches_[key.bytes()] = std::move(launch);
+  }
+
+  // An exception is set. If it is the recorder's own, the recording ends, and the program continues unless the
+  // recording is strict. False: it is to be raised.
+  bool survived() {
+    if (!is_recorders()) return false;
+    const Object error = raised();
+    return static_cast<bool>(Object(PyObject_CallMethod(failsafe_.get(), "end", "O", error.get())));
+  }
+
+ private:
+  static constexpr Py_ssize_t kLines = 256;     // held back at most
+  static constexpr size_t kKnown = 1 << 16;     // launches that are remembered
+
+  struct ThreadNumber {
+    long recording = 0;
+    long number = 0;
+  };
+
+  static ThreadNumber& number_of_thread() {
+    static thread_local ThreadNumber number;
+    return number;
+  }
+
+  long thread_number() const {
+    if (number_of_thread().recording != serial_) throw NotKnown();  // the Python form has not seen this thread
+    return number_of_thread().number;
+  }
+
+  bool is_generated(const Object& code) {
+    auto known = is_generated_.find(code.get());
+    if (known != is_generated_.end()) return known->second;
+    Object name = attribute<"co_name">(code);
+    int contained = PySequence_Contains(generated_.get(), name.get());
+    checked(contained);
+    codes_.push_back(code);
+    return is_generated_[code.get()] = contained == 1;
+  }
+
+  static std::vector<Argument> tensors(PyObject* list) {
+    std::vector<Argument> found;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+      long position;
+      PyObject *storage, *meta;
+      if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "lOO", &position, &storage, &meta)) throw PythonError();
+      found.push_back({position, Object::borrowed(storage), Object::borrowed(meta)});
+    }
+    return found;
+  }
+
+  // A LaunchLine as JSON.
+  Object text(const KnownLaunch& launch, long index, const LastWriters::Operators& operators, long site, long thread) {
+    JsonLine line;
+    line << "{\"index\":" << index << "," << launch.line;
+    std::string_view separator = ",\"writers\":{";
+    for (const auto& [position, name] : operators) {
+      line << separator << "\"" << position << "\":" << quoted(name);
+      separator = ",";
+    }
+    if (!operators.empty()) line << "}";
+    if (site != -1) line << ",\"site\":" << site;
+    if (thread != 0) line << ",\"thread\":" << thread;
+    line << "}";
+    return line.bytes();
+  }
+
+  const std::string& quoted(const Object& name) {
+    auto known = quoted_.find(name.get());
+    if (known != quoted_.end()) return known->second;
+    Object json = call<"json">(recorder_, name.get());
+    const char* bytes = PyBytes_AsString(json.get());
+    if (bytes == nullptr) throw PythonError();
+    codes_.push_back(name);
+    return quoted_[name.get()] = bytes;
+  }
+
+  Object recorder_, thread_, lock_, held_, waiting_, capturing_, generated_, recording_, failsafe_;
+  CallSites sites_;
+  LastWriters writers_;
+  long serial_;
+  std::unordered_map<std::string, std::unique_ptr<KnownLaunch>> launches_;
+  std::unordered_map<PyObject*, bool> is_generated_;
+  std::unordered_map<PyObject*, std::string> quoted_;
+  std::vector<Object> codes_;  // alive: maps above have their addresses
+};

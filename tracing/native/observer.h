@@ -1,0 +1,231 @@
+// Runs the operators that reach one dispatch mode, and records those that are known; Python records the others.
+#pragma once
+
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/torch_dispatch_mode.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "known_operators.h"
+#include "python_interpreter.h"
+#include "recorded_calls.h"
+#include "recording_lock.h"
+
+class Observer;
+
+// The call that is passed on to Python, and that is not known.
+struct Asked {
+  Observer* observer = nullptr;
+  const c10::OperatorHandle* op = nullptr;
+  const Key* arguments = nullptr;  // null: only Python knows their text
+};
+inline thread_local Asked asked;
+
+class AskedGuard {
+ public:
+  explicit AskedGuard(Asked now) : before_(asked) { asked = now; }
+  ~AskedGuard() { asked = before_; }
+
+ private:
+  Asked before_;
+};
+
+class Observer {
+ public:
+  using Arguments = c10::ArrayRef<c10::IValue>;
+
+  // mode, calls, thread: tracing's Operators, OperatorCalls, and the state of the thread in hooks
+  Observer(PyObject* mode, PyObject* calls, PyObject* thread)
+      : mode_(mode), calls_(Object::borrowed(calls)), recorded_(calls), thread_(Object::borrowed(thread)) {
+    failing_ = attribute<"failing">(Object::borrowed(mode));
+    open_ = attribute<"open_graphs">(attribute<"captured">(calls_));
+    partial_ = attribute<"partial">(calls_).get() == Py_True;
+  }
+  PyObject* mode() const { return mode_; }
+  void close() { closed_ = true; }
+
+  void dispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack,
+                const ForwardedInterpreter& interpreter) {
+    const auto& schema = op.schema();
+    const size_t count = schema.arguments().size();
+    const Arguments arguments(stack->data() + stack->size() - count, count);
+    if (!all_plain(arguments)) return to_python(op, stack, interpreter, {});
+    if (closed_) return run(op, stack);
+    Key key;
+    bool known = true;
+    for (const c10::IValue& value : arguments) known = known && append_value(value, key);
+    const auto [effect, structure] = operators_.of(op, known ? &key : nullptr);
+    if (effect != nullptr && effect->kind == Effect::IGNORED) return run(op, stack);
+    if (effect != nullptr && effect->kind == Effect::PYTHON) return to_python(op, stack, interpreter, {});
+    if (only_python_records()) return to_python(op, stack, interpreter, {});
+    if (structure == nullptr) return to_python(op, stack, interpreter, {this, &op, known ? &key : nullptr});
+    const c10::SmallVector<c10::IValue, 8> held(arguments.begin(), arguments.end());
+    run(op, stack);
+    const size_t returned = schema.returns().size();
+    record(*effect, *structure, held, Arguments(stack->data() + stack->size() - returned, returned));
+  }
+
+  // What Python knows of the call that was passed on.
+  void learn(Effect effect, Object text) {
+    operators_.learn(*asked.op, asked.arguments, std::move(effect), std::move(text));
+  }
+
+  // An allocator of generated code has returned a tensor. False: only Python can record that.
+  template <typename Text>
+  bool allocated(const Effect& effect, Structure& structure, const at::TensorBase& tensor, Text text) {
+    if (!is_plain(tensor) || only_python_records()) return false;
+    return closed_ || safely([&] { return recorded(effect, structure, {&tensor}, 0, text); }, true);
+  }
+
+ private:
+  static constexpr size_t kLayouts = 1 << 12;  // of equal arguments that are remembered
+
+  static bool all_plain(Arguments arguments) {
+    return std::all_of(arguments.begin(), arguments.end(), [](const c10::IValue& value) {
+      if (value.isTensor()) return !value.toTensor().defined() || is_plain(value.toTensor());
+      return !value.isList() || all_plain(value.toListRef());
+    });
+  }
+
+  static void to_python(const c10::OperatorHandle& op, torch::jit::Stack* stack,
+                        const ForwardedInterpreter& interpreter, Asked what) {
+    AskedGuard guard(what);
+    interpreter.ForwardedInterpreter::dispatch(op, stack);
+  }
+
+  static void run(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+    torch::torch_dispatch_mode::StashTorchDispatchModeGuard guard;
+    op.callBoxed(stack);
+  }
+
+  // True while a CUDA graph is captured, and in steps that are not written.
+  bool only_python_records() {
+    if (PyList_GET_SIZE(open_.get()) > 0) return true;
+    if (!partial_) return false;
+    pybind11::gil_scoped_acquire gil;
+    return safely([&] { return PyObject_IsTrue(attribute<"paused">(calls_).get()) != 0; }, true);
+  }
+
+  void record(const Effect& effect, Structure& structure, Arguments arguments, Arguments results) {
+    Tensors tensors;
+    for (int at : effect.reads) collect(arguments[at], tensors);
+    const size_t reads = tensors.size();
+    if (effect.training < 0 || (arguments[effect.training].isBool() && arguments[effect.training].toBool())) {
+      for (int at : effect.writes) collect(arguments[at], tensors);
+    }
+    Tensors outputs;
+    for (int at : effect.outputs) collect(results[at], outputs);
+    for (const at::TensorBase* output : outputs) {
+      if (!effect.check || !shared(*output, arguments)) tensors.push_back(output);
+    }
+    if (tensors.size() == reads) return;
+    pybind11::gil_scoped_acquire gil;
+    safely([&] { return recorded(effect, structure, tensors, reads, [&] { return structure.text; }); }, true);
+  }
+
+  // True if a result lies in the storage of an argument.
+  static bool shared(const at::TensorBase& output, Arguments arguments) {
+    Tensors tensors;
+    for (const c10::IValue& value : arguments) collect(value, tensors);
+    return std::any_of(tensors.begin(), tensors.end(), [&](const at::TensorBase* tensor) {
+      return output.has_storage() ? tensor->is_alias_of(output)
+                                  : tensor->unsafeGetTensorImpl() == output.unsafeGetTensorImpl();
+    });
+  }
+
+  template <typename Text>
+  bool recorded(const Effect& effect, Structure& structure, const Tensors& tensors, size_t reads, Text text) {
+    if (as_long(attribute<"hidden">(thread_)) != 0) return true;
+    RecordingLock lock(recorded_.lock());
+    if (recorded_.segment_changed()) forget_numbers();
+    const bool plain = std::all_of(tensors.begin(), tensors.end(), [](const auto* one) { return is_plain(*one); });
+    Key layouts{static_cast<int64_t>(reads)};
+    Blocks blocks;
+    if (plain) {
+      for (const at::TensorBase* tensor : tensors) {
+        append_layout(*tensor, layouts);
+        blocks.push_back(block_of(*tensor));
+      }
+      auto known = structure.by_layouts.find(view(layouts));
+      if (known != structure.by_layouts.end() && known->second->number >= 0) {
+        const auto signature = known->second;
+        recorded_.append(*signature, blocks, effect.allocates);
+        return true;
+      }
+    }
+    const auto signature = by_python(effect, text(), tensors, reads);
+    if (plain && signature != nullptr) remember(structure, layouts, signature);
+    return true;
+  }
+
+  // Of a new signature, the call is recorded by Python.
+  std::shared_ptr<Signature> by_python(const Effect& effect, const Object& text, const Tensors& tensors, size_t reads) {
+    Object read = wrapped(tensors, 0, reads), wrote = wrapped(tensors, reads, tensors.size());
+    Object known = call<"executed">(calls_, effect.object.get(), text.get(), read.get(), wrote.get());
+    if (known.get() == Py_None) return nullptr;
+    auto signature = std::make_shared<Signature>();
+    Object name = attribute<"name">(effect.object);
+    signature->number = as_long(Object::borrowed(PyTuple_GET_ITEM(known.get(), 0)));
+    PyObject* metas = PyTuple_GET_ITEM(known.get(), 1);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(metas); ++i) {
+      signature->writes.push_back(checked(PyTuple_Pack(2, PyTuple_GET_ITEM(metas, i), name.get())));
+    }
+    return signature;
+  }
+
+  void remember(Structure& structure, const Key& layouts, const std::shared_ptr<Signature>& signature) {
+    if (structure.by_layouts.size() >= kLayouts) structure.by_layouts.clear();
+    structure.by_layouts[words(layouts)] = signature;
+    if (recorded_.has_segments()) remembered_.push_back(signature);
+  }
+
+  static Object wrapped(const Tensors& tensors, size_t start, size_t stop) {
+    Object list = checked(PyList_New(static_cast<Py_ssize_t>(stop - start)));
+    for (size_t i = start; i < stop; ++i) {
+      PyList_SET_ITEM(list.get(), i - start, checked(THPVariable_Wrap(*tensors[i])).release());
+    }
+    return list;
+  }
+
+  // Signatures have a line in each segment that refers to them.
+  void forget_numbers() {
+    for (auto& one : remembered_) {
+      if (auto signature = one.lock()) signature->number = -1;
+    }
+    remembered_.clear();
+  }
+
+  // An error of the recorder ends the recording; it reaches the program only if Python's form raises it, too.
+  template <typename Action>
+  bool safely(Action action, bool otherwise) {
+    try {
+      return action();
+    } catch (const PythonError&) {
+    } catch (const std::exception& error) {
+      PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    if (is_recorders()) {
+      const Object error = raised();
+      if (Object(PyObject_CallOneArg(failing_.get(), error.get()))) {
+        closed_ = true;
+        return otherwise;
+      }
+    }
+    python_error error;
+    error.persist();
+    throw error;
+  }
+
+  PyObject* mode_;  // compared only
+  Object calls_;
+  RecordedCalls recorded_;
+  Object thread_, failing_, open_;
+  bool partial_ = false;
+  std::atomic<bool> closed_ = false;
+  KnownOperators operators_;
+  std::vector<std::weak_ptr<Signature>> remembered_;
+};
