@@ -16,6 +16,7 @@ def titles(*answers: dict[str, Any]) -> list[str]:
     run = {
         "answers": answers, "kernels": [], "failures": [], "outcomes": [{"name": "k", "status": "passed"}],
         "growing": False, "nan": {"origin": None}, "evidence": [], "winners": [], "violations": [], "cut": [],
+        "next": [],
     }  # fmt: skip
     return [one["title"] for one in findings([run], None)]
 
