@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 
 from scripts.pins import Problem
 from scripts.script import run
@@ -48,7 +49,10 @@ def _record(runs: Path, name: str, variables: Mapping[str, str]) -> None:
 
 def _show(runs: Path, command: tuple[str, ...], variables: Mapping[str, str]) -> None:
     printed = _tracing(runs, command, variables, status=1)
-    print(f"$ tracing {' '.join(command)}")
+    by_hand = " ".join(f"{name}={quote(value)}" for name, value in variables.items())
+    print(
+        ("$ " + f"{by_hand} \\\n  " * bool(by_hand) + f"tracing {' '.join(command)}").replace(f"{ROOT}/", "")
+    )
     # paths as on any machine
     print(printed.replace(f"{runs}/", "runs/").replace(f"{ROOT}/", ""), flush=True)
 

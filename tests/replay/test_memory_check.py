@@ -21,7 +21,7 @@ from tracing.replay.memory_check import memory_check
 from tracing.store.recorded_launch import recorded_launch
 from tracing.virtual_gpu import virtual_gpu
 
-DOUBLES, SMOOTHS, READS_TOO_FAR = range(3)
+DOUBLES, SMOOTHS, READS_TOO_FAR, READS_ITS_BUFFER = range(4)
 GPU = replace(INFO, environment=replace(INFO.environment, device="NVIDIA H100"))
 
 
@@ -52,6 +52,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
         doubles[(2,)](x, y, 100, BLOCK=64)
         smooths[(2,)](x, 100, BLOCK=64)
         reads_too_far[(1,)](x, y, 100, BLOCK=128)
+        reads_too_far[(1,)](torch.rand(200)[50:150], y, 100, BLOCK=128)
     writer.close()
     return store.Run(writer.path)
 
@@ -71,8 +72,14 @@ def test_an_access_outside_of_an_argument_is_evidence_with_its_line(run: store.R
     [outside] = memory_check(recorded_launch(run, READS_TOO_FAR))
 
     assert (outside.kind, outside.arguments) == ("out of bounds", ("x",))
-    assert outside.what.startswith("28 loads outside of x, within its storage, first x[100] in program")
+    assert outside.what.startswith("28 loads outside of x, first x[100] in program")
     assert outside.where == f"{Path(__file__).name}:{reads_too_far.fn.__code__.co_firstlineno + 3}"
+
+
+def test_an_access_outside_of_an_argument_and_within_its_storage_is_described_as_such(run: store.Run) -> None:
+    [outside] = memory_check(recorded_launch(run, READS_ITS_BUFFER))
+
+    assert outside.what.startswith("28 loads outside of x, within its storage, first x[100] in program")
 
 
 @pytest.mark.parametrize(("launch", "status"), [(DOUBLES, 0), (READS_TOO_FAR, 1)])

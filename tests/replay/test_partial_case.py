@@ -52,6 +52,40 @@ def build(device):
 """
 
 
+OWN = """
+import torch
+import triton
+import triton.language as tl
+from tracing import Workload
+
+
+@triton.jit
+def twice(x, y, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at))
+
+
+def fn(x):
+    y = torch.empty_like(x)
+    twice[(1,)](x, y, BLOCK=8)
+    return y
+
+
+def build(device):
+    return Workload(fn, (torch.ones(8, device=device),))
+"""
+
+
+def test_the_kernels_that_eager_launches_are_named(tmp_path: Path) -> None:
+    (tmp_path / "case.py").write_text(OWN)
+    device = Device("sm_90")
+    case = PartialCase(Experiment(device.load(str(tmp_path / "case.py")), device, 0))
+
+    answer = case.evaluate("inductor", {}, {}, {})
+
+    assert (answer["symptom"]["kind"], answer["eager_kernels"]) == ("right", ["twice"])
+
+
 def symptom(text: str, folder: Path) -> Symptom:
     path = folder / "case.py"
     path.write_text(text)

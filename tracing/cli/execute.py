@@ -12,6 +12,7 @@ from tracing import store
 from tracing.analyze.passes import pass_table as analysis
 from tracing.cli.answers.failures import LeaveTyper
 from tracing.cli.app import RUNS, Runs, app, err, out
+from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import TargetOption
 from tracing.cli.options.program_words import is_program
@@ -34,7 +35,7 @@ def execute(
     """Run a case or a script once, recording nothing; with --pass, run only that pass of a run."""
     if which is not None:
         run = open_derived(what, runs)
-        chosen = analysis.compilation(run, kernel)
+        chosen = chosen_kernel(run, kernel)
         passes = analysis.passes_of(run, chosen)
         _replay(run, passes, analysis.find_pass(passes, which, stage))
         return

@@ -20,6 +20,10 @@ from tracing.model import KernelLaunch
 Interpreted = Callable[[KernelLaunch], Mapping[str, torch.Tensor]]
 _ROUNDINGS = 64.0  # of the largest value: sums of a compiled kernel have another order
 _TF32 = 2.0**-10  # the distance of numbers with which tensor cores multiply float32
+_HAND_WRITTEN = (
+    "it is hand-written, so no graph says what it should compute; on the virtual GPU Triton's interpreter "
+    "executes its source, and is no reference for itself"
+)
 _RANDOM = re.compile(r"\b(?:rand|randn|randint|philox)\w*\s*\(")
 
 
@@ -32,7 +36,7 @@ def judged_own(
     interpreted -- None: the run is of a virtual GPU, where the interpreter executed the launch itself
     """
     if interpreted is None:
-        return _without(launch, "the program itself launches it, and the virtual GPU has no compiled kernel")
+        return _without(launch, _HAND_WRITTEN)
     if _RANDOM.search(source):
         return _without(launch, "it draws random numbers")
     try:

@@ -30,8 +30,8 @@ class Tolerance:
 
 
 def device_name() -> str:
-    """The name of this machine's GPU; makes CUDA unusable in children forked from this process later."""
-    return torch.cuda.get_device_name()
+    """The name of this machine's GPU; "": none. Children forked from this process later cannot use CUDA."""
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else ""
 
 
 def require_launchable(launch: KernelLaunch) -> None:

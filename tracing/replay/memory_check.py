@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
+
+import torch
 
 from tracing.interpreter.gates import watched
 from tracing.launch.memory.accesses import Accesses
@@ -39,7 +42,11 @@ def memory_check(launch: RecordedLaunch) -> list[MemoryEvidence]:
         kernel.interpret({**launch.values, **tensors}, launch.launch.grid)
     index = launch.launch.index
     race = race_of(index, accesses)
-    evidence = [*(_outside(index, one) for one in accesses.outside), *([race] if race else [])]
+    outside = [
+        replace(one, inside=one.argument in tensors and _in_storage(launch, one, tensors[one.argument]))
+        for one in accesses.outside
+    ]
+    evidence = [*(_outside(index, one) for one in outside), *([race] if race else [])]
     return [with_fields(one, where=_recorded_line(launch, one.where)) for one in evidence]
 
 
@@ -54,6 +61,16 @@ def _recorded_line(launch: RecordedLaunch, where: str | None) -> str | None:
     inside = int(number) - before.count("\n") - 1
     known = source and 0 <= inside <= source.count("\n")
     return f"{Path(path).name}:{int(first) + inside}" if known else where
+
+
+def _in_storage(launch: RecordedLaunch, one: OutsideAccesses, tensor: torch.Tensor) -> bool:
+    # the recorded storage: the one of the check is larger on both sides
+    argument = launch.tensors[one.argument]
+    recorded = launch.run.storages(launch.process)
+    if argument.storage not in recorded or argument.tensor is None:
+        return False
+    first = argument.tensor.offset * tensor.element_size() - tensor.data_ptr()
+    return first + one.start >= 0 and first + one.stop <= recorded[argument.storage].nbytes
 
 
 def _outside(launch: int, one: OutsideAccesses) -> MemoryEvidence:

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 
 from tracing.errors import message
+from tracing.launch.hooks import NOTHING_AFTER, installed
+from tracing.launch.launch_site import LaunchSite
 from tracing.numerics.agreement import Agreement, Disagreement, agreement
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import UNREPEATABLE
@@ -38,6 +40,7 @@ class PartialCase:
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._eager: Facts | None = None
+        self._launched = _LaunchedKernels()  # in eager
         self._referee = Referee(self._in_eager, lambda: {}, lambda stage: None)
 
     def prepare(self) -> None:
@@ -78,7 +81,8 @@ class PartialCase:
             self._experiment = experiment
         asked = {part: [dataclasses.asdict(one) for one in some] for part, some in steps.asked.items()}
         seconds = time.perf_counter() - started
-        return {"symptom": symptom, "steps": asked, "kernels": kernels, "seconds": seconds}
+        answer = {"symptom": symptom, "steps": asked, "kernels": kernels, "seconds": seconds}
+        return {**answer, "eager_kernels": [*self._launched.names]}
 
     def _symptom(
         self, stage: str, steps: CompileSteps, kernels: list[dict[str, Any]], writer: RunWriter
@@ -131,7 +135,22 @@ class PartialCase:
             yield writer
 
     def _in_eager(self) -> Facts:
-        return self._experiment.results(self._experiment.workload(), lambda fn: fn)
+        with installed(self._launched):
+            return self._experiment.results(self._experiment.workload(), lambda fn: fn)
+
+
+class _LaunchedKernels:
+    # a listener: the names of the Triton kernels that are launched, in order
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
+
+    def before(self, site: LaunchSite, *_: object) -> object:
+        self.names[site.name] = None
+        return NOTHING_AFTER
+
+    def after(self, token: object) -> None:
+        pass  # is not called
 
 
 def _described(one: Agreement, actual: Facts, expected: Facts) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from tracing.analyze.judge.judgement import (
     WrongElements,
 )
 from tracing.model.numbers import number_text
-from tracing.report.text import line_text, plural
+from tracing.report.text import IN_EAGER, line_text, plural
 from tracing.store.graph_file import PythonLine
 
 _NODES = 8  # maximum of nodes and lines that are printed
@@ -35,7 +35,11 @@ def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Ite
         yield from _finding(finding)
     if judgement.status != 1:
         right = judgement.any_right
-        yield "every launch that was judged is right" if right else "no launch could be judged"
+        judged = "every launch that was judged is right" if right else "no launch could be judged"
+        own = judgement.hand_written
+        yield f"{judged}; nothing checks the hand-written {_some(own)}" if own else judged
+        if own:
+            yield IN_EAGER
         if judgement.differs:
             yield "the results differ from eager, and no launch that was judged explains it"
     yield from _counts(judgement)

@@ -75,6 +75,8 @@ def replay_text(
     if isinstance(verdict, CodeDiffers):
         yield "  they differ in:"
         yield from _elements_text(verdict.elements)
+    if not result.device and len(names) > 1:
+        yield "  (the interpreter executes the source of both kernels, and no compiled code)"
     if not result.device and not isinstance(verdict, ReplaysDiffer):
         order = "one program has only one order, and " if programs == 1 else ""
         yield f"  ({order}a race between threads of a program does not show in the interpreter)"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os.path
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from rich.text import Text
@@ -35,6 +35,7 @@ from tracing.store import Run, rank_of
 from tracing.store.cut_files import cut_files
 from tracing.store.graph_file import PythonLine
 
+_NAMED = 4  # kernels that one sentence names
 _TUNERS = {"inductor": "Inductor's autotuner", "triton": "@triton.autotune"}
 Line: TypeAlias = str | Text  # the console has no markup: a str is printed unchanged, a Text with its styles
 SHORT = {
@@ -282,6 +283,20 @@ def no_kernel_text(run: Run) -> Iterator[Text]:
     """Why a run has no launch of a Triton kernel, a line for each reason."""
     for reason in reasons_for_no_kernel(run):
         yield Text.assemble(("no Triton kernel", "yellow"), f": {reason}")
+
+
+IN_EAGER = (
+    "    to check it: a case whose eager code computes it by operators of torch, "
+    "`if not torch.compiler.is_compiling(): return REFERENCE`"
+)
+
+
+def unchecked_text(kernels: Sequence[str]) -> str:
+    """`eager launches softmax_kernel, too: nothing checks what it computes`."""
+    rest = f" and {len(kernels) - _NAMED} more" if len(kernels) > _NAMED else ""
+    shown = ", ".join(kernels[:_NAMED]) + rest
+    them = "they compute" if len(kernels) > 1 else "it computes"
+    return f"eager launches {shown}, too: nothing checks what {them}"
 
 
 def uncovered_text(runs: Iterable[Run]) -> Iterator[Text]:

@@ -117,6 +117,25 @@ def test_a_kernel_s_partner_is_the_one_that_differs_least(tmp_path: Path) -> Non
     assert [one.kernel_name for one in (*aligned.only_a, *aligned.only_b)] == ["only_a", "only_b"]
 
 
+def test_other_sources_differ_before_the_first_pass_and_no_row_repeats_it(tmp_path: Path) -> None:
+    for name, ir in (("a", LOAD), ("b", FENCED)):
+        writer = new_run(tmp_path / name)
+        compiled(writer, "kernel", ir, ("ttir", "cse", ir), ("ttir", "inline", ir))
+        compiled(writer, "equal", LOAD, ("ttir", "cse", LOAD), number=1)
+        writer.close()
+    a, b = (str(store.recorded(tmp_path / name)[0]) for name in "ab")
+
+    table, one = (tracing("passes", a, b, *more, runs=tmp_path) for more in ((), ("--kernel", "kernel")))
+
+    assert (table.returncode, one.returncode) == (1, 1)
+    rows = words(table.stdout).splitlines()
+    assert rows[0] == "kernel a b the IR first differs differs to the end from"
+    assert rows[1].endswith("before the first pass (source) the source") and rows[2].endswith(" equal")
+    assert "front ends or the sources do; it differs to the end" in one.stdout
+    assert "no pass" not in one.stdout and "cse" not in one.stdout
+    assert "+ttng.fence_async_shared" in words(one.stdout)
+
+
 def test_the_folder_of_a_library_is_no_difference() -> None:
     a, b = {"libs": "(('x', '/usr/lib/x.bc'),)", "n": "1"}, {"libs": "(('x', '/opt/other/x.bc'),)"}
 
@@ -141,7 +160,7 @@ def test_a_run_compared_with_itself_is_equal(recorded: Path) -> None:
     one_status, one = compared(recorded, "--kernel", "softmax", "--changed")
 
     assert (status, one_status) == (0, 0)
-    assert table.count(" no pass no pass") == 3
+    assert len(re.findall(r" equal$", table, re.MULTILINE)) == 3
     assert "the IR is equal after every pass" in one
     assert "ttir equal, ttgir equal, llir equal, ptx equal, cubin equal" in one
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from handmade.records import compiled, new_run
+from handmade.records import compiled, launch, new_run
+from handmade.runs import add
+from msgspec.structs import replace
 
 from tracing import store
 from tracing.analyze.passes.pass_table import (
@@ -18,6 +20,7 @@ from tracing.analyze.passes.pass_table import (
     passes_of,
     steps,
     unfinished,
+    unlaunched_namesakes,
 )
 from tracing.errors import Problem
 
@@ -61,6 +64,18 @@ def test_an_ambiguous_kernel_is_refused_with_the_differences_between_its_configu
     assert "matmul means 2 kernels" in message
     assert "--kernel matmul#1  00hash of ma  num_warps=4" in message
     assert "--kernel matmul#2  01hash of ma  num_warps=8" in message
+
+
+def test_an_ambiguous_name_means_the_only_compilation_that_was_launched(tmp_path: Path) -> None:
+    writer = new_run(tmp_path)
+    first, second = (compiled(writer, "add", DOT, number=number) for number in range(2))
+    one = launch(0, name="add")
+    add(writer, [replace(one, kernel=replace(one.kernel, hash=second.hash))])
+    run = store.Run(writer.path)
+
+    assert compilation(run, "add").hash == second.hash
+    assert compilation(run).hash == second.hash
+    assert [one.hash for one in unlaunched_namesakes(run, "add", second)] == [first.hash]
 
 
 def test_configurations_that_differ_only_in_constants_are_distinguished_by_them(tmp_path: Path) -> None:

@@ -178,6 +178,7 @@ def test_replays_of_both_launches_are_counted_if_the_code_differs() -> None:
         "its code differs: a and b produce different results on equal inputs, those of a, every time"
     ) in text
     assert "launch #4 of b on the inputs of a:" in text
+    assert "the interpreter executes the source of both kernels" in text
     assert "0 of 2 reproduce the recorded bits of a, 2 of 2 reproduce the recorded bits of b" in text
 
 

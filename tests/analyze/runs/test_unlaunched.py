@@ -9,6 +9,7 @@ import pytest
 from handmade.records import kernel, launch
 from handmade.runs import saved
 
+from tracing.analyze.runs.unchecked_kernels import unchecked_kernels
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel, unlaunched
 from tracing.model import (
     Compilation,
@@ -73,6 +74,15 @@ def test_a_misspelt_kernel_is_answered_with_near_names(tmp_path: Path) -> None:
 
 def test_nothing_is_said_of_launches_that_were_left_out_by_number(tmp_path: Path) -> None:
     assert reasons_for_no_kernel(saved(tmp_path, [], [GRAPH], selection=Selection(launches=(5, 9)))) == []
+
+
+def test_a_kernel_that_eager_compiled_as_well_is_unchecked(tmp_path: Path) -> None:
+    launches = [launch(0), launch(1, name="softmax")]
+    records = [Compilation(n, "softmax", str(n), "cuda:90", {}, "", eager=n == 0) for n in range(2)]
+
+    assert unchecked_kernels(saved(tmp_path / "a", launches, records)) == ["softmax"]
+    assert unchecked_kernels(saved(tmp_path / "b", launches, records, kind="program")) == []
+    assert unchecked_kernels(saved(tmp_path / "c", launches, records[1:])) == []
 
 
 @pytest.mark.parametrize(

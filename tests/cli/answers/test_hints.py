@@ -37,9 +37,10 @@ from tracing.analyze.compare.divergence_kinds import (
     Writer,
     WrittenElsewhere,
 )
+from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.analyze.compare.verdict import ComparisonVerdict
-from tracing.analyze.passes.pass_table import compilations
+from tracing.analyze.passes.pass_table import compilation, compilations
 from tracing.cli.answers import divergence_hints, hints
 from tracing.model import KeptOperatorTensor, KernelLaunch, Record
 
@@ -224,6 +225,50 @@ def words_of(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> list[
     for name, run in zip("ab", runs, strict=True):
         typed = [one.replace(str(run.path), name) for one in typed]
     return [one.replace("tracing ", "") for one in typed]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["compiled twice", "from a warm cache"])
+def test_a_kernel_whose_code_differs_leads_to_its_passes_in_both_runs(tmp_path: Path, known: bool) -> None:
+    runs = []
+    for name in "ab":
+        writer = store.create(tmp_path / name, INFO)
+        for number in range(2 * known):
+            compiled(writer, "add", name, ("ttir", "cse", name), number=number, num_warps=str(number))
+        runs.append(store.Run(writer.path))
+    one = launch(0, name="add")
+    one = msgspec.structs.replace(one, kernel=msgspec.structs.replace(one.kernel, hash="01hash of add"))
+    pair = LaunchPair(0, one, one)
+    difference = LaunchDiffers(pair, (), CodeDifference("ttir", ()), False, ())
+
+    (typed,) = words_of(difference, (runs[0], runs[1]))
+
+    assert typed == f"passes a b --kernel '{'add#2' if known else '01hash of ad'}'"
+    if known:
+        assert [compilation(run, "add#2").hash for run in runs] == ["01hash of add"] * 2
+
+
+def test_a_program_whose_kernel_differs_is_replayed_with_the_other_kernel(
+    pair: tuple[store.Run, store.Run],
+) -> None:
+    source = CodeDifference("source", ())
+
+    left = LaunchDiffers(BOTH, (), source, False, ("y",))
+    equal = LaunchDiffers(BOTH, (), source, False, ())
+
+    assert words_of(left, pair) == [f"replay b --launch 2 --kernel {HASH} --against a"]
+    assert words_of(equal, pair) == [f"passes a b --kernel {HASH}"]
+
+
+def test_runs_with_other_seeds_are_compared_with_one_seed(tmp_path: Path) -> None:
+    a, b = (saved(tmp_path / str(seed), [], seed=seed) for seed in (3, 4))
+
+    command = hints.of_seeds(a, b)
+
+    assert command is not None and command.endswith(
+        f"; tracing compare {a.path} latest --runs {b.path.parent}"
+    )
+    assert command.startswith("tracing run ") and "--seed 3" in command and "--seed 4" not in command
+    assert hints.of_seeds(a, a) is None
 
 
 @pytest.mark.parametrize(

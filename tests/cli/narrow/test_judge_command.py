@@ -13,8 +13,10 @@ from tracing.analyze.judge.judgement import JudgedLaunch, RunJudgement
 from tracing.cli.answers.run_answer import RunAnswer
 from tracing.cli.narrow.judge import JudgedRun, judge
 from tracing.errors import Problem
-from tracing.model import KeptAnswer, Outcome
+from tracing.model import Compilation, KeptAnswer, Outcome
 from tracing.report.bisect.bisect_case import no_pass_text
+from tracing.report.judgement import judgement_text
+from tracing.report.text import IN_EAGER
 from tracing.store import Run
 
 
@@ -59,6 +61,23 @@ def test_a_run_that_was_judged_does_not_suggest_to_judge_it(
 
     answer = json.loads(capsys.readouterr().out)
     assert any("tracing judge" in command for command in answer["next"]) is not judged
+
+
+def test_a_case_that_passed_names_the_kernels_that_nothing_checks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = Outcome("passed", "the result agrees with eager")
+    in_eager = Compilation(0, "softmax", "in eager", "cuda:90", {}, "", eager=True)
+    run = saved(tmp_path, [launch(0, name="softmax")], [in_eager])
+    own = JudgedLaunch(0, "softmax", -1, "no reference")
+
+    RunAnswer(run, outcome).print(show=False, as_json=False)
+
+    unchecked = "eager launches softmax, too: nothing checks what it computes"
+    passed = f"passed: {outcome.detail}; but {unchecked}"
+    assert capsys.readouterr().err.splitlines()[:2] == [passed, IN_EAGER]
+    judged = [*judgement_text(RunJudgement((own,), (), ()), ())]
+    assert judged[:2] == ["no launch could be judged; nothing checks the hand-written softmax", IN_EAGER]
 
 
 def test_a_search_of_a_case_names_it_and_not_the_latest_run() -> None:

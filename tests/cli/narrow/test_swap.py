@@ -9,9 +9,11 @@ import pytest
 import torch
 from commands import DATA, tracing
 from data.pipeline import shift
+from handmade.runs import saved
 from recorded.runs import in_two_blocks, recorded, words
 
 from tracing import store
+from tracing.analyze.replay.swap_plan import results
 from tracing.cli.narrow.swap import VersionOption, swapped
 from tracing.errors import Problem
 from tracing.launch.kernel_module import kernel_module
@@ -240,6 +242,15 @@ def test_runs_with_equal_results_have_no_kernel_to_blame(
 ) -> None:
     assert swapped(right, right, None, each_launch=False) == 0
     assert "the results are equal: output" in capsys.readouterr().out
+
+
+def test_runs_of_a_program_are_refused_with_the_command_for_one_launch(tmp_path: Path) -> None:
+    run = saved(tmp_path, [], kind="program", program=("train.py",))
+
+    with pytest.raises(Problem, match="is of a program") as raised:
+        results(run)
+
+    assert "tracing replay B --launch N --against A" in raised.value.remedy
 
 
 def test_eager_replacements_are_refused_if_the_interpreter_executes_every_kernel(

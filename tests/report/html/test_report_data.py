@@ -274,8 +274,20 @@ def test_a_table_of_three_runs_says_which_kernel_differs_in_which_run(tmp_path: 
     assert [one["code"] for one in table["kernels"][0]["runs"]] == [0, 0, 1]
     assert [one["values"] for one in table["kernels"][0]["runs"]] == [0, 1, 0]
     assert report.index["findings"][0]["title"] == "the code of make differs"
+    assert not any("--anyway" in command for one in table["compared"] for command in one["next"])
     assert [one["status"] for one in table["compared"]] == [0, 1, 1]
     assert report.printed["table"]["kernels"] == table["kernels"]
+
+
+def test_a_table_of_runs_of_other_cases_compares_them_anyway(tmp_path: Path) -> None:
+    used = [launch(0, arg("x", "in", "x"), arg("y", "out", "-", "y"), name="use")]
+    runs = [saved(tmp_path / folder, used) for folder in "ab"]
+    info = replace(runs[0].info, case="other")
+    runs.append(store.Run(store.create(tmp_path / "c", info).path))
+
+    compared = Report(*runs, status=2).index["table"]["compared"]
+
+    assert ["--anyway" in one["next"][0] for one in compared[1:]] == [False, True]
 
 
 def test_an_answer_that_a_command_kept_is_a_finding_with_its_tables_and_next_commands(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ class Probes:
         """
         self._times = times
         self._folder = run / "bisect"
+        self.searched_before = self._folder.exists()
         self._compiler = compiler
         self.judge = judge
         self.built = 0
@@ -78,6 +79,7 @@ class Probes:
     def forget(self) -> None:
         """Clear the cache."""
         shutil.rmtree(self._folder, ignore_errors=True)
+        self.searched_before = False
 
     def build(self, key: Sequence[str], make: Callable[[], Compiled], *, anew: bool = False) -> Build:
         """The build of a key, from disk or by `make`; `anew`: by `make` in any case."""

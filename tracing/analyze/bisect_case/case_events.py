@@ -21,6 +21,7 @@ class CaseTried:
     bad: int
     of: int
     repeats: int  # evaluations of each build from now on
+    eager_kernels: tuple[str, ...] = ()  # of Triton, that eager launches, too: comparing does not check them
 
 
 @dataclass(frozen=True, slots=True)

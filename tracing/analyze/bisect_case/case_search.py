@@ -81,7 +81,8 @@ class CaseSearch:
         wrong = [one.symptom for one in whole if one.symptom.kind not in ("right", "eager is off")]
         if not wrong:
             off = [one.symptom for one in whole if one.symptom.kind == "eager is off"]
-            yield CaseTried((off or [whole[0].symptom])[0], 0, self._times, 1)
+            symptom = (off or [whole[0].symptom])[0]
+            yield CaseTried(symptom, 0, self._times, 1, whole[0].eager_kernels)
             return
         symptom = commonest(wrong)
         if symptom.kind == "no answer":

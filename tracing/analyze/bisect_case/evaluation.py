@@ -64,6 +64,7 @@ class Evaluation:
     seconds: float
     steps: Mapping[str, tuple[CompileStep, ...]] = field(default_factory=dict)  # by part, in order
     kernels: tuple[WrittenKernel, ...] = ()
+    eager_kernels: tuple[str, ...] = ()  # names of the Triton kernels that the case launches in eager, too
 
 
 # Compiles and runs a variation; the number counts the evaluations of one variation, from 0.

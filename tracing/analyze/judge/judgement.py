@@ -140,6 +140,12 @@ class RunJudgement:
         return any(one.verdict == "right" for one in self.launches)
 
     @property
+    def hand_written(self) -> list[str]:
+        """The kernels of the program itself that have no reference, in launch order."""
+        own = (one.kernel for one in self.launches if one.graph < 0 and one.verdict == "no reference")
+        return list(dict.fromkeys(own))
+
+    @property
     def differs(self) -> bool:
         """True if the run's results differ from eager."""
         return self.outcome is not None and self.outcome.status == "differs"

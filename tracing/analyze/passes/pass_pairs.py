@@ -79,9 +79,19 @@ class PassPairs:
 
     def last_divergence(self) -> PassPair | None:
         """The pass from which on the IR differs to the end; None: it is equal at the end."""
-        if not self.pairs or self.same(*self.pairs[-1].texts):
+        if self.ends_equal:
             return None
         return next((one for one in reversed(self.pairs) if one.state == "diverges"), None)
+
+    @property
+    def ends_equal(self) -> bool:
+        """True if the IR after the last pass is equal."""
+        return self.same(*self.pairs[-1].texts) if self.pairs else self.entry_equal
+
+    @property
+    def differs_throughout(self) -> bool:
+        """True if the IR differs before the first pass and after every one."""
+        return not self.entry_equal and all(one.state == "differs" for one in self.pairs)
 
     def attributes(self) -> Iterator[AttributeDifference]:
         """The attributes that differ after some pass, each with the first such pass."""

@@ -61,8 +61,8 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
     kernel -- the kernel's name, the first digits of its hash, or `NAME#n` for the n-th of a name, from 1;
               None: the only one of the run
 
-    Raises Problem if there is none, with near names, or if there are several, with the differences between
-    them.
+    Of several the launched one is meant, if only one was launched. Raises Problem if there is none, with near
+    names, or if there are several, with the differences between them.
     """
     known = compilations(run)
     if not known:
@@ -70,9 +70,11 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
             f"{run.path} has no compiler passes",
             "record them with `tracing run`, without --no-passes; a kernel from a warm cache has none",
         )
-    meant = known if kernel is None else _meant(known, kernel)
-    if len(meant) == 1:
-        return meant[0]
+    meant = _meant(known, kernel)
+    launched = {one.hash for one in run.records(Kernel)} if len(meant) > 1 else ()
+    only = [one for one in meant if one.hash in launched]
+    if len(meant) == 1 or len(only) == 1:
+        return (only or meant)[0]
     if meant:
         subject = f"{run.path} has passes of" if kernel is None else f"{kernel} means"
         shown = [f"--kernel {choice}" for choice in _choices(run, known, meant[:SHOWN])]
@@ -82,7 +84,14 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
     raise Problem(f"{run.path} has no kernel {kernel}", _near(kernel or "", names, "tracing passes RUN"))
 
 
-def _meant(known: Sequence[Compilation], kernel: str) -> list[Compilation]:
+def unlaunched_namesakes(run: Run, kernel: str | None, chosen: Compilation) -> list[Compilation]:
+    """The other compilations that a name means; `compilation` chose the launched one among them."""
+    return [one for one in _meant(compilations(run), kernel) if one.hash != chosen.hash]
+
+
+def _meant(known: Sequence[Compilation], kernel: str | None) -> list[Compilation]:
+    if kernel is None:
+        return list(known)
     same_name = [one for one in known if one.kernel_name == kernel]
     numbered = _numbered(known, kernel, lambda one: one.kernel_name)
     return same_name or numbered or [one for one in known if one.hash.startswith(kernel)]

@@ -52,6 +52,12 @@ class SwapPlan:
 def results(run: Run) -> dict[str, str]:
     """The comparable results of a run's case, by name; raises Problem if there are none."""
     bits = {result.name: result.value.identity for result in run.records(Result)}
+    if not bits and run.info.kind != "case":
+        raise Problem(
+            f"swap executes a case with other kernels, and {run.path} is of a {run.info.kind}",
+            "replace one launch: `tracing replay B --launch N --against A`; or put what it computes into a "
+            "file with build(device): docs/case.md",
+        )
     if not bits:
         raise Problem(f"{run.path} has no results to compare", f"`tracing show {run.path}` says how it ended")
     return bits

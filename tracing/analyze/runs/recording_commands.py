@@ -57,6 +57,8 @@ def _settings(info: RunInfo) -> list[str]:
         words += ["--target", target_of(info.environment)]
     elif info.environment.device == "CPU":
         words += ["--no-virtual-gpu"]
+    typed = info.argv[: len(info.argv) - len(info.program)]  # without the options of a program itself
+    words += [option for option in ("--allow-out-of-bounds",) if option in typed]
     return [*words, "--rank-aware"] if info.world_size > 1 else words
 
 

@@ -42,7 +42,7 @@ def reasons_for_no_kernel(run: Run) -> list[str]:
         return []
     if run.info.steps.partial:
         return []
-    kernels = _launched(run)
+    kernels = launched_kernels(run)
     if any(one.kind != "cpp" for one in kernels):
         return []
     return [
@@ -54,8 +54,8 @@ def reasons_for_no_kernel(run: Run) -> list[str]:
     ]
 
 
-def _launched(run: Run) -> list[Kernel]:
-    # of recorded launches: a launch that the options leave out leaves its kernel in the run, too
+def launched_kernels(run: Run) -> list[Kernel]:
+    """The kernels of recorded launches: the options can leave out a launch, and not its kernel."""
     kernels: dict[str, Kernel] = {}
     for process in run.processes():
         known = run.signatures(process)

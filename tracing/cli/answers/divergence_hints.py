@@ -12,6 +12,7 @@ from tracing.analyze.compare.divergence_kinds import (
     Host,
     InputDiffers,
     LaunchDiffers,
+    LaunchPair,
     OperatorCause,
     OrderDiffers,
     OtherTensor,
@@ -23,6 +24,8 @@ from tracing.analyze.compare.divergence_kinds import (
     Writer,
     WrittenElsewhere,
 )
+from tracing.analyze.passes.compilation_pairs import partner_of
+from tracing.analyze.passes.pass_table import DIGITS, compilations, label
 from tracing.analyze.ranks.rank_divergence import RankDivergence
 from tracing.analyze.runs.results import differing_results
 from tracing.analyze.runs.winners import choices
@@ -131,12 +134,12 @@ def _of_output(difference: OutputDiffers, runs: RunPair) -> list[str]:
     if isinstance(difference.doubt, ReadOutside):
         return [_show(runs[1], launch.index), *_reproduced(runs[1], launch.index, rank)]
     if difference.doubt:
-        return [*_replay(runs, difference), *_reproduced(runs[1], launch.index, rank)]
-    return [*_replay(runs, difference), *of_launch(runs[1], launch, rank)]
+        return [*_replay(runs, difference.pair), *_reproduced(runs[1], launch.index, rank)]
+    return [*_replay(runs, difference.pair), *of_launch(runs[1], launch, rank)]
 
 
-def _replay(runs: RunPair, difference: OutputDiffers) -> list[str]:
-    launch, rank = difference.pair.b, difference.pair.rank
+def _replay(runs: RunPair, pair: LaunchPair) -> list[str]:
+    launch, rank = pair.b, pair.rank
     if launch is None or launch.kernel.kind != "triton":
         return []
     whose = f" --rank {rank}" if rank else ""
@@ -145,7 +148,6 @@ def _replay(runs: RunPair, difference: OutputDiffers) -> list[str]:
 
 
 def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]:
-    kernel = quote(difference.pair.launch.kernel_name)
     if difference.tuned:
         return [
             f"tracing winners {quote(str(runs[0].path))} --output winners.json",
@@ -155,13 +157,30 @@ def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]
         pairs = zip(runs, (difference.pair.a, difference.pair.b), strict=True)
         return [_show(run, launch.index) for run, launch in pairs if launch is not None]
     if difference.code is not None and difference.code.stage != "source":
-        return [f"tracing passes {quote(str(run.path))} --kernel {kernel} --changed" for run in runs]
+        return [_passes_of_both(difference.pair, runs)]
     if not differing_results(*runs):
-        return []
+        if difference.outputs:
+            return _replay(runs, difference.pair)
+        return [_passes_of_both(difference.pair, runs)] if difference.code is not None else []
     if (swap := of_results(*runs)) is not None:
         return [swap]
     pairs = zip(runs, (difference.pair.a, difference.pair.b), strict=True)
     return [_show(run, launch.index) for run, launch in pairs if launch is not None]
+
+
+def _passes_of_both(pair: LaunchPair, runs: RunPair) -> str:
+    # the kernel as one name for both runs, if that means its compilations in both
+    assert pair.a is not None and pair.b is not None
+    known, other = compilations(runs[0]), compilations(runs[1])
+    hash_a, hash_b = pair.a.kernel.hash, pair.b.kernel.hash
+    compiled = next((one for one in known if one.hash == hash_a), None)
+    partner = partner_of(compiled, other) if compiled is not None else None
+    if compiled is not None and partner is not None and partner.hash == hash_b:
+        names = [label(known, compiled)]
+    else:
+        names = [*dict.fromkeys((hash_a[:DIGITS], hash_b[:DIGITS]))]
+    both = " ".join(quote(str(run.path)) for run in runs)
+    return " ".join([f"tracing passes {both}", *(f"--kernel {quote(name)}" for name in names)])
 
 
 def of_rank_divergence(run: store.Run, divergence: RankDivergence) -> list[str]:

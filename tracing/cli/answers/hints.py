@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from shlex import join, quote
 
+from msgspec.structs import replace
+
 from tracing import store
 from tracing.analyze.passes.pass_table import compilations, passes_of
 from tracing.analyze.replay import swap_plan
 from tracing.analyze.runs.recording_commands import (
     case_of,
+    command,
     elsewhere,
     is_virtual,
     recording,
@@ -38,6 +41,15 @@ def of_facts(a: store.Run, b: store.Run) -> str | None:
 def _has_all(info: RunInfo) -> bool:
     everything = ("digests", "all", Selection(), StepSelection())
     return (info.operators, info.digests, info.selection, info.steps) == everything
+
+
+def of_seeds(a: store.Run, b: store.Run) -> str | None:
+    """The command that records b with the seed of a, and compares; None: the seeds are equal."""
+    if a.info.seed == b.info.seed or b.info.kind == "code":
+        return None
+    info = replace(b.info, seed=a.info.seed)
+    recorded = join([*with_variables(b), *elsewhere(info), *command(info, *_below(b))])
+    return f"{recorded}; tracing compare {quote(str(a.path))} {latest(b)}{_anyway(a, b)}"
 
 
 def of_wrong_result(run: store.Run) -> list[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from shlex import quote
 
 from tracing import environment, store
+from tracing.analyze.runs.unchecked_kernels import unchecked_kernels
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel
 from tracing.cli.answers import hints
 from tracing.cli.answers.findings import findings_text
@@ -25,6 +26,7 @@ from tracing.errors import Problem
 from tracing.model import Failure, Outcome
 from tracing.report.passes.passes import failed_pass_text
 from tracing.report.run_json import memory_evidence_json
+from tracing.report.text import IN_EAGER, unchecked_text
 
 _LINES = 16  # of an error's message that are shown
 
@@ -71,6 +73,11 @@ class RunAnswer:
         return "no kernel" if without else self.outcome.status
 
     @property
+    def _unchecked(self) -> str:
+        kernels = unchecked_kernels(self.run) if self.outcome.status == "passed" else []
+        return f"; but {unchecked_text(kernels)}" if kernels else ""
+
+    @property
     def _leads_on(self) -> bool:
         return (
             self.outcome.status == "differs" and self.judgement is None
@@ -81,11 +88,13 @@ class RunAnswer:
         if show:
             print_run(self.run)
         elif outcome.status != "failed":
-            err.print(f"{self._verdict}: {outcome.detail}")
+            err.print(f"{self._verdict}: {outcome.detail}{self._unchecked}")
             for line in findings_text(self.run):
                 err.print(line)
             if self.judgement is None:  # else the judgement prints the next commands
                 print_wrong_result(self.run, err)
+        if self._unchecked and self.judgement is None:  # else the judgement says so
+            err.print(IN_EAGER)
         if outcome.status == "passed":
             shown = "passes" if show else "show"
             err.print(f"    next      tracing {shown} {quote(str(path))}")

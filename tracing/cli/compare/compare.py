@@ -83,6 +83,9 @@ def _conclusion(runs: RunPair, verdict: ComparisonVerdict, typed: list[str] | No
         yield from text.uncovered_text(runs)
     elif typed is not None and verdict.results and (swap := hints.of_results(*runs)) not in [None, *typed]:
         yield Text(f"which kernels make the results differ: `{swap}`")
+    if verdict.start and (same_seed := hints.of_seeds(*runs)):
+        yield Text("what differs at the start follows from the seeds; record both with one:")
+        yield Text(f"    next      {same_seed}")
     yield from text.cut_text(runs)
 
 

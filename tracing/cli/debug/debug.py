@@ -24,6 +24,7 @@ from tracing.attach.compiling import WantedStop, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground
 from tracing.cli.app import DEBUG, RUNS, Runs, app, err
 from tracing.cli.options.case_or_run import names_case
+from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import case_and_run_names, kernel_names, pass_names
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import TargetOption
@@ -145,7 +146,7 @@ def _recorded(
 ) -> tuple[list[str], WantedStop]:
     if which is None:
         raise Problem("no pass is named", "name one with --pass, or a Python line with --line FILE:LINE")
-    chosen = analysis.compilation(run, kernel)
+    chosen = chosen_kernel(run, kernel)
     one = analysis.find_pass(analysis.passes_of(run, chosen), which, stage)
     words = [str(run.path.resolve()), "--kernel", chosen.hash, "--pass", str(one.index)]
     return words, WantedStop(chosen.kernel_name, one.stage, one.name)

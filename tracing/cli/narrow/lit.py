@@ -10,8 +10,9 @@ import typer
 
 from tracing import store
 from tracing.analyze.passes.lit import LIMIT, LitTest, lit_test, survival_test
-from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
+from tracing.analyze.passes.pass_table import find_pass, passes_of
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err
+from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import kernel_names, pass_names
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import OutputOption, RunArgument
@@ -58,7 +59,7 @@ def lit(
     Exit status: 0 if the test was written, 2 if no test fails without the pass.
     """
     run = open_derived(name, runs, kernel, which)
-    record = find_pass(passes_of(run, compilation(run, kernel)), which)
+    record = find_pass(passes_of(run, chosen_kernel(run, kernel)), which)
     before, after = _sides(run, record, ir)
     if after is None:
         test, result = survival(run, record, before), "the test fails, until the pass is mended"

@@ -11,8 +11,9 @@ import typer
 
 from tracing import store
 from tracing.analyze.bisect.reduction import reduced, size
-from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
+from tracing.analyze.passes.pass_table import find_pass, passes_of
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, spinner
+from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import pass_names
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import OneKernelOption, OutputOption, RunArgument
@@ -61,7 +62,7 @@ def reduce(
     Exit status: 0 if the IR was reduced, 2 if the pass does not fail on it.
     """
     run = open_derived(name, runs, kernel, _required(which, name), stage)
-    chosen = compilation(run, kernel)
+    chosen = chosen_kernel(run, kernel)
     passes = passes_of(run, chosen)
     record = find_pass(passes, which, stage)
     require_same_triton(run, "reduce it")

@@ -13,9 +13,10 @@ from rich.text import Text
 
 from tracing import store
 from tracing.analyze.bisect.probes import Artefacts
-from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
+from tracing.analyze.passes.pass_table import find_pass, passes_of
 from tracing.analyze.passes.spelling import same as same_but
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
+from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import pass_names
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import OneKernelOption, OutputOption, RunArgument
@@ -57,7 +58,7 @@ def resume(
     """
     run = open_derived(name, runs, kernel, which, stage)
     require_same_triton(run, "resume it")
-    chosen = compilation(run, kernel)
+    chosen = chosen_kernel(run, kernel)
     passes = passes_of(run, chosen)
     record = find_pass(passes, which, stage)
     text = _text(ir) if ir else _recorded_text(run, record, after)

@@ -39,11 +39,11 @@ def open_pair(a: str, b: str, runs: Path, *, anyway: bool, quiet: bool = False) 
     Raises Problem if the runs are of different cases, versions or targets, unless `anyway`.
     """
     pair = open_run(a, runs), open_run(b, runs)
-    for line in _differences(pair) if not quiet else ():
-        out.print(line)
     different = report.incomparable(pair[0].info, pair[1].info)
     if different and not anyway:
         raise Problem(f"the runs are of different {different}", "compare them all the same: `--anyway`")
+    for line in _differences(pair) if not quiet else ():
+        out.print(line)
     compilers = [(one.info.environment.triton, one.info.environment.target) for one in pair]
     nothing = says_nothing_of_compilers(*pair) if compilers[0] != compilers[1] else None
     if nothing is not None and not quiet:

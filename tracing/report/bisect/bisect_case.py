@@ -21,7 +21,7 @@ from tracing.analyze.bisect_case.case_events import (
 )
 from tracing.analyze.bisect_case.evaluation import CompileStep
 from tracing.analyze.bisect_case.stages import WITHOUT
-from tracing.report.text import Line, plural
+from tracing.report.text import IN_EAGER, Line, plural, unchecked_text
 
 _SHOWN = 6  # steps that are named
 _WORDS: Mapping[str, str] = {"good": "right", "bad": "wrong", "skip": "cannot tell"}
@@ -31,7 +31,11 @@ def case_tried_text(event: CaseTried) -> Iterator[Line]:
     """How often the case goes wrong."""
     if not event.bad:
         whole = "the compiled case is right" if event.symptom.kind == "right" else "eager itself is off"
-        yield Text.assemble((whole, "bold"), f" in {event.of} of {event.of} compiles: {event.symptom.text}")
+        right = f" in {event.of} of {event.of} compiles: {event.symptom.text}"
+        own = f"; but {unchecked_text(event.eager_kernels)}" if event.eager_kernels else ""
+        yield Text.assemble((whole, "bold"), right, own)
+        if own:
+            yield Text(IN_EAGER)
         return
     style = "bold red" if event.bad == event.of else "bold yellow"
     yield Text.assemble((f"wrong in {event.bad} of {event.of} compiles", style), f": {event.symptom.text}")

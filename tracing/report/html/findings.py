@@ -111,9 +111,14 @@ def _launch(one: Data) -> tuple[int, int, int] | None:
 
 
 def _of_answers(number: int, run: Data, *, advice: bool) -> Iterator[dict[str, Any]]:
-    # the latest answer of each command about each kernel; an earlier one is in the list of all
-    latest = {(one["name"], one["kernel"]): position for position, one in enumerate(run["answers"])}
-    for position in latest.values():
+    # of each command about each kernel the latest answer that accuses something, or else the latest one:
+    # a run does not change, so what was good later was asked otherwise. Earlier ones are in the list of all
+    shown: dict[tuple[str, str], int] = {}
+    for position, one in enumerate(run["answers"]):
+        earlier = shown.get((one["name"], one["kernel"]))
+        if earlier is None or one["status"] == 1 or run["answers"][earlier]["status"] != 1:
+            shown[one["name"], one["kernel"]] = position
+    for position in shown.values():
         one = run["answers"][position]
         if one["status"] and (one["name"] in _ADVICE) is advice:
             tone = BAD if one["status"] == 1 and not advice else DOUBT

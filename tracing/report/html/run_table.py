@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from tracing.analyze.compare.divergence_kinds import Divergence
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.runs.kernel_table import KernelOfRuns, kernel_table
+from tracing.report.compare.comparison import incomparable
 from tracing.report.compare.divergence import divergence_text
 from tracing.report.html.findings import BAD, DOUBT, FINE, finding
 from tracing.report.html.report import SCHEMA
@@ -51,9 +52,10 @@ def _side(first: Run, run: Run, verdict: ComparisonVerdict, divergence: Divergen
     elif verdict.status == 1:
         title = "no launch differs; the start, the results or the ending do"
     paths = f"{quote(str(first.path))} {quote(str(run.path))}"
+    anyway = " --anyway" if incomparable(first.info, run.info) else ""
     return {
         "status": verdict.status, "found": verdict.found, "first": title,
-        "next": [f"tracing compare {paths}", f"tracing report {paths}"],
+        "next": [f"tracing compare {paths}{anyway}", f"tracing report {paths}"],
     }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from tracing.analyze.passes.operations import counts
 from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
 from tracing.analyze.passes.pass_table import DIGITS
 from tracing.analyze.passes.renaming import renamed
-from tracing.model import Compilation, PassRecord
+from tracing.model import Blob, Compilation, PassRecord
 from tracing.report.passes.passes import DIFF_STYLES, columns
 from tracing.report.text import Line, plural
 
@@ -93,13 +93,16 @@ def verdict_text(pairs: PassPairs) -> Iterator[Line]:
     if not pairs.entry_equal:
         rejoined = next((one for one in pairs.pairs if one.state == "reconverged"), None)
         until = f"; it becomes equal after {pass_text(rejoined)}" if rejoined else ""
-        yield Text(f"the IR that enters the first pass differs: the front ends or the sources do{until}")
+        until = "; it differs to the end" if pairs.differs_throughout else until
+        text = f"the IR that enters the first pass differs: the front ends or the sources do{until}"
+        yield Text(text, style="" if pairs.first_divergence() else "bold")
     first, last, moved = pairs.first_divergence(), pairs.last_divergence(), pairs.reordered()
     if moved is not None:
         yield Text(f"operations without effects are in another order after {pass_text(moved)}")
     if first is None:
-        equal = "is equal after every pass" if pairs.entry_equal else "differs after no pass"
-        yield Text(f"the IR {equal}, but for locations and the names of values", style="bold")
+        if pairs.entry_equal:
+            equal = "the IR is equal after every pass, but for locations and the names of values"
+            yield Text(equal, style="bold")
         return
     yield Text(f"the IR first differs after {pass_text(first)}: b has {more(pairs, first)}", style="bold")
     yield from _before(pairs, first)
@@ -138,28 +141,53 @@ def artefacts_text(equal: Mapping[str, bool]) -> Iterator[Line]:
         yield Text(f"artefacts, but for locations: {listed}")
 
 
+def entry_diff_text(pairs: PassPairs) -> Iterator[Line]:
+    """The IR of both that enters the first pass, as a diff; values of b are called as in a."""
+    yield from _diff_text(
+        pairs, pairs.pairs[0].entered, ("a: before the first pass", "b: before the first pass")
+    )
+
+
 def pair_diff_text(pairs: PassPairs, pair: PassPair) -> Iterator[Line]:
     """The IR of both after a pass, as a diff; values of b are called as in a."""
-    a, b = pairs.plain_a(pair.texts[0]).text, pairs.plain_b(pair.texts[1]).text
-    b = renamed(a, b)
-    if a == b or pairs.same(*pair.texts):
-        yield Text(f"after {pass_text(pair)} the IR is equal, but for locations and the names of values")
-        return
     titles = (
         f"a: after {_index(pair.a) or '-'} {pair.name}",
         f"b: after {_index(pair.b) or '-'} {pair.name}",
     )
+    lines = list(_diff_text(pairs, pair.texts, titles))
+    yield from lines
+    if not lines:
+        yield Text(f"after {pass_text(pair)} the IR is equal, but for locations and the names of values")
+
+
+def _diff_text(pairs: PassPairs, blobs: tuple[Blob, Blob], titles: tuple[str, str]) -> Iterator[Line]:
+    # nothing if the texts are equal
+    a, b = pairs.plain_a(blobs[0]).text, pairs.plain_b(blobs[1]).text
+    b = renamed(a, b)
+    if a == b or pairs.same(*blobs):
+        return
     for line in unified_diff(a.splitlines(), b.splitlines(), titles):
         yield Text(line, style=DIFF_STYLES.get(line[:1], ""))
 
 
 def kernels_table(rows: Sequence[tuple[str, Compilation, Compilation, PassPairs]]) -> Iterator[Line]:
     """The pass after which the IR of each kernel differs, one line each."""
-    table = [("kernel", "a", "b", "the IR first differs after", "to the end from")]
+    table = [("kernel", "a", "b", "the IR first differs", "differs to the end from")]
     for name, a, b, pairs in rows:
-        first, last = pairs.first_divergence(), pairs.last_divergence()
-        table.append((
-            name, f"{a.hash[:DIGITS]} {a.target}", f"{b.hash[:DIGITS]} {b.target}",
-            pass_text(first) if first else "no pass", pass_text(last) if last else "no pass",
-        ))  # fmt: skip
+        side_a, side_b = (f"{one.hash[:DIGITS]} {one.target}" for one in (a, b))
+        table.append((name, side_a, side_b, _first_text(pairs), _last_text(pairs)))
     yield from columns(table, "lllll")
+
+
+def _first_text(pairs: PassPairs) -> str:
+    if not pairs.entry_equal:
+        return "before the first pass (source)"
+    first = pairs.first_divergence()
+    return f"after {pass_text(first)}" if first else "equal"
+
+
+def _last_text(pairs: PassPairs) -> str:
+    if pairs.ends_equal:
+        return "" if _first_text(pairs) == "equal" else "equal at the end"
+    last = pairs.last_divergence()
+    return pass_text(last) if last else "the source"

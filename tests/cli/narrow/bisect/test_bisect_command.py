@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from recorded.kernels import EXPORTED
 
 from tracing.compiler.opt import printing
 from tracing.errors import Problem
+from tracing.model import KeptAnswer
 from tracing.store import Run
 
 try:
@@ -38,9 +40,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(recorded(tmp_path_factory.mktemp("runs"), VARIABLES, "matmul", "sm_80"))
 
 
-def bisect(run: Run, *words: str) -> subprocess.CompletedProcess[str]:
+def bisect(
+    run: Run, *words: str, variables: Mapping[str, str] = VARIABLES
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tracing", "bisect", str(run.path), "--kernel", "matmul", *words]
-    return subprocess.run(command, env=VARIABLES, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
 
 
 def without(pattern: str, artefact: str = "ptx") -> list[str]:
@@ -113,6 +117,17 @@ def test_a_good_full_pipeline_ends_the_search_with_status_0(run: Run) -> None:
     assert done.stdout.startswith(
         "full pipeline: good (exit status 0)\nThe judge never answered bad (1 answer)"
     )
+
+
+def test_a_good_compiler_that_is_not_the_recorded_one_gives_no_answer(run: Run) -> None:
+    sound = {name: value for name, value in VARIABLES.items() if name not in ("FAULT", "PYTHONPATH")}
+
+    done = bisect(run, *without("wait_group.*9"), variables=sound)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "it is not the recorded one: ttgir, llir, ptx of matmul differ" in done.stderr
+    assert f"tracing passes {run.path} latest" in done.stderr
+    assert "full pipeline: good" not in [line for one in run.records(KeptAnswer) for line in one.lines]
 
 
 def test_a_fault_that_no_pass_explains_is_undecided_and_the_remaining_passes_are_listed(run: Run) -> None:

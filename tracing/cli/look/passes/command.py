@@ -31,6 +31,7 @@ from tracing.cli.look.passes.options import (
 )
 from tracing.cli.look.passes.pass_pairs import print_pairs, print_pairs_json
 from tracing.cli.look.passes.question import PassQuestion, side_asked_for
+from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import OutputOption, RunArgument
 from tracing.report.passes import passes as report
@@ -87,7 +88,7 @@ def passes(
 
 def _as_json(run: store.Run, asked: PassQuestion) -> dict[str, object]:
     if asked.of_one_pass_or_operation or asked.llvm:
-        return answer_json(run, analysis.compilation(run, asked.kernel), asked)
+        return answer_json(run, chosen_kernel(run, asked.kernel), asked)
     return kernels_json(run, asked)
 
 
@@ -98,7 +99,7 @@ def _print_run(run: store.Run, asked: PassQuestion) -> None:
         _print(report.kernels_text(analysis.kernel_passes(run)))
         out.print(Text(f"one kernel's passes: tracing passes {quote(str(run.path))} --kernel KERNEL"))
         return
-    print_kernel(run, analysis.compilation(run, asked.kernel), asked)
+    print_kernel(run, chosen_kernel(run, asked.kernel), asked)
 
 
 def _print_unfinished(run: store.Run) -> None:

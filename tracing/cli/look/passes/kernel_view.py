@@ -15,6 +15,7 @@ from tracing.analyze.passes.pass_table import P, PassStep
 from tracing.analyze.passes.replacements import replacements
 from tracing.cli.look.passes.llvm import derived_llvm
 from tracing.cli.look.passes.question import PassQuestion, PassSide
+from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
 from tracing.report.passes import passes as report
@@ -24,7 +25,7 @@ from tracing.report.passes import passes_json as data
 def kernels_json(run: store.Run, asked: PassQuestion) -> dict[str, Any]:
     """The passes of every kernel, or of the one that is asked for."""
     known = analysis.compilations(run)
-    kernels = known if asked.kernel is None else [analysis.compilation(run, asked.kernel)]
+    kernels = known if asked.kernel is None else [chosen_kernel(run, asked.kernel)]
     return data.passes_json(
         run, [(one, [*filter(asked.wants, analysis.passes_of(run, one))]) for one in kernels]
     )

@@ -19,6 +19,7 @@ from tracing.analyze.passes.ptx_text import without_debug
 from tracing.analyze.passes.source_map import artefacts
 from tracing.cli.app import out, spinner
 from tracing.cli.look.passes.question import PassQuestion
+from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.opened import open_run
 from tracing.environment import installed
@@ -91,9 +92,9 @@ def _chosen(run_a: store.Run, run_b: store.Run, kernels: Sequence[str]) -> tuple
         raise Problem(
             f"two runs take one kernel each, and {len(kernels)} are given", "give --kernel once or twice"
         )
-    a = analysis.compilation(run_a, kernels[0])
+    a = chosen_kernel(run_a, kernels[0])
     if len(kernels) == 2:
-        return a, analysis.compilation(run_b, kernels[1])
+        return a, chosen_kernel(run_b, kernels[1])
     b = partner_of(a, analysis.compilations(run_b))
     if b is None:
         raise Problem(
@@ -140,11 +141,14 @@ def _print_one(
     if asked.which is not None:
         lines += report.pair_diff_text(pairs, _wanted(pairs, asked.which, asked.stage))
     else:
-        lines += report.pairs_text(pairs, [row for row in pairs.pairs if _shown(row, asked)])
+        if not pairs.differs_throughout:  # each row would say that
+            lines += report.pairs_text(pairs, [row for row in pairs.pairs if _shown(row, asked)])
         lines += report.verdict_text(pairs)
         lines += report.attributes_text(pairs)
         lines += report.artefacts_text(_equal_artefacts(run_a, run_b, a, b))
-        if (first := pairs.first_divergence()) is not None:
+        if pairs.differs_throughout:
+            lines += report.entry_diff_text(pairs)
+        elif (first := pairs.first_divergence()) is not None:
             lines += report.pair_diff_text(pairs, first)
     for line in lines:
         out.print(line)

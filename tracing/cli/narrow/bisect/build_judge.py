@@ -45,9 +45,10 @@ def replay_judge(
             "--atol and --rtol belong together", "give both, or none for the defaults of each dtype"
         )
     device = in_child(device_name, 60)
-    if device.failure:
+    if device.failure or not device.result:
+        why = f"it cannot be opened: {device.failure}" if device.failure else "there is no GPU"
         raise Problem(
-            f"without a command the kernel is launched on the GPU, and none can be opened: {device.failure}",
+            f"without COMMAND the kernel is launched on a GPU, and {why}",
             "judge by its artefacts: `tracing bisect RUN --kernel K -- COMMAND {ptx}`",
         )
     recorded = _recorded(run, chosen, index)

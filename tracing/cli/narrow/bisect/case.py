@@ -94,7 +94,8 @@ class _CaseSearch:
                 stack.callback(self._show)
                 _print(self._lines(event))
         self._status.stop()
-        err.print(Text(f"{self.builds.built} built, {self.builds.known} known from earlier searches", "dim"))
+        known = f", {self.builds.known} known from earlier searches" if self.builds.known else ""
+        err.print(Text(f"{self.builds.built} built{known}", "dim"))
         last = self.events[-1]
         if isinstance(last, CaseTried):
             return 1 if last.symptom.kind == "eager is off" else 0

@@ -9,7 +9,6 @@ import typer
 from tracing import environment, store
 from tracing.analyze.bisect.judge import STAGES, CommandJudge
 from tracing.analyze.bisect.probes import Judge
-from tracing.analyze.passes.pass_table import compilation
 from tracing.cli.answers.kept_answer import IntoOption, printed_answer, run_for_answer
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app
 from tracing.cli.narrow.bisect.options import (
@@ -26,6 +25,7 @@ from tracing.cli.narrow.bisect.options import (
     TimesOption,
 )
 from tracing.cli.options.case_or_run import names_case
+from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.named import CaseOrRunArgument, OneKernelOption, TargetOption
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.same_triton import require_same_triton
@@ -144,7 +144,7 @@ def _of_crash(
 def _compilation(name: str, kernel: str | None, runs: Path, trust: bool) -> tuple[store.Run, Compilation]:
     run = consenting(open_run(name, runs), trust)
     require_same_triton(run, "bisect it")
-    chosen = compilation(run, kernel)
+    chosen = chosen_kernel(run, kernel)
     environment.use_inductors_ptxas()
     return run, chosen
 

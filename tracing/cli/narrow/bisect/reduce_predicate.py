@@ -174,7 +174,11 @@ class CompiledIsBad(Predicate):
     def require(self, text: str) -> None:
         verdict = self._verdict(text, ())
         if verdict != "bad":
-            raise Problem(f"COMMAND judges what is compiled from the whole IR as {verdict or 'nothing'}")
+            raise Problem(
+                f"COMMAND judges what this compiler makes of the whole IR as {verdict or 'nothing'}, and "
+                "reducing needs bad",
+                "reduce with the compiler, the environment variables and the PYTHONPATH of the recording",
+            )
         self._is_right_without = self._verdict(text, self._runs) != "bad"
         if not self._is_right_without:
             name = self._record.name

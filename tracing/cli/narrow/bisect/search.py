@@ -35,7 +35,9 @@ from tracing.analyze.bisect.search_events import (
 )
 from tracing.analyze.bisect.snapshot_search import SnapshotSearch
 from tracing.analyze.bisect.snapshots import FirstSeen
+from tracing.analyze.passes.pass_table import compilations, label
 from tracing.analyze.passes.source_map import artefacts
+from tracing.cli.answers.hints import latest, record_anew
 from tracing.cli.app import err, out, progress, silent, spinner
 from tracing.cli.narrow.bisect.builder import VariantBuilder
 from tracing.cli.narrow.bisect.execution import meaning_of
@@ -67,7 +69,10 @@ def search(
     with spinner("compiling with every pass"):
         happened = history(chosen, run.text(chosen.source), last=last, seconds=PRINTING * seconds)
         _require_compiled(run, chosen, happened)
-        _note_changes(run, chosen, happened)
+        unlike = _unlike(run, chosen, happened)
+        if unlike:
+            why = "differ from the recorded ones: another compiler, or other settings"
+            err.print(Text(f"{unlike} {why}", "dim"))
         if repeat > 1:
             probes = Probes(folder, Repeated(judge, repeat), [identity()], times=1)
         else:
@@ -75,6 +80,7 @@ def search(
     if fresh:
         probes.forget()
     one = _Search(run, chosen, happened, judge, probes, seconds)
+    one.unrecorded = _unrecorded(run, chosen, unlike) if unlike else None
     if not as_json:
         return _searched(one, probes)
     with silent():
@@ -106,16 +112,25 @@ def _require_compiled(run: store.Run, chosen: Compilation, happened: History) ->
         )
 
 
-def _note_changes(run: store.Run, chosen: Compilation, happened: History) -> None:
+def _unlike(run: store.Run, chosen: Compilation, happened: History) -> str:
+    # the artefacts that this compiler makes otherwise than the one that recorded the run
     recorded = artefacts(run, chosen)
-    others = [
+    return ", ".join(
         stage
         for stage, content in happened.artefacts.items()
         if isinstance(content, str) and stage in recorded and store.blob_name(content) != recorded[stage]
-    ]
-    if others:
-        unlike = "differ from the recorded ones: another compiler, or other settings"
-        err.print(Text(f"{', '.join(others)} {unlike}", "dim"))
+    )
+
+
+def _unrecorded(run: store.Run, chosen: Compilation, unlike: str) -> Problem:
+    anew = f"{record_anew(run)}; tracing passes {shlex.quote(str(run.path))} {latest(run)}"
+    kernel = shlex.quote(label(compilations(run), chosen))
+    return Problem(
+        f"the full pipeline of this compiler is good, and it is not the recorded one: {unlike} of "
+        f"{chosen.kernel_name} differ. No pass of the recorded compiler was judged",
+        "bisect with the compiler, the environment variables and the PYTHONPATH of the recording; or name "
+        f"the pass at which both compilers differ:\n  {anew} --kernel {kernel}",
+    )
 
 
 def _contradicted(contradiction: Contradiction) -> Problem:
@@ -153,6 +168,7 @@ class _Search:
             (lambda: llvm_snapshots(chosen, happened, seconds)) if reads_llvm(languages, happened) else None
         )
         self.events: list[SearchEvent] = []
+        self.unrecorded: Problem | None = None  # raised if this compiler is good, and not the recorded one
         self._advance: Callable[[], None] = lambda: None
         self._snapshots = SnapshotSearch(probes, languages, mlir, llvm)
         self._seconds = seconds
@@ -168,6 +184,8 @@ class _Search:
         self.events = []
         with ExitStack() as display:  # a status or a progress bar is shown until the next event
             for event in self._layers().events():
+                if isinstance(event, FullPipeline) and event.judgement.verdict == "good" and self.unrecorded:
+                    raise self.unrecorded
                 self._print(event, display)
                 self.events.append(event)
         last = self.events[-1]
@@ -214,9 +232,8 @@ class _Search:
             self._print_answer(event.weighed)
 
     def _print_effort(self) -> None:
-        out.print(
-            f"built {self.probes.built}, judged {self.probes.judged}; the rest is known from earlier searches"
-        )
+        rest = "; the rest is known from earlier searches" if self.probes.searched_before else ""
+        out.print(f"built {self.probes.built}, judged {self.probes.judged}{rest}")
         self._print_confidence()
 
     def _print_suspects(self, event: NoAnswer) -> None:

@@ -1,0 +1,35 @@
+"""The first screen of a report: which answers of commands it shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracing.report.html.findings import findings
+
+
+def answer(status: int, line: str) -> dict[str, Any]:
+    facts = {"name": "bisect", "kernel": "k", "next": [], "launch": None, "rank": 0}
+    return {**facts, "status": status, "lines": [line]}
+
+
+def titles(*answers: dict[str, Any]) -> list[str]:
+    run = {
+        "answers": answers, "kernels": [], "failures": [], "outcomes": [{"name": "k", "status": "passed"}],
+        "growing": False, "nan": {"origin": None}, "evidence": [], "winners": [], "violations": [], "cut": [],
+        "next": [],
+    }  # fmt: skip
+    return [one["title"] for one in findings([run], None)]
+
+
+def test_a_later_good_answer_does_not_hide_an_accusation() -> None:
+    assert titles(answer(1, "bad"), answer(0, "good")) == ["bisect: bad"]
+
+
+def test_the_latest_accusation_is_shown() -> None:
+    assert titles(answer(1, "one pass"), answer(2, "undecided"), answer(1, "other pass")) == [
+        "bisect: other pass"
+    ]
+
+
+def test_a_good_answer_follows_one_that_was_not_decided() -> None:
+    assert titles(answer(2, "undecided"), answer(0, "good")) == ["nothing was found"]
