@@ -246,7 +246,8 @@ def key_of(divergence: Divergence) -> Key:
 
 
 def _is_called_differently(cause: OperatorCause) -> bool:
-    return all(cause.names) and (cause.names, cause.arguments) != (cause.names[::-1], cause.arguments[::-1])
+    (a, b), (of_a, of_b) = cause.names, cause.arguments
+    return bool(a and b) and (a != b or of_a != of_b)
 
 
 def _names(cause: Cause) -> Key:
