@@ -155,7 +155,10 @@ def test_compilations_in_threads_are_distinguished() -> None:
 
 
 def compile_plainly(name: str) -> None:
-    triton.compile(kernels.source(name), target=kernels.TARGETS["sm_90"])
+    try:
+        triton.compile(kernels.source(name), target=kernels.TARGETS["sm_90"])
+    except SystemError:  # CPython 3.11: `ast.parse` counts the recursion of two threads together
+        triton.compile(kernels.source(name), target=kernels.TARGETS["sm_90"])
 
 
 def test_every_patch_is_removed_afterwards() -> None:

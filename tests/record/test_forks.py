@@ -18,7 +18,7 @@ from tracing.model import NotCovered, Outcome
         pytest.param("raise", 1, marks=pytest.mark.soak),
         ("exit", 3),
         pytest.param("compute", 0, marks=pytest.mark.soak),
-        ("process", None),
+        pytest.param("process", None, marks=pytest.mark.soak),
     ],
 )
 def test_a_case_that_forks_has_one_outcome_and_a_readable_run(

@@ -184,7 +184,8 @@ def test_clean_removes_everything_only_if_named(project: Path) -> None:
 def test_clean_says_what_it_keeps_and_leaves_no_workspace_of_the_deleted_environment(project: Path) -> None:
     (project / ".vscode").mkdir()
     (project / "debug-triton.code-workspace").write_text("{}")
-    done = subprocess.run(["make", "clean"], cwd=project, capture_output=True, text=True, check=True)
+    clean = ["make", "--no-print-directory", "clean"]
+    done = subprocess.run(clean, cwd=project, capture_output=True, text=True, check=True)
 
     assert done.stdout.splitlines()[:-1] == [
         "deleting .venv",

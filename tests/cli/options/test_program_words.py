@@ -16,12 +16,13 @@ from tracing.cli.options.program_words import ProgramCommand
         (["--times", "3"], ["--times"]),
         (["--times=3", "--lr", "1"], ["--times"]),
         (["--lr", "1", "--help"], []),
+        (["--seed", "1"], []),
     ],
 )
 def test_an_option_of_ours_after_a_program_is_noted(
     words: list[str], noted: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (program := tmp_path / "train.py").write_text("print(1)\n")
+    (program := tmp_path / "train.py").write_text("parser.add_argument('--seed')\n")
     command = _command("repeat")
 
     context = command.make_context("repeat", [str(program), *words])
@@ -29,7 +30,7 @@ def test_an_option_of_ours_after_a_program_is_noted(
     said = capsys.readouterr().err
     assert context.params["words"] == [str(program), *words]
     assert said.splitlines() == [
-        f"note: {one} goes to {program}; an option of tracing is written before {program}" for one in noted
+        f"note: {one} goes to {program}; an option of tracing is written before it" for one in noted
     ]
 
 

@@ -24,7 +24,7 @@ def usage_problem(error: BaseException) -> tuple[str, str] | None:
         return None
     usage: Any = error  # its class has no stubs
     if usage.ctx is None:
-        return _plain(usage.message), "`tracing COMMAND --help` lists what a command takes"
+        return _plain(usage.message), "`tracing --help` lists the commands"
     command = usage.ctx.info_name if usage.ctx.parent is not None else "tracing"
     asked = f"`{'' if command == 'tracing' else 'tracing '}{command} --help` lists what it takes"
     if isinstance(error, _click.NoSuchOption):

@@ -43,14 +43,15 @@ class ProgramCommand(HelpCommand):
         return list(super().parse_args(ctx, args))
 
     def _note_options(self, ctx: Any, words: Sequence[str]) -> None:
-        # a program may have options of the same names, so this is no error
-        own = {name for one in self.get_params(ctx) for name in one.opts if name.startswith("--")} - {
-            "--help"
-        }
-        given = [word.partition("=")[0] for word in words[1:]]
-        for option in dict.fromkeys(one for one in given if one in own):
-            program = words[1] if words[0] == "-m" else words[0]
-            err.print(f"note: {option} goes to {program}; an option of tracing is written before {program}")
+        # no error, as a program may read options of the same names from a file of its own
+        program = words[0]
+        if not Path(program).is_file():
+            return
+        own = {name for one in self.get_params(ctx) for name in one.opts if name.startswith("--")}
+        text = Path(program).read_text(errors="replace")
+        for option in dict.fromkeys(word.partition("=")[0] for word in words[1:]):
+            if option in own and option != "--help" and option not in text:
+                err.print(f"note: {option} goes to {program}; an option of tracing is written before it")
 
     def _with_value(self, ctx: Any) -> set[str]:
         options = [one for one in self.get_params(ctx) if one.param_type_name == "option"]

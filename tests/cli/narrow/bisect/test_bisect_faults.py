@@ -27,7 +27,7 @@ try:
 except Problem:
     pytest.skip("this Triton exports no function with which IR is edited in place", allow_module_level=True)
 QUICK = ("ttir-inline-sm_80", "llir-convert-triton-gpu-to-llvm-sm_80")
-NATIVE = ("LLVM-gvn-gfx942", "ptxas-ptxas-sm_80")
+NATIVE = ("LLVM-gvn-gfx942", pytest.param("ptxas-ptxas-sm_80", marks=pytest.mark.soak))
 
 
 def planted(name: str) -> Fault:
@@ -64,6 +64,7 @@ def test_the_same_command_reports_good_once_the_pass_is_fixed(tmp_path: Path, li
     assert mended.stdout.startswith("full pipeline: good")
 
 
+@pytest.mark.soak
 def test_a_mandatory_pass_is_blamed_for_breaking_the_output_of_an_optional_one(tmp_path: Path) -> None:
     fault = '{"pass": "convert-triton-gpu-to-llvm", "edit": [["(wait.group) \\\\d", "\\\\1 9"]]}'
     variables = {**os.environ, "FAULT": fault, "PYTHONPATH": str(COMPILER)}
