@@ -28,9 +28,8 @@ def test_a_command_imports_neither_triton_nor_the_modules_of_other_commands() ->
 
 
 def test_the_table_of_commands_names_every_command_and_its_module() -> None:
-    modules = [f"tracing.cli.{module.name}" for module in pkgutil.iter_modules(tracing.cli.__path__)]
-    for module in modules:
-        import_module(module)
+    for module in pkgutil.walk_packages(tracing.cli.__path__, "tracing.cli."):
+        import_module(module.name)
 
     registered = {
         command.name or command.callback.__name__: command.callback.__module__
