@@ -159,3 +159,13 @@ def test_a_wrong_number_of_names_is_refused(args: tuple[str, ...], tmp_path: Pat
     assert done.returncode == 2
     said = (" needs B", "unexpected extra argument", "takes no further words: b")
     assert any(one in done.stderr for one in said), done.stderr
+
+
+def test_a_program_that_refuses_its_arguments_is_no_run_to_compare(tmp_path: Path) -> None:
+    (program := tmp_path / "train.py").write_text("import argparse\nargparse.ArgumentParser().parse_args()\n")
+
+    done = tracing("repeat", "--times", "2", str(program), "--lr", "1", runs=tmp_path)
+
+    assert done.returncode == 2
+    assert "run 0: ⚠  failed: exit status 2" in done.stdout
+    assert "the first 2 runs failed" in done.stderr

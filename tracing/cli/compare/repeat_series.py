@@ -99,16 +99,16 @@ class RepeatSeries:
 
     def _add(self, index: int, run: store.Run, outcome: Outcome) -> None:
         self.runs[index] = run
+        count = sum(1 for process in run.processes() for _ in run.rows(process))
         if outcome.status == "differs":
             self.unlike_eager[index] = outcome.detail
         if self.first is not None:
             self.repeats.append(self._compared(self.first, index, run, outcome))
-        elif outcome.status == "failed":
+        elif outcome.status == "failed" or (_refused(outcome) and not count):
             self._failed(index, run, outcome)
         else:
             self.first = index, run
-            count = plural(sum(1 for process in run.processes() for _ in run.rows(process)), "launch")
-            line = f"run {index}: {count} recorded, {outcome.detail}  "
+            line = f"run {index}: {plural(count, 'launch')} recorded, {outcome.detail}  "
             out.print(Text.assemble(line, (run.name, "dim")))
 
     def _failed(self, index: int, run: store.Run, outcome: Outcome) -> None:
@@ -191,3 +191,8 @@ def _bar() -> Progress:
     )
     stage = TextColumn("{task.fields[stage]}", style="dim", markup=False)
     return Progress(*columns, stage, console=err, transient=True, auto_refresh=False)
+
+
+def _refused(outcome: Outcome) -> bool:
+    # a program that ended by itself, but not well: argparse, for example, refused its arguments
+    return outcome.status == "ended" and not outcome.detail.startswith("exit status 0")
