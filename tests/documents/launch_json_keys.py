@@ -76,6 +76,8 @@ KEYS: dict[tuple[str, str], dict[str, Any]] = {
         "code": TEXT,
         "args": TEXTS,
         "python": TEXT,
+        "debugAdapterPython": TEXT,
+        "debugLauncherPython": TEXT,
         "pythonArgs": TEXTS,
         "cwd": TEXT,
         "env": MAP,

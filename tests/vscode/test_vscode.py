@@ -98,6 +98,11 @@ def test_f5_has_a_python_stop_a_native_session_and_no_process_picker(made: Path)
     assert "pickProcess" not in json.dumps(session)
 
 
+def test_f5_needs_no_interpreter_that_is_selected_in_vscode(made: Path) -> None:
+    for entry in (one for one in launch(made) if one["type"] == "debugpy"):
+        assert entry["debugAdapterPython"] == entry["debugLauncherPython"] == entry["python"]
+
+
 def test_every_named_variable_and_folder_exists(made: Path) -> None:
     text = (made / ".vscode/launch.json").read_text()
     read = jsonc.read(text)
