@@ -6,11 +6,13 @@ import atexit
 import os
 import sys
 import threading
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from typing import Any
 
 import torch
 
+from tracing.errors import message
 from tracing.model import Failure
 from tracing.program.user_program import (
     UserProgram,
@@ -26,9 +28,18 @@ from tracing.upstream.patch import patched
 class RecordedProgram:
     """A program, and the session that records it."""
 
-    def __init__(self, program: UserProgram, session: Session, seed: int | None) -> None:
-        """seed -- seed of torch's generators when the program starts; None: not seeded"""
-        self._program, self._session, self._seed = program, session, seed
+    def __init__(
+        self,
+        program: UserProgram,
+        session: Session,
+        seed: int | None,
+        findings: Callable[[Run], Iterable[str]] = lambda run: (),
+    ) -> None:
+        """seed -- seed of torch's generators when the program starts; None: not seeded
+
+        findings -- what to print of the finished run, a line each
+        """
+        self._program, self._session, self._seed, self._findings = program, session, seed, findings
         self._pid = os.getpid()
         self.outcome = ended_with("exit status 0")
         self._exit = ExitStack()
@@ -89,11 +100,18 @@ class RecordedProgram:
         self._session.end(self.outcome)
         seen = self._session.launches
         if not quiet:
-            for one in Run(self._session.writer.path).records(Failure):
-                if problem := one.problem(str(self._program.path)):
-                    _print(problem)  # for editors, which open the line
-            launches = f"{seen} launch{'' if seen == 1 else 'es'} seen{self._session.kept}"
-            _say(f"{launches}: tracing show {self._session.writer.path}")
+            self._report(Run(self._session.writer.path), seen)
+
+    def _report(self, run: Run, seen: int) -> None:
+        for one in run.records(Failure):
+            if problem := one.problem(str(self._program.path)):
+                _print(problem)  # for editors, which open the line
+        try:
+            for line in self._findings(run):
+                _say(line)
+        except Exception as error:  # the program has ended already, and its exit status stays
+            _say(f"the findings of the run cannot be read: {message(error)}")
+        _say(f"{seen} launch{'' if seen == 1 else 'es'} seen{self._session.kept}: tracing show {run.path}")
 
 
 def _say(line: str) -> None:

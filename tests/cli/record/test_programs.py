@@ -31,6 +31,17 @@ outer()
 """
 
 
+DIVERGES = """
+import torch
+
+@torch.compile
+def logits(x):
+    return (x - 2).log() * x
+
+logits(torch.ones(8, device="cuda"))
+"""
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = tmp_path_factory.mktemp("runs")
@@ -129,3 +140,16 @@ def test_a_case_takes_no_words_and_a_program_no_question_about_eager(tmp_path: P
     assert (case.returncode, program.returncode) == (2, 2)
     assert "silu is a case, and takes no further words: extra" in case.stderr
     assert "--judge is for a case" in program.stderr
+
+
+def test_a_program_that_made_a_nan_ends_with_the_launch_and_the_command(tmp_path: Path) -> None:
+    (program := tmp_path / "logits.py").write_text(DIVERGES)
+
+    done = tracing("run", str(program), runs=tmp_path)
+
+    [finding] = [line for line in done.stderr.splitlines() if "not finite" in line]
+    assert done.returncode == 0 and done.stdout == ""
+    assert finding.startswith(
+        "tracing: not finite: the first NaN or inf is made by launch #0 triton_poi_fused_log"
+    )
+    assert "`tracing nan " in finding

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from tracing import environment, store
 from tracing.cli.answers.failures import LeaveTyper
+from tracing.cli.answers.findings import findings_text
 from tracing.cli.answers.run_answer import RunAnswer, report_killed
 from tracing.cli.app import RECORD, RUNS, Json, Runs, app, err, spinner
 from tracing.cli.compare.winners import print_taken
@@ -129,9 +130,12 @@ def _run_program(
     given = {"--show": show, "--json": as_json, "--judge": options.judge, "--no-referee": options.no_referee}
     given["--mode"] = bool(options.mode)
     for option in (option for option, is_given in given.items() if is_given):
+        later = {"--show": "show latest", "--json": "show latest --json", "--judge": "judge latest"}.get(
+            option
+        )
         raise Problem(
             f"{option} is for a case, and {program.words[0]} is a program",
-            "record it, then ask: `tracing show latest`, `tracing judge latest`",
+            f"leave it out{f', and then ask: `tracing {later}`' if later else ''}",
         )
     options.require_values()
     job = environment.job() if options.rank_aware else None
@@ -160,7 +164,13 @@ def _run_program(
         winners=Winners(writer, frozen.winners if frozen else ()),
         around=[graph_passes_recorded(writer)] if options.graph_passes else [],
     )
-    raise LeaveTyper(RecordedProgram(program, session, options.seed).run)
+    raise LeaveTyper(RecordedProgram(program, session, options.seed, _findings).run)
+
+
+def _findings(run: store.Run) -> Iterator[str]:
+    # of a program that has ended; the first rank tells them for all
+    if environment.rank() == 0:
+        yield from (line.plain for line in findings_text(run))
 
 
 def _recorder_of(options: RecordOptions, steps: StepSelection) -> Callable[..., LaunchRecorder]:
