@@ -1,16 +1,17 @@
 """Attention with a user-defined score function and mask, forward and backward.
 
-Options: mask = full, causal, window or document; score = none or alibi; dtype; batch, heads, tokens, width;
-window, the number of preceding tokens that a token attends to; documents, of equal length; backward.
+Options: mask = full, causal, window or document; score = none or alibi; kernels; dtype; batch, heads, tokens,
+width; window, the number of preceding tokens that a token attends to; documents, of equal length; backward.
 
-On a GPU this is torch's FlexAttention, whose kernels are Triton templates. FlexAttention has no Triton kernel
-on a CPU, so without a GPU the same function is written out in operators, which Inductor fuses into other
-kernels: smaller, and without the template's own faults.
+The kernels are the Triton templates of torch's FlexAttention (kernels=template), or those into which Inductor
+fuses the same function written out in operators (kernels=operators): smaller, and without the templates' own
+faults. The first are the default on a GPU, the second without, where the virtual GPU executes both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
@@ -18,6 +19,7 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from tracing import Workload
 
 T = torch.Tensor
+Known = TypeVar("Known")
 Mask = Callable[[T, T, T, T], T]
 Score = Callable[[T, T, T, T, T], T]
 
@@ -30,6 +32,7 @@ def build(
     batch: int = 1,
     heads: int = 2,
     tokens: int = 0,  # 0: 1024 on a GPU, 32 without
+    kernels: str = "",  # template or operators
     width: int = 64,
     window: int = 16,
     documents: int = 4,
@@ -42,7 +45,8 @@ def build(
     q, k, v = (torch.randn(shape, dtype=getattr(torch, dtype), device=device) for _ in range(3))
     for tensor in (q, k, v):
         tensor.requires_grad_(backward)
-    if device == "cpu":
+    kernels = kernels or ("operators" if device == "cpu" else "template")
+    if chosen("kernels", kernels, {"operators": True, "template": False}):
         return Workload(
             lambda q, k, v: written_out(q, k, v, score_mod, mask_mod), (q, k, v), backward=backward
         )
@@ -54,7 +58,7 @@ def build(
     )
 
 
-def chosen(option: str, name: str, known: dict[str, Callable[..., T]]) -> Callable[..., T]:
+def chosen(option: str, name: str, known: dict[str, Known]) -> Known:
     """The value that an option names; raises ValueError for an unknown name."""
     if name not in known:
         raise ValueError(f"{option}={name} is not known; needed: {', '.join(known)}")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+import torch._inductor.config as inductor
 from commands import tracing
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from tracing.errors import Problem
 from tracing.program.case import CASES, import_file, load_case
+from tracing.upstream.inductor.generated_kernels import kernels_written
+from tracing.virtual_gpu import virtual_gpu
 
 case = import_file(CASES / "flex_attention.py")
 
@@ -55,3 +59,53 @@ def test_forward_and_backward_repeat_bit_by_bit_without_a_gpu(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert "0 of 1 runs" in done.stdout
     assert "read and wrote the same bits" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "dtype", "backward"),
+    [
+        (128, 128, torch.float32, True),
+        (4, 160, torch.float32, False),
+        pytest.param(100, 150, torch.float16, True, marks=pytest.mark.soak),
+        pytest.param(256, 384, torch.bfloat16, True, marks=pytest.mark.soak),
+    ],
+    ids=["one block", "decode", "no whole blocks", "several blocks, bf16"],
+)
+@pytest.mark.parametrize(
+    "target",
+    ["sm_90", pytest.param("gfx942", marks=pytest.mark.soak), pytest.param("sm_80", marks=pytest.mark.soak)],
+)
+def test_torchs_templates_agree_with_eager_on_the_virtual_gpu(
+    target: str, queries: int, keys: int, dtype: torch.dtype, backward: bool
+) -> None:
+    names: set[str] = set()
+    torch.manual_seed(0)
+    sizes = (1, 2, queries, 16), (1, 2, keys, 16), (1, 2, keys, 16)
+    tensors = [torch.randn(size, dtype=dtype, requires_grad=backward) for size in sizes]
+    with virtual_gpu(target):
+        blocks = create_block_mask(
+            lambda b, h, q, k: q >= k - keys + queries, None, None, queries, keys, "cpu"
+        )
+
+        def attention(function: Any) -> list[torch.Tensor]:
+            result = function(*tensors, score_mod=lambda s, b, h, q, k: s + 0.01 * (q - k), block_mask=blocks)
+            gradients = torch.autograd.grad(result.float().square().sum(), tensors) if backward else ()
+            return [result.detach(), *gradients]
+
+        written = lambda name, source, nodes: names.add(name)  # noqa: E731
+        with inductor.patch(force_disable_caches=True), kernels_written(written):
+            actual = attention(torch.compile(flex_attention))
+        expected = attention(flex_attention)
+
+    assert sum(name.startswith("triton_tem_fused_flex_") for name in names) == (2 if backward else 1)
+    for one, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-2 if dtype != torch.float32 else 1e-4, rtol=2e-2)
+
+
+def test_torch_has_its_own_flex_attention_after_the_virtual_gpu() -> None:
+    query = torch.randn(1, 1, 16, 16, requires_grad=True)
+    with virtual_gpu():
+        pass
+
+    with pytest.raises(NotImplementedError, match="does not support backward on CPU"):
+        flex_attention(query, query, query)

@@ -18,6 +18,7 @@ FEATURES: Mapping[str, str] = {
     "inductor.compiler_switches": "bisecting settings",
     "inductor.config": "Inductor's settings for one run",
     "inductor.device": "the virtual GPU in Inductor",
+    "inductor.flex_templates": "FlexAttention on the virtual GPU",
     "inductor.generated_kernels": "the kernel that a bisection accuses",
     "inductor.graph_pass_observer": "bisecting with a good torch",
     "inductor.graph_passes": "bisecting patterns and reinplaced operators",

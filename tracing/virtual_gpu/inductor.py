@@ -10,8 +10,9 @@ from tracing.model.chips import CHIPS
 from tracing.upstream.inductor.autotuner import not_measured
 from tracing.upstream.inductor.config import settings_changed_everywhere
 from tracing.upstream.inductor.device import driver_forgotten, host_is_gpu
+from tracing.upstream.inductor.flex_templates import templates_on_host
 from tracing.upstream.triton.backends import GPUTarget
-from tracing.virtual_gpu.chips import device_index
+from tracing.virtual_gpu.chips import capability, device_index
 
 _SETTINGS = {
     "cpu_backend": "triton",
@@ -30,6 +31,8 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
         # Without a tag, graphs of the virtual GPU would have the keys of graphs for CPU tensors.
         stack.enter_context(settings_changed_everywhere(_SETTINGS, f"virtual-{name}"))
         stack.enter_context(host_is_gpu(**_properties(name, target)))
+        processors = CHIPS[name].processors
+        stack.enter_context(templates_on_host(target.backend, capability(name, target), processors))
         stack.enter_context(not_measured())
         yield
 
