@@ -43,9 +43,9 @@ def virtual_gpu(target: str = DEFAULT_TARGET, *, execute: bool = True) -> Iterat
     Everything that is patched is restored on exit, also after an exception. Functions that
     torch.compile compiled before are recompiled inside, and the reverse afterwards.
     Cost: see tracing.interpreter.execute; keep shapes and grids small.
-    FlexAttention has the target's Triton templates, forward and backward. Not covered: GEMM templates, which
-    Inductor does not emit for CPU tensors, and cooperative grids, whose programs wait for one another.
-    Kernels are compiled in this process only.
+    FlexAttention has its Triton templates, forward and backward; so have products and convolutions with
+    max-autotune, where the first template is taken, and nothing is measured. Not covered: cooperative grids,
+    whose programs wait for one another. Kernels are compiled in this process only.
 
     Raises Problem for an unknown target, and if a virtual GPU is active already.
     """

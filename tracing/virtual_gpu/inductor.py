@@ -8,9 +8,10 @@ from typing import Any
 
 from tracing.model.chips import CHIPS
 from tracing.upstream.inductor.autotuner import not_measured
+from tracing.upstream.inductor.compiler import first_template_taken
 from tracing.upstream.inductor.config import settings_changed_everywhere
 from tracing.upstream.inductor.device import driver_forgotten, host_is_gpu
-from tracing.upstream.inductor.flex_templates import templates_on_host
+from tracing.upstream.inductor.gpu_templates import templates_on_host
 from tracing.upstream.triton.backends import GPUTarget
 from tracing.virtual_gpu.chips import capability, device_index
 
@@ -19,6 +20,7 @@ _SETTINGS = {
     "compile_threads": 1,  # a worker process has no virtual GPU
     "autotune_local_cache": False,
     "autotune_remote_cache": False,
+    "benchmark_epilogue_fusion": False,  # the code that measures a fusion is none for tensors on the CPU
     "use_static_cuda_launcher": False,  # it launches through the CUDA driver and knows no hooks
 }
 
@@ -34,6 +36,7 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
         processors = CHIPS[name].processors
         stack.enter_context(templates_on_host(target.backend, capability(name, target), processors))
         stack.enter_context(not_measured())
+        stack.enter_context(first_template_taken())
         yield
 
 

@@ -26,7 +26,7 @@ from tracing.record.autotuning.tuning_cache import CacheSettings, How, TuningCac
 from tracing.store import RunWriter
 from tracing.store.winners import join
 from tracing.upstream.inductor import autotuner as inductor_autotuner
-from tracing.upstream.inductor.compiler import around_selection, worker_jobs
+from tracing.upstream.inductor.compiler import around_selection, selection_measures, worker_jobs
 from tracing.upstream.triton import autotune as triton_autotuner
 
 # settings by which Inductor tries further configurations when it compiles or measures a kernel
@@ -168,7 +168,7 @@ class Winners:
 
     def _around_selection(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def select(cache: Any, name: str, choices: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-            if len(choices) > 1:
+            if len(choices) > 1 and selection_measures():
                 what = f"which of several kernels Inductor takes for {name}: it measures them"
                 self._not_covered(what, "torch._inductor.config.max_autotune_gemm = False")
             return original(cache, name, choices, *args, **kwargs)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from torch._inductor import async_compile
 from torch._inductor.compile_fx import _InProcessFxCompile
-from torch._inductor.select_algorithm import AlgorithmSelectorCache
+from torch._inductor.select_algorithm import AlgorithmSelectorCache, TritonTemplateCaller
 
 from tracing.upstream.contract import require, require_methods, require_parameters
-from tracing.upstream.patch import Wrapper, patched, replaced
+from tracing.upstream.patch import Method, Wrapper, patched, replaced
 
 _JOB = "_worker_compile_triton"  # the function of async_compile that a worker runs, in torch 2.11 to 2.15
 
@@ -28,6 +29,29 @@ def around_selection(wrapper: Wrapper) -> AbstractContextManager[None]:
     The arguments are: cache, name of the operation, choices, ...
     """
     return patched(AlgorithmSelectorCache, "__call__", wrapper)
+
+
+_selection_measures = True
+
+
+def selection_measures() -> bool:
+    """False while `first_template_taken` is active."""
+    return _selection_measures
+
+
+@contextmanager
+def first_template_taken() -> Iterator[None]:
+    """While active, the first Triton template is taken, or else the first library: nothing is measured."""
+
+    def wrapper(original: Method) -> Method:
+        def select(cache: Any, name: str, choices: Sequence[Any], *args: Any, **options: Any) -> Any:
+            templates = [choice for choice in choices if isinstance(choice, TritonTemplateCaller)]
+            return original(cache, name, (templates or [*choices])[:1], *args, **options)
+
+        return select
+
+    with replaced(sys.modules[__name__], "_selection_measures", False), around_selection(wrapper):
+        yield
 
 
 @contextmanager

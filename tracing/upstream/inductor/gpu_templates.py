@@ -1,4 +1,8 @@
-"""FlexAttention's Triton templates for tensors on the host, where torch has one in C++, without backward."""
+"""Inductor's Triton templates for tensors on the host, as it writes them for a GPU.
+
+torch has a C++ template of FlexAttention for the host, without backward; and there it leaves the bias of a
+convolution to the library, so the template of a convolution would omit it.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,9 @@ from typing import Any
 import torch
 from torch._inductor import choices
 from torch._inductor.choices import InductorChoices
+from torch._inductor.kernel.conv import convolution
 from torch._inductor.kernel.flex import flex_decoding
-from torch._inductor.kernel.flex.flex_attention import flex_attention as lowering
+from torch._inductor.kernel.flex.flex_attention import flex_attention
 from torch.nn.attention import flex_attention as interface
 
 from tracing.upstream.contract import require, require_methods
@@ -24,7 +29,7 @@ _BLOCKS = ("get_flex_attention_fwd_configs", "get_flex_attention_bwd_configs", "
 
 @contextmanager
 def templates_on_host(device_type: str, capability: tuple[int, int], processors: int) -> Iterator[None]:
-    """While active, FlexAttention of tensors on the host is lowered as on a GPU, forward and backward.
+    """While active, FlexAttention and convolutions of tensors on the host are lowered as on a GPU.
 
     device_type -- "cuda" or "hip"
     capability  -- that of the GPU, by which torch chooses the blocks: (9, 0)
@@ -54,7 +59,8 @@ def templates_on_host(device_type: str, capability: tuple[int, int], processors:
 
 
 def _with_a_case_for_the_host() -> list[FunctionType]:
-    return [_innermost(lowering), interface._validate_device, interface._apply_kernel_options]
+    lowerings = [_innermost(function) for function in (flex_attention, convolution)]
+    return [*lowerings, interface._validate_device, interface._apply_kernel_options]
 
 
 def _innermost(function: Any) -> Any:
@@ -65,7 +71,7 @@ def _innermost(function: Any) -> Any:
 
 @contextmanager
 def _without_it(function: FunctionType) -> Iterator[None]:
-    # its comparisons of a device's type with "cpu" are false
+    # as if no device's type were "cpu"
     code = function.__code__
     constants = tuple(_NO_DEVICE if one == _HOST else one for one in code.co_consts)
     function.__code__ = code.replace(co_consts=constants)

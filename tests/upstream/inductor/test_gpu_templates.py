@@ -1,19 +1,19 @@
-"""FlexAttention's templates for tensors on the host; what they compute is in tests/virtual_gpu."""
+"""Inductor's templates for tensors on the host; what they compute is in tests/virtual_gpu."""
 
 from __future__ import annotations
 
 import pytest
 
 from tracing.upstream.contract import Broken
-from tracing.upstream.inductor import flex_templates
+from tracing.upstream.inductor import gpu_templates
 
 
 def test_the_contract_holds_with_the_installed_versions() -> None:
-    flex_templates.contract()
+    gpu_templates.contract()
 
 
 def test_a_missing_split_of_the_keys_breaks_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(flex_templates.flex_decoding, "get_split_k")
+    monkeypatch.delattr(gpu_templates.flex_decoding, "get_split_k")
 
     with pytest.raises(Broken, match="get_split_k"):
-        flex_templates.contract()
+        gpu_templates.contract()

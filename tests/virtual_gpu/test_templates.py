@@ -1,0 +1,56 @@
+"""Inductor's templates of products and convolutions, which max-autotune takes, on the virtual GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch._inductor.config as inductor
+import torch.nn.functional as F
+from commands import tracing
+
+from tracing.upstream.inductor.generated_kernels import kernels_written
+from tracing.virtual_gpu import virtual_gpu
+
+PROGRAM = """
+import torch
+
+product = torch.compile(lambda a, b: (a @ b).relu(), mode="max-autotune-no-cudagraphs")
+product(torch.ones(64, 64, device="cuda"), torch.ones(64, 64, device="cuda"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "sizes"),
+    [
+        (lambda a, b: torch.relu(a @ b), [(64, 48), (48, 80)]),
+        (lambda a, b, c: F.gelu(torch.addmm(c, a, b)), [(33, 40), (40, 65), (65,)]),
+        (lambda a, b: torch.bmm(a, b) * 2, [(3, 33, 20), (3, 20, 17)]),
+        (lambda x, w, b: F.conv2d(x, w, b, padding=1).relu(), [(2, 8, 9, 9), (16, 8, 3, 3), (16,)]),
+    ],
+    ids=["mm", "addmm", "bmm", "convolution with bias"],
+)
+def test_a_template_agrees_with_eager(
+    function: Callable[..., torch.Tensor], sizes: list[tuple[int, ...]]
+) -> None:
+    torch.manual_seed(0)
+    tensors = [torch.randn(size) for size in sizes]
+    names: set[str] = set()
+    written = lambda name, source, nodes: names.add(name)  # noqa: E731
+    with virtual_gpu(), inductor.patch(force_disable_caches=True), kernels_written(written):
+        actual = torch.compile(function, mode="max-autotune-no-cudagraphs")(*tensors)
+
+    assert any(name.startswith("triton_tem_fused_") for name in names)
+    torch.testing.assert_close(actual, function(*tensors), atol=1e-4, rtol=1e-4)
+
+
+def test_nothing_is_measured_and_no_choice_is_reported_as_not_covered(tmp_path: Path) -> None:
+    (program := tmp_path / "product.py").write_text(PROGRAM)
+
+    done = tracing("run", str(program), runs=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "not covered" not in done.stderr and "AUTOTUNE" not in done.stderr
+    assert "1 launch seen" in done.stderr
