@@ -71,6 +71,7 @@ def compiles_followed(listener: GraphListener) -> Iterator[None]:
         stack.enter_context(patched(compile_fx, "compile_fx", _tracing(listener)))
         stack.enter_context(patched(_InProcessFxCompile, "codegen_and_compile", _compiling(listener)))
         stack.enter_context(patched(GraphLowering, "codegen", _lowering(listener)))
+        stack.enter_context(patched(GraphLowering, "codegen_subgraph", _in_subgraph))
         stack.enter_context(patched(Scheduler, "enter_context", _stepping))
         stack.enter_context(patched(Scheduler, "codegen_extern_call", _calling_library))
         stack.enter_context(patched(PythonWrapperCodegen, "generate_kernel_call", _calling_kernel))
@@ -128,6 +129,8 @@ def _compiling(listener: GraphListener) -> Wrapper:
 def _lowering(listener: GraphListener) -> Wrapper:
     def wrapper(original: Method) -> Method:
         def codegen(self: GraphLowering) -> Any:
+            if _compile.steps is not None:  # a branch of cond, the body of while_loop
+                return _in_subgraph(original)(self)
             _compile.steps, _compile.unfinished, _compile.failure = [], 0, ""
             try:
                 result = original(self)
@@ -139,6 +142,19 @@ def _lowering(listener: GraphListener) -> Wrapper:
         return codegen
 
     return wrapper
+
+
+def _in_subgraph(original: Method) -> Method:
+    # its steps are not those of the graph that calls it: how often they are executed, only the program knows
+    def codegen(self: GraphLowering, *args: Any, **kwargs: Any) -> Any:
+        outer = _compile.steps, _compile.extern
+        _compile.steps = None
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            _compile.steps, _compile.extern = outer
+
+    return codegen
 
 
 def _receive(listener: GraphListener, graph: GraphLowering, result: Any) -> None:
