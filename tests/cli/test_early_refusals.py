@@ -54,6 +54,18 @@ def refused(line: str, folder: Path) -> str:
         ("diff mine", "there is no case mine\n  nearest: mine.py"),
         ("diff zzzz", "there is no case zzzz\n  known are bert"),
         ("minify sliu", "there is no case sliu\n  nearest: silu"),
+        ("run trian.py --lr 3", "there is no file trian.py\n  nearest: train.py"),
+        ("repeat --times 3 trian.py --lr=3", "there is no file trian.py\n  nearest: train.py"),
+        ("guards --runs runs trian.py --seed x", "there is no file trian.py\n  nearest: train.py"),
+        ("debug --pass cse trian.py --lr 3", "there is no file trian.py\n  nearest: train.py"),
+        ("execute trian.py --lr 3", "there is no file trian.py\n  nearest: train.py"),
+        ("guards latset --lr 3", "there is neither a case latset nor a run"),
+        ("run trian", "there is no case trian\n  nearest: train.py"),
+        ("run sliu --lr 3", "there is no case sliu\n  nearest: silu"),
+        ("run -m trian --lr 3", "there is no module trian here or in this Python\n  nearest: train"),
+        ("run mine.py --lr 3", "run has no option --lr"),
+        ("run --lr 3 trian.py", "run has no option --lr"),
+        ("guards mine.py more", "mine.py is a case, and takes no further words: more"),
     ],
 )
 def test_what_can_be_known_at_once_is_refused_at_once(line: str, problem: str, tmp_path: Path) -> None:
