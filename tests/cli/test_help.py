@@ -12,6 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from tracing.cli.app import app
+from tracing.cli.options.program_words import OPTIONS_FIRST, ProgramCommand
 
 GROUP: Any = typer.main.get_command(app)
 COMMANDS = [name for name in GROUP.list_commands(None) if not GROUP.commands[name].hidden]
@@ -75,6 +76,18 @@ def test_help_breaks_no_name_of_an_option_and_no_choice(name: str) -> None:
     options = [opt for one in params for opt in (*one.opts, *one.secondary_opts) if opt.startswith("-")]
 
     assert [opt for opt in options if opt not in words] == []
+
+
+PROGRAMS = [name for name, one in GROUP.commands.items() if isinstance(one, ProgramCommand)]
+
+
+def test_the_commands_that_take_a_program_take_its_arguments() -> None:
+    assert {*PROGRAMS} == {"run", "repeat", "guards", "debug", "execute"}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_help_says_that_options_come_before_a_program(name: str) -> None:
+    assert OPTIONS_FIRST in " ".join(printed(name).split())
 
 
 def test_the_program_is_asked_for_its_help_by_h_and_for_its_version() -> None:
