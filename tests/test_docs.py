@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,18 @@ def test_the_table_of_layers_equals_the_tested_one() -> None:
 
 def test_readme_has_at_most_150_lines() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
+
+
+def test_the_program_of_readme_logs_its_launch_on_the_virtual_gpu(tmp_path: Path) -> None:
+    codes = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+    (program,) = (one for one in codes if "DebugMode" in one)
+    (tmp_path / "program.py").write_text(program)
+
+    command = [sys.executable, "-m", "tracing", "run", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.lstrip().startswith("[Triton] triton_")
 
 
 def marked(block: Block) -> Any:
