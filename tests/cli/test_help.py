@@ -105,6 +105,13 @@ def test_output_is_one_option_of_every_command_that_writes_files() -> None:
     assert {(*sorted(one.opts), one.help) for one in named} == {("--output", "-o", named[0].help)}
 
 
+@pytest.mark.parametrize(
+    "name", [name for name in COMMANDS if any("--output" in one.opts for one in GROUP.commands[name].params)]
+)
+def test_help_says_what_is_written_without_output(name: str) -> None:
+    assert "Without --output" in " ".join(printed(name).split())
+
+
 def test_cases_are_listed_with_the_first_sentence_of_their_docstring() -> None:
     lines = CliRunner().invoke(app, ["cases"]).output.splitlines()
 

@@ -31,7 +31,7 @@ def winners(
 ) -> None:
     """List the configurations that autotuners chose, by kernel, tuning key and rank.
 
-    Includes @triton.autotune and Inductor. --output writes the choices as JSON for `tracing run --winners`;
+    Includes @triton.autotune and Inductor. Without --output nothing is written. --output writes the choices as JSON for `tracing run --winners`;
     if ranks chose differently, the file contains those of the lowest rank.
 
     Example: tracing winners latest --output winners.json

@@ -54,7 +54,7 @@ def reduce(
     the IR before and after the pass; {ttgir}, {llir}, {ptx}, ... those of the later artefacts. It must
     judge bad with the pass, and good without it.
 
-    After an interruption, the same command continues from the smallest IR. `tracing lit --ir FILE` writes a
+    Without --output the IR is printed. After an interruption, the same command continues from the smallest IR. `tracing lit --ir FILE` writes a
     test from it.
 
     Example: tracing reduce latest --kernel softmax --pass tritongpu-coalesce -o small.mlir

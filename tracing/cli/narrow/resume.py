@@ -50,7 +50,7 @@ def resume(
     """Continue a recorded compilation from the IR before or after a pass, and compare the artefacts.
 
     Ignores differences in names of values, in the order of a phi's incoming values, and in locations. Reports
-    cubins that ptxas compiled differently from equal PTX.
+    cubins that ptxas compiled differently from equal PTX. Without --output no artefact is written.
 
     Example: tracing resume latest --pass tritongpu-coalesce --ir edited.mlir
 
