@@ -79,6 +79,12 @@ def say(text: str) -> None:
         gdb.write(text)
 
 
+def in_terminal() -> bool:
+    """True if a person reads what gdb prints; False under an editor, by MI or a debug adapter."""
+    words = Path("/proc/self/cmdline").read_bytes().partition(b"\0--args\0")[0].split(b"\0")
+    return not any(re.fullmatch(rb"--?i(n\w*)?(=.*)?", word) for word in words)
+
+
 def register(name: str) -> int:
     return int(gdb.parse_and_eval(f"(unsigned long)${name}"))
 
