@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from functools import cache
-from typing import Any
 
 import pytest
-import typer
+from documents.help_examples import GROUP, example
 from typer.testing import CliRunner
 
 from tracing.cli.app import app
 from tracing.cli.options.program_words import OPTIONS_FIRST, ProgramCommand
 
-GROUP: Any = typer.main.get_command(app)
 COMMANDS = [name for name in GROUP.list_commands(None) if not GROUP.commands[name].hidden]
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -46,9 +44,24 @@ def test_help_says_what_the_exit_status_means(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_in_the_help_can_be_copied_as_it_is_printed(name: str) -> None:
+    shown = printed(name).partition("\nExample")[2].partition("\n\n")[0].partition(":")[2]
+
+    assert shlex.split(shown.replace("\\\n", "")) == shlex.split(example(name))  # a shell joins these lines
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_in_the_help_names_no_run_of_the_readers(name: str) -> None:
+    named = re.findall(r"[\w-]*-20\d{6}-[\w-]*|\blatest\b(?! *$)|--kernel (?!triton_)\S+", example(name))
+    recorded = "&&" in example(name) or name == "clean"
+
+    assert named == [] and ("latest" not in example(name) or recorded)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_example_in_the_help_is_accepted_by_the_command(name: str) -> None:
-    (line,) = re.findall(r"^Example: (tracing .+)$", GROUP.commands[name].help, re.MULTILINE)
-    program, command, *words = shlex.split(line)
+    last = re.split(r" (?:\||&&) ", example(name))[-1]
+    program, command, *words = shlex.split(last)
 
     assert (program, command) == ("tracing", name)
     GROUP.commands[name].make_context(name, words, resilient_parsing=False)

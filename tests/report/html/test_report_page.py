@@ -195,7 +195,7 @@ def test_a_view_opens_on_the_run_that_has_something_to_see_there(chromium: Any, 
     answered(b, "right")
     page = Page(chromium, written(tmp_path / "report.html", a, b, status=2), "a/overview")
 
-    links = {one.inner_text(): one.get_attribute("href") for one in page.tab.locator("nav a").all()}
+    links = {one.text_content(): one.get_attribute("href") for one in page.tab.locator("nav a").all()}
     page.tab.keyboard.press(str(1 + [*links].index("answers")))
 
     assert (links["answers"], links["kernels"]) == ("#b/answers", "#a/kernels")

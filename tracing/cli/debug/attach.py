@@ -36,7 +36,7 @@ def attach(
 
     Prints what each such process compiles, and the reason if the system refuses to attach.
 
-    Example: tracing attach 4711
+    Example: tracing attach --json
 
     Exit status: 0, or 2 if gdb could not attach.
     """

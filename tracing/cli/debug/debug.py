@@ -80,7 +80,7 @@ def debug(
     Of a run, executes only this pass, on its recorded IR. A case or a program is run, and each process that
     compiles stops. At the stop: `print-op`, `pass-info`, `py-where`; `help triton` lists all commands.
 
-    Example: tracing debug latest --kernel softmax --pass tritongpu-coalesce
+    Example: tracing debug demo-sound --kernel triton_poi_fused_mul_sigmoid_1#1 --pass tritongpu-coalesce
 
     Exit status: 0, or 2 if the pass was not reached.
     """

@@ -37,7 +37,7 @@ def line(
     Follows the line through each path of calls that leads to it. Of a kernel that torch.compile copied into
     a file of its own, name the line of your file; of a model, a line shows the whole kernel that fuses it.
 
-    Example: tracing line latest silu.py:10 --stage ttgir
+    Example: tracing line demo-sound gated_mlp.py:18 --stage ttgir
 
     Exit status: 0; 2 if there is no such kernel, stage or line.
     """

@@ -45,7 +45,7 @@ def report(
     Without --output it is, in the current directory, RUN.html; of two runs A-B.html, of three A-B-C.html, and
     of five A-B-C-and-2-more.html.
 
-    Example: tracing report silu-20261121-021546 latest -o report.html
+    Example: tracing report demo-sound demo-faulty -o report.html
 
     Exit status: 0; of several runs 1 if they differ, 2 if they could be compared in part only; 2 if no report
     was written.

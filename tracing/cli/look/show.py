@@ -55,7 +55,7 @@ def show(
 
     A run with more than 1000 launches is shown in pages: --page 2, or --all. --json prints all launches.
 
-    Example: tracing show latest --launch 7
+    Example: tracing show demo-faulty --launch 1
 
     Exit status: 0; 2 if there is no such run, page or launch.
     """

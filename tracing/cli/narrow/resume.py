@@ -52,7 +52,7 @@ def resume(
     Ignores differences in names of values, in the order of a phi's incoming values, and in locations. Reports
     cubins that ptxas compiled differently from equal PTX. Without --output no artefact is written.
 
-    Example: tracing resume latest --pass tritongpu-coalesce --ir edited.mlir
+    Example: tracing resume demo-sound --kernel triton_poi_fused_mul_sigmoid_1#1 --pass tritongpu-coalesce
 
     Exit status: 0 if every artefact is as recorded, 1 if one differs, 2 if none can be compared.
     """

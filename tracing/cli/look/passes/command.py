@@ -66,7 +66,7 @@ def passes(
     IR with its locations, or write it to --output; triton-opt and `tracing opt` read it. Without --output
     nothing is written. `tracing line` follows a Python line.
 
-    Example: tracing passes latest --kernel softmax --pass tritongpu-coalesce
+    Example: tracing passes demo-faulty --kernel triton_poi_fused_mul_sigmoid_1#1 --pass triton-combine
 
     Exit status: 0; of two runs 1 if the IR differs; 2 if there is no answer.
     """
