@@ -9,6 +9,7 @@ import typer
 
 from tracing import environment, store
 from tracing.analyze.passes.line_changes import compilation_of_line, follow_line
+from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.source_map import StageLines, Thread, stage_lines
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
 from tracing.cli.options.named import OneKernelOption, RunArgument
@@ -48,7 +49,7 @@ def line(
         print(json.dumps({**kernel_json(run, chosen), **lines_json(stages, threads)}, indent=2))
         return
     for text in (
-        *report.kernel_heading(chosen),
+        *report.kernel_heading(chosen, compilations(run)),
         *report.stages_text(stages, threads),
         *report.threads_text(threads),
     ):

@@ -101,6 +101,8 @@ def _print_run(run: store.Run, asked: PassQuestion) -> None:
         out.print(Text(f"one kernel's passes: tracing passes {quote(str(run.path))} --kernel KERNEL"))
         return
     print_kernel(run, chosen_kernel(run, asked.kernel), asked)
+    if asked.of_every_kernel:
+        _print(report.shared_options_text(analysis.compilations(run)))
 
 
 def _print_unfinished(run: store.Run) -> None:
