@@ -23,7 +23,7 @@ def watch() -> None:
 
 
 def missing_source(frame: gdb.Frame) -> str:
-    """The file of Triton's wheel and the line where a frame is, if that file is not on this machine; else ""."""
+    """The file of Triton's wheel and the line of a frame, if that file is not on this machine; else ""."""
     place = frame.find_sal()
     shown = place.symtab.fullname() if place.symtab is not None else ""
     missing = shown.startswith(_OF_WHEEL) and not Path(shown).exists()
