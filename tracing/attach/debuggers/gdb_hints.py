@@ -17,7 +17,7 @@ _LOST = (
     "  `make triton` builds one that shows every variable; here, $op() and $module() show the IR\n"
 )
 _NO_SOURCE = (
-    "{place} is not on this machine: `make venv SOURCE=1` brings the source of Triton's wheel; {then}\n"
+    "{position} is not on this machine: `make venv SOURCE=1` brings the source of Triton's wheel; {then}\n"
 )
 _THEN = {True: "then start anew", False: "then `make vscode`, and start anew"}  # by process.in_terminal
 
@@ -50,8 +50,8 @@ def _lost(frame: gdb.Frame) -> str:
 
 
 def _no_source(frame: gdb.Frame) -> str:
-    place = missing_source(frame)
-    return _NO_SOURCE.format(place=place, then=_THEN[process.in_terminal()]) if place else ""
+    position = missing_source(frame)
+    return _NO_SOURCE.format(position=position, then=_THEN[process.in_terminal()]) if position else ""
 
 
 def _variables(frame: gdb.Frame) -> Iterator[gdb.Value]:

@@ -24,10 +24,10 @@ def watch() -> None:
 
 def missing_source(frame: gdb.Frame) -> str:
     """The file of Triton's wheel and the line of a frame, if that file is not on this machine; else ""."""
-    place = frame.find_sal()
-    shown = place.symtab.fullname() if place.symtab is not None else ""
+    position = frame.find_sal()
+    shown = position.symtab.fullname() if position.symtab is not None else ""
     missing = shown.startswith(_OF_WHEEL) and not Path(shown).exists()
-    return f"{shown.removeprefix(_OF_WHEEL)}:{place.line}" if missing else ""
+    return f"{shown.removeprefix(_OF_WHEEL)}:{position.line}" if missing else ""
 
 
 def _stopped(event: Any) -> None:
