@@ -154,6 +154,9 @@ def _print_compilation(
 def list_runs(as_json: Json = False, runs: Runs = RUNS) -> None:
     """List the recorded runs, oldest first.
 
+    A case has passed, or differs from eager; a program has ended. compiled: nothing was executed or compared.
+    unfinished: the recording continues, or its process was killed.
+
     Example: tracing list
 
     Exit status: 0; 2 if there is no such folder.
