@@ -172,6 +172,14 @@ def test_before_it_reaches_the_pass_gdb_looks_up_no_name_in_triton(tmp_path: Pat
     assert "lookup_symbol_in_objfile (libtriton.so" not in said.stdout + said.stderr
 
 
+def test_a_stop_at_which_a_person_types_names_our_commands(recorded_run: Path) -> None:
+    words = ["debug", str(recorded_run), "--kernel", "softmax", "--pass", "tritongpu-coalesce"]
+    command = [sys.executable, "-m", "tracing", *words]
+    done = subprocess.run(command, input="kill\nquit\n", capture_output=True, text=True, timeout=200)
+
+    assert "`print-op` shows the IR" in done.stdout and "`help triton`" in done.stdout
+
+
 def test_help_names_every_command() -> None:
     words = ["-iex", f"source {COMMANDS}", "-ex", "help triton", "-ex", "help break-pass"]
     said = subprocess.run(["gdb", "-nx", "-q", "-batch", *words], capture_output=True, text=True).stdout

@@ -1,4 +1,4 @@
-"""Explain at a stop, once each, what this Triton lacks: variables, or the source of the line.
+"""Explain at a stop, once each, what this Triton lacks, variables or the source; and name our commands.
 
 Runs in gdb's own Python: only the standard library.
 """
@@ -19,12 +19,13 @@ _LOST = (
 _NO_SOURCE = (
     "{position} is not on this machine: `make venv SOURCE=1` brings the source of Triton's wheel; {then}\n"
 )
+_COMMANDS = "`print-op` shows the IR that the pass is about to change; `help triton` lists more commands\n"
 _THEN = {True: "then start anew", False: "then `make vscode`, and start anew"}  # by process.in_terminal
 
 
 def watch() -> None:
-    """From now on, explain the first lost variable, and the first line without source."""
-    for hint in (_no_source, _lost):
+    """From now on, explain the first lost variable, the first line without source, and our commands."""
+    for hint in (_no_source, _lost, _commands):
         Hint(hint)
 
 
@@ -52,6 +53,11 @@ def _lost(frame: gdb.Frame) -> str:
 def _no_source(frame: gdb.Frame) -> str:
     position = missing_source(frame)
     return _NO_SOURCE.format(position=position, then=_THEN[process.in_terminal()]) if position else ""
+
+
+def _commands(frame: gdb.Frame) -> str:
+    at_pass = "::runOnOperation" in (frame.name() or "")
+    return _COMMANDS if at_pass and process.is_typed() else ""
 
 
 def _variables(frame: gdb.Frame) -> Iterator[gdb.Value]:

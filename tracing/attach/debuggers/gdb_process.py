@@ -81,8 +81,16 @@ def say(text: str) -> None:
 
 def in_terminal() -> bool:
     """True if a person reads what gdb prints; False under an editor, by MI or a debug adapter."""
-    words = Path("/proc/self/cmdline").read_bytes().partition(b"\0--args\0")[0].split(b"\0")
-    return not any(re.fullmatch(rb"--?i(n\w*)?(=.*)?", word) for word in words)
+    return not any(re.fullmatch(rb"--?i(n\w*)?(=.*)?", word) for word in _own_words())
+
+
+def is_typed() -> bool:
+    """True if a person types the commands."""
+    return in_terminal() and b"-batch" not in _own_words()
+
+
+def _own_words() -> list[bytes]:
+    return Path("/proc/self/cmdline").read_bytes().partition(b"\0--args\0")[0].split(b"\0")
 
 
 def register(name: str) -> int:
