@@ -103,6 +103,14 @@ def test_help_says_that_options_come_before_a_program(name: str) -> None:
     assert OPTIONS_FIRST in " ".join(printed(name).split())
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_usage_has_no_brackets_in_brackets_and_no_name_of_a_variable(name: str) -> None:
+    usage = printed(name).partition("\n\n")[0]
+
+    assert "[[" not in usage and "]]" not in usage
+    assert not re.search(r"\[[a-z]+\]", usage)
+
+
 def test_the_program_is_asked_for_its_help_by_h_and_for_its_version() -> None:
     short, version = (CliRunner().invoke(app, [word]) for word in ("-h", "--version"))
 

@@ -51,7 +51,9 @@ def group_help(group: Any, ctx: Any) -> str:
 
 
 def _usage(command: Any, ctx: Any) -> Iterator[str]:
+    # without the brackets that are put around a metavar, which has its own
     pieces = [re.sub(r"^\{(.*)\}(\.\.\.)?$", r"\1", one) for one in command.collect_usage_pieces(ctx)]
+    pieces = [re.sub(r"^\[(\[.*\](?:\.\.\.)?)\](\.\.\.)?$", r"\1", one) for one in pieces]
     yield from _wrapped(f"Usage: {ctx.command_path} {' '.join(pieces)}", "", "       ")
 
 
