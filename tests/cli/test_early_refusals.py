@@ -65,6 +65,7 @@ def refused(line: str, folder: Path) -> str:
         ("run -m trian --lr 3", "there is no module trian here or in this Python\n  nearest: train"),
         ("run mine.py --lr 3", "run has no option --lr"),
         ("run --lr 3 trian.py", "run has no option --lr"),
+        ("clean silu-2", "silu-2 is no run, neither here nor below runs\n  list runs"),
         ("guards mine.py more", "mine.py is a case, and takes no further words: more"),
     ],
 )

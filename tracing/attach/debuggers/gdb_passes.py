@@ -88,11 +88,11 @@ class PassBreakpoint(gdb.Breakpoint):
         here = _arrived()
         if here.fits(self.glob) and fnmatchcase(compiling().get("kernel", ""), self.kernel):
             self.found += 1
-            PassStart(here.body)
+            PassArrival(here.body)
         return False
 
 
-class PassStart(gdb.Breakpoint):
+class PassArrival(gdb.Breakpoint):
     """A breakpoint at the first instruction of a pass, for one stop, which gdb_stops prints in a terminal."""
 
     def __init__(self, address: int) -> None:

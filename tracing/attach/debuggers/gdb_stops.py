@@ -11,7 +11,7 @@ from typing import Any
 
 import gdb
 import gdb_process as process
-from gdb_passes import PassStart
+from gdb_passes import PassArrival
 
 _OF_WHEEL = "/project/"  # where Triton's wheel was built
 
@@ -31,7 +31,7 @@ def missing_source(frame: gdb.Frame) -> str:
 
 
 def _stopped(event: Any) -> None:
-    if any(isinstance(one, PassStart) for one in getattr(event, "breakpoints", ())):
+    if any(isinstance(one, PassArrival) for one in getattr(event, "breakpoints", ())):
         if missing_source(gdb.selected_frame()):
             gdb.execute("set print frame-info location")
         gdb.execute("frame")

@@ -89,7 +89,7 @@ def resume(
 def _text(path: Path) -> str:
     try:
         return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise Problem(f"{path} cannot be read: {error}", "name a file with IR, as --output writes") from None
 
 
