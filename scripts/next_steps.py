@@ -9,6 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
+DEMO = "  make demo  # two minutes: a tour, which records the runs that README's commands name"
 STEPS = (
     ("passes latest", "what each compiler pass did"),
     ("cases", "other cases to run by name"),
@@ -21,10 +22,10 @@ def next_steps(venv: Path) -> list[str]:
     program = venv / "bin/tracing"
     called = shutil.which("tracing")
     if called is not None and Path(called).resolve() == program.resolve():
-        return ["type next:", *(f"  tracing {step:<16}# {what}" for step, what in STEPS)]
+        return ["type next:", *(f"  tracing {step:<16}# {what}" for step, what in STEPS), DEMO]
     lines = [f"  {program} {step:<16}# {what}" for step, what in STEPS]
     activated = f"`source {venv}/bin/activate` makes `tracing` a command of this shell"
-    return ["type next:", *lines, activated]
+    return ["type next:", *lines, DEMO, activated]
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ STEPS = (
         "tracing guards gated_mlp --backend eager",
     ),
     Step(
-        "AOTAutograd, Inductor and KernelDiff",
+        "AOTAutograd, Inductor and results",
         "A mocked accelerator checks each ATen graph, Inductor compiles it, and its results are compared.",
         "tracing diff gated_mlp --backends eager,aot_mock_backend",
         variables={"MOCK_STRICT": "0"},

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,7 @@ import pytest
 import typer
 from commands import ROOT
 from documents.blocks import record_demo, run_block
+from documents.help_examples import example
 from documents.pages import NEEDS, PAGES, Block, anchors, blocks, links
 from test_layers import LAYERS
 
@@ -84,6 +89,40 @@ def test_the_table_of_layers_equals_the_tested_one() -> None:
 
 def test_readme_has_at_most_150_lines() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
+
+
+def test_the_program_of_readme_logs_its_launch_on_the_virtual_gpu(tmp_path: Path) -> None:
+    codes = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+    (program,) = (one for one in codes if "DebugMode" in one)
+    (tmp_path / "program.py").write_text(program)
+
+    command = [sys.executable, "-m", "tracing", "run", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.lstrip().startswith("[Triton] triton_")
+
+
+def of_help(name: str) -> Any:
+    """The examples that take a second run here, the others in the soak."""
+    quick = {"cases", "list", "show", "passes", "line", "compare", "winners", "sql", "lit", "clean"}
+    return pytest.param(name, marks=[] if name in quick else [pytest.mark.soak])
+
+
+@pytest.mark.parametrize("name", [of_help(name) for name in sorted(commands() - {"serve", "debug"})])
+def test_the_example_of_a_help_gives_an_answer(name: str, recorded: Path, tmp_path: Path) -> None:
+    shutil.copytree(recorded / "runs", tmp_path / "runs")
+    own = {**os.environ, "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))}
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", example(name)],
+        cwd=tmp_path,
+        env=own,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode in (0, 1) and done.stdout, done.stderr
 
 
 def marked(block: Block) -> Any:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -128,6 +129,11 @@ def line_of(text: str, starts: Sequence[str]) -> str:
     return text if len(text) < 140 else f"{text[:136]} ..."
 
 
+def in_one_line(text: str) -> str:
+    """What `tracing run` prints, with a failure in one line and without its file and line."""
+    return re.sub(r"(tracing: the case failed)\n\s*\S+:\d+: error: ", r"\1: ", text)
+
+
 def accusation(bisect: str) -> str:
     """The line of an answer of `tracing bisect` that names a culprit, or says that there is none."""
     dies = [line for line in bisect.splitlines() if " dies in " in line]
@@ -144,8 +150,8 @@ def row(bug: Bug, run: str, judge: str, bisect: str) -> str:
     cells = (
         name(bug),
         bug.truth,
-        line_of(run, ("differs:", "passed:", "tracing: the case failed:")),
-        line_of(judge, ("✗", "every launch", "no launch", "tracing: the case failed:")),
+        line_of(in_one_line(run), ("differs:", "passed:", "tracing: the case failed:")),
+        line_of(in_one_line(judge), ("✗", "every launch", "no launch", "tracing: the case failed:")),
         accusation(bisect),
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

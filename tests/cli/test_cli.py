@@ -84,7 +84,8 @@ def test_a_case_that_raises_leaves_a_readable_run_with_the_error(tmp_path: Path)
     shown = tracing("show", "latest", runs=tmp_path)
 
     assert done.returncode == 2
-    assert "the case failed: ValueError: this model is wrong (raises.py:13)" in done.stderr
+    assert f"the case failed\n  {DATA}/raises.py:13: error: ValueError: this model is wrong\n" in done.stderr
+    assert done.stderr.count("this model is wrong") == 2  # in the message, and in the line of code
     assert "Traceback" not in done.stderr
     assert shown.returncode == 0
     assert "failed: ValueError: this model is wrong" in shown.stdout

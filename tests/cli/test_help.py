@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from functools import cache
-from typing import Any
 
 import pytest
-import typer
+from documents.help_examples import GROUP, example
 from typer.testing import CliRunner
 
 from tracing.cli.app import app
+from tracing.cli.options.program_words import OPTIONS_FIRST, ProgramCommand
 
-GROUP: Any = typer.main.get_command(app)
 COMMANDS = [name for name in GROUP.list_commands(None) if not GROUP.commands[name].hidden]
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -45,9 +44,24 @@ def test_help_says_what_the_exit_status_means(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_in_the_help_can_be_copied_as_it_is_printed(name: str) -> None:
+    shown = printed(name).partition("\nExample")[2].partition("\n\n")[0].partition(":")[2]
+
+    assert shlex.split(shown.replace("\\\n", "")) == shlex.split(example(name))  # a shell joins these lines
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_in_the_help_names_no_run_of_the_readers(name: str) -> None:
+    named = re.findall(r"[\w-]*-20\d{6}-[\w-]*|\blatest\b(?! *$)|--kernel (?!triton_)\S+", example(name))
+    recorded = "&&" in example(name) or name == "clean"
+
+    assert named == [] and ("latest" not in example(name) or recorded)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_example_in_the_help_is_accepted_by_the_command(name: str) -> None:
-    (line,) = re.findall(r"^Example: (tracing .+)$", GROUP.commands[name].help, re.MULTILINE)
-    program, command, *words = shlex.split(line)
+    last = re.split(r" (?:\||&&) ", example(name))[-1]
+    program, command, *words = shlex.split(last)
 
     assert (program, command) == ("tracing", name)
     GROUP.commands[name].make_context(name, words, resilient_parsing=False)
@@ -77,6 +91,26 @@ def test_help_breaks_no_name_of_an_option_and_no_choice(name: str) -> None:
     assert [opt for opt in options if opt not in words] == []
 
 
+PROGRAMS = [name for name, one in GROUP.commands.items() if isinstance(one, ProgramCommand)]
+
+
+def test_the_commands_that_take_a_program_take_its_arguments() -> None:
+    assert {*PROGRAMS} == {"run", "repeat", "guards", "debug", "execute"}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_help_says_that_options_come_before_a_program(name: str) -> None:
+    assert OPTIONS_FIRST in " ".join(printed(name).split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_usage_has_no_brackets_in_brackets_and_no_name_of_a_variable(name: str) -> None:
+    usage = printed(name).partition("\n\n")[0]
+
+    assert "[[" not in usage and "]]" not in usage
+    assert not re.search(r"\[[a-z]+\]", usage)
+
+
 def test_the_program_is_asked_for_its_help_by_h_and_for_its_version() -> None:
     short, version = (CliRunner().invoke(app, [word]) for word in ("-h", "--version"))
 
@@ -90,6 +124,13 @@ def test_output_is_one_option_of_every_command_that_writes_files() -> None:
 
     assert len(named) > 5
     assert {(*sorted(one.opts), one.help) for one in named} == {("--output", "-o", named[0].help)}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in COMMANDS if any("--output" in one.opts for one in GROUP.commands[name].params)]
+)
+def test_help_says_what_is_written_without_output(name: str) -> None:
+    assert "Without --output" in " ".join(printed(name).split())
 
 
 def test_cases_are_listed_with_the_first_sentence_of_their_docstring() -> None:

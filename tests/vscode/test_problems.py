@@ -160,6 +160,8 @@ def test_a_kernel_that_the_frontend_refuses_is_a_problem_at_its_line(program: st
     matched = panel(problems.findings(str(ROOT)), done.stdout + done.stderr)
     said = "kernel broken does not compile: NameError('undefined_name is not defined')"
     assert (str(kernels), 9, "error", said) in matched, done.stderr
+    if program == CASE:  # Python prints the traceback of a program
+        assert done.stderr.count("undefined_name is not defined") == 1
     (run,) = (tmp_path / "runs").iterdir()
     (result,) = sarif([Run(run)])["runs"][0]["results"]
     place = result["locations"][0]["physicalLocation"]

@@ -15,15 +15,17 @@ from tracing.cli.app import RUNS, Runs, app, err, out
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import TargetOption
-from tracing.cli.options.program_words import is_program
+from tracing.cli.options.program_words import OPTIONS_FIRST, ProgramOrRunCommand, program_of
 from tracing.model import PassRecord
 from tracing.model.chips import DEFAULT_TARGET
-from tracing.program.user_program import UserProgram
 
 
-@app.command(hidden=True)
+@app.command(hidden=True, cls=ProgramOrRunCommand)
 def execute(
-    what: Annotated[str, typer.Argument(metavar="CASE|FILE.py|RUN")],
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="CASE | FILE.py [ARG]... | -m MODULE [ARG]... | RUN", help=OPTIONS_FIRST),
+    ],
     target: TargetOption = DEFAULT_TARGET,
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     kernel: Annotated[str | None, typer.Option(help="As for `tracing debug`.")] = None,
@@ -32,7 +34,8 @@ def execute(
     otherwise: Annotated[str, typer.Option(help="The case to run if FILE is not Python.")] = "",
     runs: Runs = RUNS,
 ) -> None:
-    """Run a case or a script once, recording nothing; with --pass, run only that pass of a run."""
+    """Run a case or a program once, recording nothing; with --pass, run only that pass of a run."""
+    what = words[0]
     if which is not None:
         run = open_derived(what, runs)
         chosen = chosen_kernel(run, kernel)
@@ -41,16 +44,16 @@ def execute(
         return
     if otherwise and Path(what).is_file() and Path(what).suffix != ".py":
         err.print(f"{what} is not Python: {otherwise} is run instead")
-        what = otherwise
+        words = [otherwise]
+    program = program_of(words)
     from tracing.program.device import Device
     from tracing.program.plain_run import execute as execute_case
     from tracing.program.plain_run import execute_program
 
-    if is_program([what]):
-        program = UserProgram((what,))
+    if program is not None:
         raise LeaveTyper(lambda: execute_program(program, Device(target, select=False)))
     device = Device(target)
-    execute_case(device.load(what), device, seed)
+    execute_case(device.load(words[0]), device, seed)
 
 
 def _replay(run: store.Run, passes: Sequence[PassRecord], record: PassRecord) -> None:

@@ -51,7 +51,9 @@ def group_help(group: Any, ctx: Any) -> str:
 
 
 def _usage(command: Any, ctx: Any) -> Iterator[str]:
+    # without the brackets that are put around a metavar, which has its own
     pieces = [re.sub(r"^\{(.*)\}(\.\.\.)?$", r"\1", one) for one in command.collect_usage_pieces(ctx)]
+    pieces = [re.sub(r"^\[(\[.*\](?:\.\.\.)?)\](\.\.\.)?$", r"\1", one) for one in pieces]
     yield from _wrapped(f"Usage: {ctx.command_path} {' '.join(pieces)}", "", "       ")
 
 
@@ -60,11 +62,28 @@ def _paragraphs(text: str) -> Iterator[str]:
         if number:
             yield ""
         words = " ".join(paragraph.split())
-        if words.startswith("Example: "):  # one line, to be copied
-            title, _, command = words.partition(" ")
-            yield from [words] if len(words) <= _columns() else [title, f"  {command}"]
+        if words.startswith("Example: "):
+            yield from _example(words.removeprefix("Example: "))
         else:
             yield from _wrapped(words, "", "")
+
+
+def _example(command: str) -> Iterator[str]:
+    # a shell command to be copied, broken only before options and operators of the shell
+    title = "Example, on what `make demo` records:" if "demo-" in command else "Example:"
+    if len(f"{title} {command}") <= _columns():
+        yield f"{title} {command}"
+        return
+    yield title
+    line, *rest = re.split(r" (?=--|\||&&)", command)
+    line = f"  {line}"
+    for one in rest:
+        if len(f"{line} {one} \\") > _columns():
+            yield f"{line} \\"
+            line = f"    {one}"
+        else:
+            line = f"{line} {one}"
+    yield line
 
 
 def _section(title: str, entries: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -52,6 +52,24 @@ class Failure(Record, frozen=True, file="failures"):
     line: int = 0  # of the source, from 1; 0: not known
     file: str = ""  # path of the file in `python`; empty: that of the program, or not known
 
+    @property
+    def sentence(self) -> str:
+        """What failed and why, in one line: "kernel scale does not compile: NameError('no x')"."""
+        name = f"{self.name} (of nodes {self.nodes})" if self.nodes else self.name
+        subject = {
+            "frontend": f"kernel {name} does not compile",
+            "worker": f"kernel {name} does not compile in a worker process",
+            "pass": f"kernel {name}: pass {self.step} ({self.stage}) failed",
+            "stage": f"kernel {name}: {self.step} failed",
+            "launch": f"kernel {name} cannot be launched",
+            "lowering": f"Inductor cannot lower {name} (FX node {self.step})",
+            "operator": f"operator {name} (FX node {self.step}) fails while its graph is compiled",
+            "C++": f"generated C++ of {name} does not compile",
+            "generated code": f"generated code raises at {name}",
+            "kernel": f"your kernel {name} fails",
+        }[self.kind]
+        return f"{subject}: {self.reason}"
+
     def problem(self, program: str) -> str:
         """One line as compilers print it, "/home/me/case.py:9: error: ..."; "" if the file is not known.
 
@@ -59,15 +77,7 @@ class Failure(Record, frozen=True, file="failures"):
         """
         name, _, line = self.python.rpartition(":")
         path = self.file or (program if name and program.endswith(f"/{name}") else "")
-        if not (path and line.isdecimal()):
-            return ""
-        known = {
-            "frontend": f"kernel {self.name} does not compile",
-            "kernel": f"your kernel {self.name} fails",
-        }
-        what = known.get(self.kind)
-        where = f" in {self.step}" if self.step else ""
-        return f"{path}:{line}: error: {what or f'{self.kind} of {self.name} failed{where}'}: {self.reason}"
+        return f"{path}:{line}: error: {self.sentence}" if path and line.isdecimal() else ""
 
 
 class TensorValue(Record, frozen=True, tag_field="kind", tag="tensor"):

@@ -179,8 +179,11 @@ class _Verdicts:
         within = {name: one for name, one in self._explained.items() if one.verdict == "within rounding"}
         if within:
             name, most = max(within.items(), key=lambda one: one[1].compiled.farthest)
-            far = "" if isinstance(most.compiled.value, int) else f": {most.compiled.farthest:.2g} roundings"
-            yield f"{len(within)} within rounding, {name} most{far}"
+            far = (
+                "" if isinstance(most.compiled.value, int) else f" by {most.compiled.farthest:.2g} roundings"
+            )
+            counted = "1 result, " if len(within) == 1 else f"{len(within)} results, most of all "
+            yield f"within rounding: {counted}{name}{far}"
         others = {name: one for name, one in self._explained.items() if name not in within}
         yield from (f"{name}: {judged_text(one)}" for name, one in others.items())
         if self._drawn:

@@ -26,6 +26,7 @@ from types import ModuleType
 from tracing.errors import Problem, message
 from tracing.model import Case, Workload
 from tracing.model.redaction import REDACTED
+from tracing.program.near_files import near_files
 
 _FIRST_OPTION, _NEXT_OPTION = r":(?=[A-Za-z_]\w*=)", r",(?=[A-Za-z_]\w*=)"
 # of torch, for `.cuda()` without a GPU
@@ -61,7 +62,9 @@ def find_case(name: str) -> Path:
     if path.suffix == ".py" or path.is_file():
         if path.is_file():
             return path
-        raise Problem(f"there is no file {name}", "give a case by name or by the path of its file")
+        near = near_files(path) or near_cases(path.stem)
+        listed = f"nearest: {', '.join(near)}; or " if near else ""
+        raise Problem(f"there is no file {name}", f"{listed}give a case by name or by the path of its file")
     known = known_cases()
     if name in known:
         return known[name]
@@ -71,9 +74,11 @@ def find_case(name: str) -> Path:
 
 
 def near_cases(name: str) -> list[str]:
-    """The names of cases that a misspelt one may mean, nearest first; `NAME.py` if that file exists."""
-    file = f"{name}.py"
-    return [file] if Path(file).is_file() else get_close_matches(name, known_cases(), n=3, cutoff=0.4)
+    """The cases and Python files that a misspelt name may mean, nearest first; `NAME.py` if it exists."""
+    file = Path(f"{name}.py")
+    if file.is_file():
+        return [str(file)]
+    return [*get_close_matches(name, known_cases(), n=3, cutoff=0.4), *near_files(file)]
 
 
 def require_case(name: str) -> Path:

@@ -43,7 +43,7 @@ def _table(cases: Sequence[CaseBench]) -> Table:
     table.add_column("backend", no_wrap=True)
     for name in _NUMBERS:
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("KernelDiff", no_wrap=True)
+    table.add_column("results", no_wrap=True)
     table.add_column("violations", justify="right")
     for case in cases:
         columns = zip(*(_cells(one, case.backends[0]) for one in case.backends), strict=True)
@@ -59,7 +59,7 @@ def bench_rows(cases: Sequence[CaseBench]) -> tuple[tuple[str, ...], tuple[tuple
         for case in cases
         for one in case.backends
     )
-    return ("case", "backend", *_NUMBERS, "KernelDiff", "violations"), tuple(rows)
+    return ("case", "backend", *_NUMBERS, "results", "violations"), tuple(rows)
 
 
 def _remarks(case: CaseBench) -> Iterator[Text]:

@@ -60,7 +60,7 @@ def _summary_text(total: CheckSummary) -> str:
     if total.undecided:
         parts.append(f"{total.undecided} undecided for other sizes")
     supported = f"{total.supported} of {plural(total.operators, 'operator')} supported"
-    parts.append(f"{supported} in {plural(total.partitions, 'partition')}")
+    parts.append(f"{supported} in {plural(total.partitions, 'partition')} (connected supported operators)")
     if total.time_share is not None:
         parts.append(f"supported operators take {_percent(total.time_share)} of the measured time")
     return "; ".join(parts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
@@ -38,3 +40,14 @@ def test_without_a_command_the_help_is_printed() -> None:
 
     assert done.exit_code == 2
     assert "Record: run a program" in done.stderr
+
+
+def test_a_misspelt_file_is_answered_with_the_nearest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kernel.ll").write_text("define void @f() { ret void }\n")
+    monkeypatch.chdir(tmp_path)
+
+    tool = CliRunner().invoke(app, ["llc", "-mtriple=nvptx64-nvidia-cuda", "-mcpu=sm_90", "kernle.ll"])
+
+    assert (tool.exit_code, "nearest: kernel.ll" in tool.stderr) == (1, True), tool.stderr

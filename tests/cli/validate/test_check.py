@@ -98,7 +98,7 @@ def test_equal_violations_of_one_line_are_one_line(tmp_path: Path) -> None:
         "    unsupported  aten.mm.default × 1",
     ]
     assert text.splitlines()[4] == (
-        "2 violations; 3 of 4 operators supported in 2 partitions; "
+        "2 violations; 3 of 4 operators supported in 2 partitions (connected supported operators); "
         "supported operators take 75% of the measured time"
     )
 

@@ -190,6 +190,18 @@ def test_the_keyboard_opens_views_launches_and_the_other_run(chromium: Any, repo
     assert "#b/launches/0/1" in page.tab.url
 
 
+def test_a_view_opens_on_the_run_that_has_something_to_see_there(chromium: Any, tmp_path: Path) -> None:
+    a, b = (small_run(tmp_path / name) for name in "ab")
+    answered(b, "right")
+    page = Page(chromium, written(tmp_path / "report.html", a, b, status=2), "a/overview")
+
+    links = {one.text_content(): one.get_attribute("href") for one in page.tab.locator("nav a").all()}
+    page.tab.keyboard.press(str(1 + [*links].index("answers")))
+
+    assert (links["answers"], links["kernels"]) == ("#b/answers", "#a/kernels")
+    assert page.tab.url.endswith("#b/answers") and "right" in page.text(".answers pre")
+
+
 def test_hostile_names_and_sources_are_shown_as_text(chromium: Any, tmp_path: Path) -> None:
     run = small_run(tmp_path / "run", kernel=HOSTILE)
     answered(run, HOSTILE)

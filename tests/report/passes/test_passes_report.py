@@ -58,6 +58,16 @@ def test_several_kernels_are_listed_and_the_passes_of_one_are_counted(recorded: 
     assert int(row[5]) > 20  # operations, after
 
 
+def test_options_that_every_kernel_has_are_shown_once_with_the_list_of_kernels(recorded: Path) -> None:
+    listed, table = shown(recorded), shown(recorded, "--kernel", "softmax")
+    one = shown(recorded, "--kernel", "softmax", "--pass", "tritongpu-coalesce")
+    heading = table.partition("index ")[0]
+
+    assert "options of every kernel:\n" in listed and "enable_fp_fusion=" in listed
+    assert "enable_fp_fusion=" not in heading + one
+    assert "arch='sm90'" in heading and "arch='sm90'" in one and "arch=" not in listed
+
+
 def test_only_passes_that_changed_something_and_of_one_stage_are_shown_on_request(recorded: Path) -> None:
     text = shown(recorded, "--kernel", "softmax", "--changed", "--stage", "ttir")
 

@@ -151,7 +151,8 @@ class PassInfo(Command):
         if course.index >= 0:
             outer = passes[course.index]
             inside = "" if outer == here.argument else f"inside of {outer}, "
-            gdb.write(f"position  {inside}{course.index + 1} of {len(passes)} in stage {now['stage']}\n")
+            position = f"{course.index + 1} of {len(passes)}" if len(passes) > 1 else "executed by itself"
+            gdb.write(f"position  {inside}{position} in stage {now['stage']}\n")
             passes[course.index] = f"[{outer}]"
         gdb.write(f"kernel    {now['kernel']}\n")
         gdb.write(f"pipeline  {' '.join(passes)}\n")
@@ -184,6 +185,7 @@ class TritonSources(Command):
         if not words:
             raise gdb.GdbError("triton-sources TRITON [LLVM]: a folder is needed")
         gdb.execute(f"set substitute-path /project {words[0]}")
+        gdb.execute("set print frame-info auto")
         for printers in (Path(llvm, part) for llvm in words[1:] for part in ("llvm", "mlir")):
             script = printers / "utils/gdb-scripts/prettyprinters.py"
             if script.exists():

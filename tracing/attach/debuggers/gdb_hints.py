@@ -1,4 +1,4 @@
-"""Explain at a stop, once each, what this Triton lacks: variables, or the source of the line.
+"""Explain at a stop, once each, what this Triton lacks, variables or the source; and name our commands.
 
 Runs in gdb's own Python: only the standard library.
 """
@@ -6,26 +6,26 @@ Runs in gdb's own Python: only the standard library.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import gdb
 import gdb_process as process
+from gdb_stops import missing_source
 
 _LOST = (
     "variables that are <optimized out> are lost in this Triton, which was built with optimization\n"
     "  `make triton` builds one that shows every variable; here, $op() and $module() show the IR\n"
 )
 _NO_SOURCE = (
-    "the source of {name} is not on this machine\n"
-    "  `make venv SOURCE=1` brings that of Triton's wheel; then `make vscode`, and start anew\n"
+    "{position} is not on this machine: `make venv SOURCE=1` brings the source of Triton's wheel; {then}\n"
 )
-_OF_WHEEL = "/project/"  # where Triton's wheel was built
+_COMMANDS = "`print-op` shows the IR that the pass is about to change; `help triton` lists more commands\n"
+_THEN = {True: "then start anew", False: "then `make vscode`, and start anew"}  # by process.in_terminal
 
 
 def watch() -> None:
-    """From now on, explain the first lost variable, and the first line without source."""
-    for hint in (_lost, _no_source):
+    """From now on, explain the first lost variable, the first line without source, and our commands."""
+    for hint in (_no_source, _lost, _commands):
         Hint(hint)
 
 
@@ -51,10 +51,13 @@ def _lost(frame: gdb.Frame) -> str:
 
 
 def _no_source(frame: gdb.Frame) -> str:
-    file = frame.find_sal().symtab
-    shown = file.fullname() if file is not None else ""
-    missing = shown.startswith(_OF_WHEEL) and not Path(shown).exists()
-    return _NO_SOURCE.format(name=Path(shown).name) if missing else ""
+    position = missing_source(frame)
+    return _NO_SOURCE.format(position=position, then=_THEN[process.in_terminal()]) if position else ""
+
+
+def _commands(frame: gdb.Frame) -> str:
+    at_pass = "::runOnOperation" in (frame.name() or "")
+    return _COMMANDS if at_pass and process.is_typed() else ""
 
 
 def _variables(frame: gdb.Frame) -> Iterator[gdb.Value]:

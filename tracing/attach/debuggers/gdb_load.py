@@ -19,6 +19,7 @@ import gdb_commands  # noqa: E402
 import gdb_hints  # noqa: E402
 import gdb_life  # noqa: E402
 import gdb_passes  # noqa: E402
+import gdb_stops  # noqa: E402
 import gdb_values  # noqa: E402
 
 gdb.execute(f"source {HERE / 'quiet.gdb'}", to_string=True)
@@ -28,4 +29,5 @@ gdb_passes.watch()
 gdb_life.watch()
 gdb_calls.watch()
 gdb_values.watch()
+gdb_stops.watch()
 gdb_hints.watch()

@@ -88,9 +88,17 @@ class PassBreakpoint(gdb.Breakpoint):
         here = _arrived()
         if here.fits(self.glob) and fnmatchcase(compiling().get("kernel", ""), self.kernel):
             self.found += 1
-            # an internal one: at one of a user's, gdb would show the functions that are inlined there instead
-            gdb.Breakpoint(f"*{here.body:#x}", internal=True, temporary=True)
+            PassArrival(here.body)
         return False
+
+
+class PassArrival(gdb.Breakpoint):
+    """A breakpoint at the first instruction of a pass, for one stop, which gdb_stops prints in a terminal."""
+
+    def __init__(self, address: int) -> None:
+        # an internal one: at one of a user's, gdb would show the functions that are inlined there instead
+        super().__init__(f"*{address:#x}", internal=True, temporary=True)
+        self.silent = process.in_terminal()
 
 
 def break_in(glob: str, kernel: str) -> bool:

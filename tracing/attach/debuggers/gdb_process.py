@@ -79,6 +79,20 @@ def say(text: str) -> None:
         gdb.write(text)
 
 
+def in_terminal() -> bool:
+    """True if a person reads what gdb prints; False under an editor, by MI or a debug adapter."""
+    return not any(re.fullmatch(rb"--?i(n\w*)?(=.*)?", word) for word in _own_words())
+
+
+def is_typed() -> bool:
+    """True if a person types the commands."""
+    return in_terminal() and b"-batch" not in _own_words()
+
+
+def _own_words() -> list[bytes]:
+    return Path("/proc/self/cmdline").read_bytes().partition(b"\0--args\0")[0].split(b"\0")
+
+
 def register(name: str) -> int:
     return int(gdb.parse_and_eval(f"(unsigned long)${name}"))
 

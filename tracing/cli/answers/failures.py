@@ -20,6 +20,7 @@ from tracing import environment
 from tracing.cli.answers.terminal import SafeConsole
 from tracing.cli.answers.usage_errors import help_asked, usage_problem
 from tracing.errors import Problem, message
+from tracing.program.near_files import near_files
 
 _PACKAGE = Path(__file__).parents[2]
 
@@ -67,7 +68,9 @@ def _problem_of(error: BaseException) -> tuple[str, str]:
     if isinstance(error, Problem):
         return error.problem, error.remedy
     if isinstance(error, FileNotFoundError) and error.filename:
-        return f"{error.filename}: there is no such file or folder", "check the path"
+        near = near_files(Path(error.filename))
+        remedy = f"nearest: {', '.join(near)}" if near else "check the path"
+        return f"{error.filename}: there is no such file or folder", remedy
     if isinstance(error, OSError):
         file = f"{error.filename}: " if error.filename else ""
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)

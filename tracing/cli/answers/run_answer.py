@@ -101,8 +101,9 @@ class RunAnswer:
         if self.hash_failure and outcome.status != "failed":
             raise Problem(self.hash_failure, f"the run up to this point: `tracing show {path}`")
         if outcome.status == "failed":
-            err.print(f"tracing: the case failed: {outcome.detail}")
-            for further in (*_source_line(self.run, outcome), *_further(outcome), *_problems(self.run)):
+            problems = _problems(self.run, outcome)
+            err.print(f"tracing: the case failed{'' if problems else f': {outcome.detail}'}")
+            for further in (*problems, *_further(outcome)):
                 err.print(f"  {further}")
             err.print(f"  the run up to this point, and the traceback: `tracing show {path}`")
 
@@ -121,17 +122,20 @@ def report_killed(killed: KilledProcess, *, as_json: bool) -> int:
     return RunAnswer(store.Run(killed.run), outcome).print(show=False, as_json=as_json)
 
 
-def _source_line(run: store.Run, outcome: Outcome) -> Iterator[str]:
-    # of the case, from which the error came: "ValueError: no (case.py:7)"
-    match = re.search(rf"\({re.escape(Path(run.info.path).name)}:(\d+)\)", outcome.detail)
-    code = linecache.getline(run.info.path, int(match[1])).strip() if match else ""
-    if match and code:
-        yield f"  {match[1]} | {code}"
+def _problems(run: store.Run, outcome: Outcome) -> list[str]:
+    # what failed, as compilers print it, so that editors open the line, which follows; [] if it is not known
+    path = run.info.path
+    failures = [one.problem(path) for one in run.records(Failure)]
+    raised = re.fullmatch(rf"(.*) \({re.escape(Path(path).name)}:(\d+)\)", outcome.detail)
+    if raised and not any(failures):
+        failures = [f"{path}:{raised[2]}: error: {raised[1]}"]
+    return [text for one in filter(None, failures) for text in (one, *_source_line(one))]
 
 
-def _problems(run: store.Run) -> Iterator[str]:
-    # for terminals and editors, which open the line
-    yield from filter(None, (one.problem(run.info.path) for one in run.records(Failure)))
+def _source_line(problem: str) -> Iterator[str]:
+    path, line = problem.partition(": error: ")[0].rsplit(":", 1)
+    if code := linecache.getline(path, int(line)).strip():
+        yield f"  {line} | {code}"
 
 
 def _further(outcome: Outcome) -> list[str]:

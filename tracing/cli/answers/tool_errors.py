@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 
 from tracing.cli.app import err
 from tracing.errors import Problem
+from tracing.program.near_files import near_files
 
 # Settings of such a command. It has no option -h: click would find one in every word that contains an h.
 TOOL_WORDS = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
@@ -22,7 +24,9 @@ def as_a_tool() -> Iterator[None]:
     except Problem as problem:
         text, remedy = problem.problem, problem.remedy
     except OSError as error:
-        text, remedy = f"{error.filename or 'standard output'}: {error.strerror}", ""
+        near = near_files(Path(error.filename)) if isinstance(error, FileNotFoundError) else []
+        text = f"{error.filename or 'standard output'}: {error.strerror}"
+        remedy = f"nearest: {', '.join(near)}" if near else ""
     else:
         return
     err.print(f"tracing: {text}")

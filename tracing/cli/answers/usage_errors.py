@@ -11,6 +11,7 @@ import typer
 
 # click's, which typer 0.26 and later contains
 _click: Any = sys.modules[typer.BadParameter.__module__]
+UsageError: Any = _click.UsageError
 
 
 def help_asked(error: BaseException) -> str | None:
@@ -20,7 +21,7 @@ def help_asked(error: BaseException) -> str | None:
 
 def usage_problem(error: BaseException) -> tuple[str, str] | None:
     """The problem of a refused command line, and what to type; None for any other exception."""
-    if not isinstance(error, _click.UsageError):
+    if not isinstance(error, UsageError):
         return None
     usage: Any = error  # its class has no stubs
     if usage.ctx is None:

@@ -43,7 +43,7 @@ def compare(
     Compares the launches in order: kernel, configuration, inputs, outputs. Shows the first divergence with
     its evidence, then every later divergence that does not follow from it.
 
-    Example: tracing compare silu-20261121-021546 latest
+    Example: tracing compare demo-sound demo-faulty
 
     Exit status: 0 if all is equal, 1 if something differs, 2 if the runs could be compared in part only.
     """

@@ -44,7 +44,7 @@ def nan(
     Needs no reference. Includes operators outside of Triton if their digests were recorded:
     `tracing run --operators digests`.
 
-    Example: tracing nan latest
+    Example: tracing run --operators digests silu && tracing nan latest
 
     Exit status: 0 if every value is finite, 1 if one is not, 2 if digests are missing.
     """

@@ -31,7 +31,7 @@ def ranks(
     Names the launch, collective or optimizer step at which it diverged, and the autotuners that chose
     different configurations.
 
-    Example: tracing ranks latest
+    Example: torchrun --nproc-per-node 2 -m tracing run --rank-aware silu && tracing ranks latest
 
     Exit status: 0 if the ranks agree, 1 if one diverged, 2 if the ranks could be compared in part only.
     """

@@ -32,9 +32,10 @@ def winners(
     """List the configurations that autotuners chose, by kernel, tuning key and rank.
 
     Includes @triton.autotune and Inductor. --output writes the choices as JSON for `tracing run --winners`;
-    if ranks chose differently, the file contains those of the lowest rank.
+    if ranks chose differently, the file contains those of the lowest rank. Without --output nothing is
+    written.
 
-    Example: tracing winners latest --output winners.json
+    Example: tracing winners demo-sound --output winners.json
 
     Exit status: 0; 1 if ranks chose differently; 2 if there is no such run.
     """

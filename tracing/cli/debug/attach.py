@@ -21,7 +21,9 @@ _START = "start one with `tracing debug CASE --pass NAME`, or with TRACING_STOP=
 
 @app.command(rich_help_panel=DEBUG)
 def attach(
-    pid: Annotated[int | None, typer.Argument(help="The process; default: the one that waits.")] = None,
+    pid: Annotated[
+        int | None, typer.Argument(metavar="[PID]", help="The process; default: the one that waits.")
+    ] = None,
     which: Annotated[str, typer.Option("--pass", help="Continue to this pass; a glob.")] = "",
     ex: Annotated[
         list[str] | None,
@@ -36,7 +38,7 @@ def attach(
 
     Prints what each such process compiles, and the reason if the system refuses to attach.
 
-    Example: tracing attach 4711
+    Example: tracing attach --json
 
     Exit status: 0, or 2 if gdb could not attach.
     """

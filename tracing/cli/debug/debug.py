@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,6 @@ import time
 from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 import typer
@@ -23,11 +23,11 @@ from tracing.analyze.passes.line_changes import changing_passes, compilation_of_
 from tracing.attach.compiling import WantedStop, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground
 from tracing.cli.app import DEBUG, RUNS, Runs, app, err
-from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import case_and_run_names, kernel_names, pass_names
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import TargetOption
+from tracing.cli.options.program_words import OPTIONS_FIRST, ProgramOrRunCommand, program_of, runs_program
 from tracing.environment import stops
 from tracing.errors import Problem
 from tracing.model.chips import DEFAULT_TARGET
@@ -35,13 +35,14 @@ from tracing.model.chips import DEFAULT_TARGET
 GENERATOR = Path(__file__).parents[3] / "vscode" / "generate.py"
 
 
-@app.command(rich_help_panel=DEBUG)
+@app.command(rich_help_panel=DEBUG, cls=ProgramOrRunCommand)
 def debug(
-    what: Annotated[
-        str,
+    words: Annotated[
+        list[str],
         typer.Argument(
-            metavar="RUN|CASE",
-            help="A recorded run, or a case to run now.",
+            metavar="RUN | CASE | FILE.py [ARG]... | -m MODULE [ARG]...",
+            help="A recorded run; or a case, or a program with its own arguments, to run now. "
+            f"{OPTIONS_FIRST}",
             autocompletion=case_and_run_names,
         ),
     ],
@@ -52,7 +53,7 @@ def debug(
         ),
     ] = None,
     kernel: Annotated[
-        str | None, typer.Option(help="The kernel; of a case, a glob.", autocompletion=kernel_names)
+        str | None, typer.Option(help="The kernel; a glob, unless of a run.", autocompletion=kernel_names)
     ] = None,
     stage: Annotated[str | None, typer.Option(help="The stage: ttir, ttgir or llir.")] = None,
     line: Annotated[
@@ -76,21 +77,22 @@ def debug(
 ) -> None:
     """Stop gdb at the first instruction of a compiler pass, in its C++.
 
-    Of a run, executes only this pass, on its recorded IR. A case is run, and each process that compiles
-    stops. At the stop: `print-op`, `pass-info`, `py-where`; `help triton` lists all commands.
+    Of a run, executes only this pass, on its recorded IR. A case or a program is run, and each process that
+    compiles stops. At the stop: `print-op`, `pass-info`, `py-where`; `help triton` lists all commands.
 
-    Example: tracing debug latest --kernel softmax --pass tritongpu-coalesce
+    Example: tracing debug demo-sound --kernel triton_poi_fused_mul_sigmoid_1#1 --pass tritongpu-coalesce
 
     Exit status: 0, or 2 if the pass was not reached.
     """
-    of_case = names_case(what, runs)
-    if of_case:
+    live = runs_program(words, runs)
+    if live:
+        program_of(words)
         if line is not None:
-            remedy = f"record one with `tracing run {what}`, then name it"
+            remedy = f"record one with `tracing run {shlex.join(words)}`, then name it"
             raise Problem("--line needs a recorded run", remedy)
-        words, wanted = _live([what, "--target", target], kernel, which or "", stage)
+        words, wanted = _live(["--target", target, *words], kernel, which or "", stage)
     else:
-        run = open_derived(what, runs, kernel, which, stage)
+        run = open_derived(words[0], runs, kernel, which, stage)
         if line is not None:
             kernel, which, stage = _of_line(run, kernel, line, which, stage)
         words, wanted = _recorded(run, kernel, which, stage)
@@ -99,17 +101,17 @@ def debug(
         stop = {"kernel": wanted.kernel, "stage": wanted.stage, "pass": wanted.name}
         print(json.dumps({"stop": stop, "command": command}, indent=2))
     elif vscode:
-        _preset(words, wanted, "live" if of_case else "replay")
+        _preset(words, wanted, "live" if live else "replay")
     else:
         gdb = Gdb(environment.gdb(), environment.sources(), tuple(ex) if ex is not None else None)
-        raise typer.Exit(2 if _in_terminal(gdb, command, wanted, is_case=of_case) else 0)
+        raise typer.Exit(2 if _in_terminal(gdb, command, wanted, live=live) else 0)
 
 
-def _in_terminal(gdb: Gdb, command: list[str], wanted: WantedStop, *, is_case: bool) -> int:
+def _in_terminal(gdb: Gdb, command: list[str], wanted: WantedStop, *, live: bool) -> int:
     folder = stops.stop_folder()
     variables = stops.stopping(str(wanted), folder)
     try:
-        if is_case:
+        if live:
             own = environment.with_variables(variables)
             return debugged(command, own, folder, wanted, gdb, _progress(time.perf_counter()))
         return foreground(gdb.launch(command, variables, wanted))
@@ -126,7 +128,7 @@ def _of_line(
     if not passes:
         raise Problem(
             f"no pass of {chosen.kernel_name} changed what {line} became",
-            f"`tracing line {quote(str(run.path))} {line}` shows what it became",
+            f"`tracing line {shlex.quote(str(run.path))} {line}` shows what it became",
         )
     one = analysis.find_pass(passes, which or analysis.telling_pass(passes) or passes[0].name, stage)
     names = ", ".join(other.name for other in passes)

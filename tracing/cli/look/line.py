@@ -9,6 +9,7 @@ import typer
 
 from tracing import environment, store
 from tracing.analyze.passes.line_changes import compilation_of_line, follow_line
+from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.source_map import StageLines, Thread, stage_lines
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
 from tracing.cli.options.named import OneKernelOption, RunArgument
@@ -37,7 +38,7 @@ def line(
     Follows the line through each path of calls that leads to it. Of a kernel that torch.compile copied into
     a file of its own, name the line of your file; of a model, a line shows the whole kernel that fuses it.
 
-    Example: tracing line latest silu.py:10 --stage ttgir
+    Example: tracing line demo-sound gated_mlp.py:18 --stage ttgir
 
     Exit status: 0; 2 if there is no such kernel, stage or line.
     """
@@ -48,7 +49,7 @@ def line(
         print(json.dumps({**kernel_json(run, chosen), **lines_json(stages, threads)}, indent=2))
         return
     for text in (
-        *report.kernel_heading(chosen),
+        *report.kernel_heading(chosen, compilations(run)),
         *report.stages_text(stages, threads),
         *report.threads_text(threads),
     ):

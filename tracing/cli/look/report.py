@@ -40,10 +40,12 @@ def report(
     """Write a run, or the comparison of several, as one HTML file that needs no network and no other file.
 
     The page joins launches, values, kernels, IR, passes and Python lines. It holds the source code of
-    kernels; it holds no tensors. Of more than two runs it is a table of the kernels that differ. Without
-    --output it is RUN.html in the current directory.
+    kernels; it holds no tensors. Of more than two runs it is a table of the kernels that differ.
 
-    Example: tracing report silu-20261121-021546 latest -o report.html
+    Without --output it is, in the current directory, RUN.html; of two runs A-B.html, of three A-B-C.html, and
+    of five A-B-C-and-2-more.html.
+
+    Example: tracing report demo-sound demo-faulty -o report.html
 
     Exit status: 0; of several runs 1 if they differ, 2 if they could be compared in part only; 2 if no report
     was written.

@@ -55,7 +55,7 @@ def show(
 
     A run with more than 1000 launches is shown in pages: --page 2, or --all. --json prints all launches.
 
-    Example: tracing show latest --launch 7
+    Example: tracing show demo-faulty --launch 1
 
     Exit status: 0; 2 if there is no such run, page or launch.
     """
@@ -153,6 +153,9 @@ def _print_compilation(
 @app.command("list", rich_help_panel=LOOK)
 def list_runs(as_json: Json = False, runs: Runs = RUNS) -> None:
     """List the recorded runs, oldest first.
+
+    A case has passed, or differs from eager; a program has ended. compiled: nothing was executed or compared.
+    unfinished: the recording continues, or its process was killed.
 
     Example: tracing list
 

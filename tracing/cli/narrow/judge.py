@@ -42,7 +42,7 @@ def judge(
     Names the first launch that is off, and the wrong elements. If the run has no tensor contents, records
     the case once more, inside the run's folder.
 
-    Example: tracing judge latest
+    Example: tracing judge demo-sound
 
     Exit status: 0 if all that could be judged is right, 1 if something is off, 2 if there is no answer.
     """

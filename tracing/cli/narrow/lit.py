@@ -52,9 +52,9 @@ def lit(
 
     The input is the IR before the pass; the test checks the effect of the pass. The test is executed before
     it is written: it must pass, and must fail without the pass. For a pass that dies, the test fails until
-    the pass is fixed.
+    the pass is fixed. Without --output the test is printed.
 
-    Example: tracing lit latest --kernel softmax --pass tritongpu-coalesce -o coalesce.mlir
+    Example: tracing lit demo-sound --kernel triton_poi_fused_mul_sigmoid_1#1 --pass tritongpu-coalesce
 
     Exit status: 0 if the test was written, 2 if no test fails without the pass.
     """

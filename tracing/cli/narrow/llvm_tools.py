@@ -53,7 +53,7 @@ class _Call:
 def mlir_translate(arguments: ToolArguments = [], as_json: Json = False) -> None:  # noqa: B006  (typer's form of "none")
     """Translate MLIR's LLVM dialect to LLVM IR, as `mlir-translate --mlir-to-llvmir` does.
 
-    Example: tracing mlir-translate --mlir-to-llvmir kernel.mlir -o kernel.ll
+    Example: echo 'llvm.func @f() { llvm.return }' | tracing mlir-translate --mlir-to-llvmir -
 
     Exit status: as mlir-translate's: 0, or 1 if the text or an option fails.
     """
@@ -70,7 +70,7 @@ def mlir_translate(arguments: ToolArguments = [], as_json: Json = False) -> None
 def llvm_opt(arguments: ToolArguments = [], as_json: Json = False) -> None:  # noqa: B006
     """Run a default pipeline of LLVM over LLVM IR, as opt does: -O0 to -O3, or -passes='default<O1>'.
 
-    Example: tracing llvm-opt -S -O3 kernel.ll -o optimised.ll
+    Example: echo 'define void @f() { ret void }' | tracing llvm-opt -S -O3 -
 
     Exit status: as opt's: 0, or 1 if the text or an option fails.
     """
@@ -85,7 +85,7 @@ def llvm_opt(arguments: ToolArguments = [], as_json: Json = False) -> None:  # n
 def llc(arguments: ToolArguments = [], as_json: Json = False) -> None:  # noqa: B006
     """Compile LLVM IR, as llc does: -mtriple, -mcpu, -mattr, -filetype=asm or obj.
 
-    Example: tracing llc -mcpu=sm_90 kernel.ll -o kernel.ptx
+    Example: echo 'define void @f() { ret void }' | tracing llc -mtriple=nvptx64-nvidia-cuda -mcpu=sm_90 -
 
     Exit status: as llc's: 0, or 1 if the text or an option fails.
     """

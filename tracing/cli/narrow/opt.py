@@ -46,7 +46,8 @@ def opt(
     If Triton was built from source, or TRITON_OPT is set, the real triton-opt runs instead, unless
     `--stand-in` is given.
 
-    Example: tracing opt before.mlir -tritongpu-coalesce
+    Example: tracing passes demo-sound --kernel triton_poi_fused_mul_sigmoid_1#1 --pass tritongpu-coalesce
+    --before | tracing opt - -tritongpu-coalesce
 
     Exit status: as triton-opt's: 0, or 1 if the text, a pass or an option fails, or a diagnostic is not
     expected.

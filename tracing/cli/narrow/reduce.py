@@ -54,10 +54,11 @@ def reduce(
     the IR before and after the pass; {ttgir}, {llir}, {ptx}, ... those of the later artefacts. It must
     judge bad with the pass, and good without it.
 
-    After an interruption, the same command continues from the smallest IR. `tracing lit --ir FILE` writes a
-    test from it.
+    Without --output the IR is printed. After an interruption, the same command continues from the smallest
+    IR. `tracing lit --ir FILE` writes a test from it.
 
-    Example: tracing reduce latest --kernel softmax --pass tritongpu-coalesce -o small.mlir
+    Example: tracing reduce demo-sound --kernel triton_poi_fused_mul_sigmoid_1#1
+    --pass convert-triton-to-tritongpu -- awk '/blocked/ {exit 1}' {after}
 
     Exit status: 0 if the IR was reduced, 2 if the pass does not fail on it.
     """

@@ -66,7 +66,7 @@ def replay(
     Replays the launch of --launch, or the first launch of --kernel. With --against and neither of them,
     replays the launch that the first divergence of the two runs accuses. Records missing inputs.
 
-    Example: tracing replay latest --against silu-20261121-021546
+    Example: tracing replay demo-sound --launch 1 --against demo-faulty
 
     Exit status: 0 if every replay reproduced the recorded results, 1 if one did not, 2 if undecided. With
     --check-memory: 1 if there is memory evidence, else 0.

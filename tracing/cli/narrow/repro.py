@@ -56,9 +56,10 @@ def repro(
 ) -> None:
     """Write a launch, or a call of an operator, with its inputs as a standalone script, and execute it.
 
-    Needs a run recorded with --keep-inputs, for an operator also with --operators digests.
+    Needs a run recorded with --keep-inputs, for an operator also with --operators digests. Without --output
+    the folder is repro-RUN-LAUNCH, or repro-RUN-operatorN, in the current directory.
 
-    Example: tracing repro latest --launch 7 --kernel triton_poi_fused_mul_0
+    Example: tracing repro demo-sound --launch 1
 
     Exit status: 0 if the script reproduces the recorded bits every time, 1 if it does not, 2 if it fails or
     the launch belongs to another kernel.

@@ -50,9 +50,9 @@ def resume(
     """Continue a recorded compilation from the IR before or after a pass, and compare the artefacts.
 
     Ignores differences in names of values, in the order of a phi's incoming values, and in locations. Reports
-    cubins that ptxas compiled differently from equal PTX.
+    cubins that ptxas compiled differently from equal PTX. Without --output no artefact is written.
 
-    Example: tracing resume latest --pass tritongpu-coalesce --ir edited.mlir
+    Example: tracing resume demo-sound --kernel triton_poi_fused_mul_sigmoid_1#1 --pass tritongpu-coalesce
 
     Exit status: 0 if every artefact is as recorded, 1 if one differs, 2 if none can be compared.
     """
@@ -89,7 +89,7 @@ def resume(
 def _text(path: Path) -> str:
     try:
         return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise Problem(f"{path} cannot be read: {error}", "name a file with IR, as --output writes") from None
 
 

@@ -77,7 +77,7 @@ def swap(
     Runs the case of B repeatedly, each time with other kernels replaced. After an interruption, the same
     command continues the search.
 
-    Example: tracing swap silu-20261121-021546 latest --with configuration
+    Example: tracing swap demo-sound demo-faulty
 
     Exit status: 0 if the results are equal, 1 if kernels are to blame, 2 if the cause is outside of them.
     """

@@ -15,7 +15,7 @@ from tracing.errors import Problem
 from tracing.model import Compilation, PassStart
 from tracing.program.case import described, known_cases
 
-_RUN_PARAMETERS = ("name", "what", "a", "case")  # by which commands call the run of a kernel
+_RUN_PARAMETERS = ("name", "words", "a", "case")  # by which commands call the run of a kernel
 
 
 def case_names(incomplete: str) -> list[tuple[str, str]]:
@@ -79,4 +79,5 @@ def _passes(ctx: typer.Context, hashes: set[str]) -> Iterator[list[str]]:
 def _run(ctx: typer.Context) -> store.Run | None:
     runs = Path(ctx.params.get("runs") or "runs")
     named = next((ctx.params[one] for one in _RUN_PARAMETERS if ctx.params.get(one)), "latest")
-    return store.open_run(named, runs) if store.is_run(str(named), runs) else None
+    named = named[0] if isinstance(named, list) else named
+    return store.open_run(named, runs) if store.is_run(named, runs) else None

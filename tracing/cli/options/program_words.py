@@ -6,25 +6,35 @@ arguments, so options of `tracing` may also follow it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tracing.cli.app import err
+from tracing.cli.answers.usage_errors import UsageError
+from tracing.cli.app import RUNS, err
 from tracing.cli.help_page import HelpCommand
+from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.completion import case_names
 from tracing.errors import Problem
 from tracing.program.case import defines_build, require_case, split_options
+from tracing.program.near_files import near_files
 from tracing.program.user_program import UserProgram
 
+OPTIONS_FIRST = (
+    "Options of `tracing` come before the program; every word after it is an argument of the program."
+)
 ProgramArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="CASE | FILE.py [ARG]... | -m MODULE [ARG]...",
         help="A case: a name, or a file that defines build(device), and options CASE:option=value,... "
-        "A program: any other Python file, or a module, with its own arguments.",
+        f"A program: any other Python file, or a module, with its own arguments. {OPTIONS_FIRST}",
         autocompletion=case_names,
     ),
 ]
@@ -40,7 +50,20 @@ class ProgramCommand(HelpCommand):
         if words and "--" not in args[:start] and is_program(words):
             self._note_options(ctx, words)
             return list(super().parse_args(ctx, [*args[:start], "--", *words]))
-        return list(super().parse_args(ctx, args))
+        try:
+            return list(super().parse_args(ctx, [*args]))  # it empties the list
+        except UsageError:
+            if words and self._knows(ctx, args[:start]):  # the refused word may be of a misspelt program
+                self.require_name(words[0], args)
+            raise
+
+    def require_name(self, word: str, args: Sequence[str]) -> None:
+        """Raise Problem if the first word after the options names nothing."""
+        require_case(word)
+
+    def _knows(self, ctx: Any, args: Sequence[str]) -> bool:
+        own = {name for one in self.get_params(ctx) for name in (*one.opts, *one.secondary_opts)}
+        return all(word.partition("=")[0] in own for word in args if word.startswith("-"))
 
     def _note_options(self, ctx: Any, words: Sequence[str]) -> None:
         # no error, as a program may read options of the same names from a file of its own
@@ -63,6 +86,28 @@ class ProgramCommand(HelpCommand):
         }
 
 
+class ProgramOrRunCommand(ProgramCommand):
+    """A command whose arguments are a case, a program and the program's arguments, or a run."""
+
+    def require_name(self, word: str, args: Sequence[str]) -> None:
+        """Raise Problem if the first word after the options names nothing."""
+        runs = next((Path(value) for option, value in pairwise(args) if option == "--runs"), RUNS)
+        if names_case(word, runs):
+            require_case(word)
+
+
+def runs_program(words: Sequence[str], runs: Path) -> bool:
+    """True if the arguments name a case or a program, False if they name a run.
+
+    Raises Problem if they name none of these, and for further words after a case or a run.
+    """
+    if is_program(words):
+        return True
+    case = names_case(words[0], runs)
+    _require_one(words, "case" if case else "run")
+    return case
+
+
 def is_program(words: Sequence[str]) -> bool:
     """True if the arguments name a program; False: a case, or nothing that exists."""
     if words[0] == "-m":
@@ -80,16 +125,32 @@ def program_of(words: Sequence[str]) -> UserProgram | None:
     Raises Problem for a case with further arguments, and for a name that is neither.
     """
     if is_program(words):
+        if words[0] == "-m":
+            _require_module(words[1])
         return UserProgram(tuple(words))
     if words[0] == "-m":
         raise Problem("-m names no module", "give one: `tracing run -m package.module`")
+    require_case(words[0])
+    _require_one(words, "case")
+    return None
+
+
+def _require_one(words: Sequence[str], what: str) -> None:
     if len(words) > 1:
         raise Problem(
-            f"{words[0]} is a case, and takes no further words: {' '.join(words[1:])}",
+            f"{words[0]} is a {what}, and takes no further words: {' '.join(words[1:])}",
             "options of a case follow a colon: CASE:option=value",
         )
-    require_case(words[0])
-    return None
+
+
+def _require_module(module: str) -> None:
+    # of package.module, looks only for the package, so that none is imported
+    name = module.partition(".")[0]
+    if PathFinder.find_spec(name, [str(Path.cwd()), *sys.path[1:]]) or find_spec(name):
+        return
+    near = [Path(one).stem for one in near_files(Path(f"{name}.py"))]
+    listed = f"nearest: {', '.join(near)}" if near else "name one as for `python -m`"
+    raise Problem(f"there is no module {name} here or in this Python", listed)
 
 
 def case_name(words: Sequence[str]) -> str:

@@ -59,7 +59,7 @@ def bench(
     Each row is a case, and each line of it a backend. Latency is measured with CUDA events on a GPU, and
     with the clock on a CPU. After Ctrl-C, the finished cases are printed.
 
-    Example: tracing bench resnet18 ssm:small=true --runs 20
+    Example: tracing bench silu --runs 5
 
     Exit status: 0 if all results agree with the first backend's, 1 if some differ, 2 if a case could not be
     measured.

@@ -56,7 +56,7 @@ def run(
     their IR, and the results. With --compile-only nothing is executed or checked.
 
     A program runs as under `python`: its standard output is unchanged, and messages of `tracing` go to
-    standard error. Options of `tracing` come before the program.
+    standard error.
 
     Example: tracing run silu --keep-inputs
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -60,7 +61,12 @@ def _path(name: str, runs: Path) -> Path:
         return known[-1]
     path = next((one for one in (runs / name, Path(name)) if (one / "run.json").is_file()), None)
     if path is None:
-        raise Problem(f"{name} is no run, neither here nor below {runs}", "list runs with `tracing list`")
+        near = get_close_matches(name, [one.name for one in known], n=3, cutoff=0.5)
+        listed = "list runs with `tracing list`"
+        raise Problem(
+            f"{name} is no run, neither here nor below {runs}",
+            f"nearest: {', '.join(near)}; {listed}" if near else listed,
+        )
     return path
 
 

@@ -55,7 +55,7 @@ def export(
     The tables of Parquet and SARIF contain no source code and no tensors. SARIF of two runs has their
     divergences, too.
 
-    Example: tracing export silu-20261121-021546 latest --parquet tables
+    Example: tracing export demo-sound demo-faulty --parquet tables
 
     Exit status: 0, or 2 if a run cannot be read.
     """

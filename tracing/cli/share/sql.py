@@ -40,7 +40,7 @@ def sql(
 
     Prints a line with the names of the columns, then one line per row; values are separated by tabs.
 
-    Example: tracing sql latest "select kernel, count(*) from launches group by kernel"
+    Example: tracing sql demo-sound "select kernel, count(*) from launches group by kernel"
 
     Exit status: 0, or 2 if the query fails.
     """

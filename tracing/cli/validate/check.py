@@ -34,7 +34,7 @@ def check(
     case: Annotated[
         str,
         typer.Argument(
-            metavar="CASE",
+            metavar="CASE|RUN",
             help="A case, or a run whose graphs a backend has checked.",
             autocompletion=case_and_run_names,
         ),

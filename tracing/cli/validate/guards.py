@@ -14,11 +14,10 @@ from tracing import store
 from tracing.analyze.runs.frame_compiles import GuardReport, guard_report
 from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.app import RUNS, VALIDATE, Json, Runs, app, err, out, spinner
-from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.completion import case_and_run_names
 from tracing.cli.options.named import TargetOption
 from tracing.cli.options.opened import open_run
-from tracing.cli.options.program_words import ProgramCommand, is_program, program_of
+from tracing.cli.options.program_words import OPTIONS_FIRST, ProgramOrRunCommand, program_of, runs_program
 from tracing.cli.processes.case_run import begin_case_run, begin_program_run
 from tracing.errors import Problem
 from tracing.model.chips import DEFAULT_TARGET
@@ -29,13 +28,13 @@ if TYPE_CHECKING:
     from tracing.program.user_program import UserProgram
 
 
-@app.command(rich_help_panel=VALIDATE, cls=ProgramCommand)
+@app.command(rich_help_panel=VALIDATE, cls=ProgramOrRunCommand)
 def guards(
     words: Annotated[
         list[str],
         typer.Argument(
             metavar="CASE | FILE.py [ARG]... | -m MODULE [ARG]... | RUN",
-            help="A case, a program with its own arguments, or a recorded run.",
+            help=f"A case, a program with its own arguments, or a recorded run. {OPTIONS_FIRST}",
             autocompletion=case_and_run_names,
         ),
     ],
@@ -58,7 +57,7 @@ def guards(
     Prints, for each compile by Dynamo, the guards with the guarded objects and the lines that need them, and
     the guard of earlier compiles that failed. Equal graph breaks are printed once.
 
-    A program runs as under `python`, to its end or to Ctrl-C; options of `tracing` come before it.
+    A program runs as under `python`, to its end or to Ctrl-C.
 
     Example: tracing guards gated_mlp --frame 0/0
 
@@ -91,7 +90,7 @@ def guards(
 
 def _run(words: list[str], backend: str | None, target: str, seed: int | None, runs: Path) -> store.Run:
     # the run that is named, or a new one of the case or the program
-    if len(words) == 1 and not is_program(words) and not names_case(words[0], runs):
+    if not runs_program(words, runs):
         return open_run(words[0], runs)
     program = program_of(words)
     if program is not None and backend is not None:

@@ -103,19 +103,4 @@ def _attempted(kind: Callable[[ErrorChain], Failure | None], chain: ErrorChain) 
 def sentence(failure: Failure) -> str:
     """A failure in one line: `kernel scale: NameError('x is not defined') (case.py:9: tl.store(p, x))`."""
     at = ": ".join(one for one in (failure.python, failure.code) if one)
-    position = f" ({at})" if at else ""
-    made = f" (of nodes {failure.nodes})" if failure.nodes else ""
-    name, step = failure.name + made, failure.step
-    subject = {
-        "frontend": f"kernel {name} does not compile",
-        "worker": f"kernel {name} does not compile in a worker process",
-        "pass": f"kernel {name}: pass {step} ({failure.stage}) failed",
-        "stage": f"kernel {name}: {step} failed",
-        "launch": f"kernel {name} cannot be launched",
-        "lowering": f"Inductor cannot lower {name} (FX node {step})",
-        "operator": f"operator {name} (FX node {step}) fails while its graph is compiled",
-        "C++": f"generated C++ of {name} does not compile",
-        "generated code": f"generated code raises at {name}",
-        "kernel": f"your kernel {name} fails",
-    }[failure.kind]
-    return f"{subject}: {failure.reason}{position}"
+    return f"{failure.sentence} ({at})" if at else failure.sentence

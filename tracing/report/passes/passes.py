@@ -51,6 +51,14 @@ def kernels_text(kernels: Sequence[KernelPasses]) -> Iterator[Line]:
         for one in kernels
     ]  # fmt: skip
     yield from columns(rows, "llllrrr")
+    yield from shared_options_text(known)
+
+
+def shared_options_text(known: Sequence[Compilation]) -> Iterator[Line]:
+    """The options that every compilation of a run was given, once for all of them."""
+    title = "options of every kernel" if len(known) > 1 else "options"
+    yield Text(f"{title}:")
+    yield from (Text(f"    {line}") for line in _wrapped(_shared_options(known)))
 
 
 def _launched(one: KernelPasses) -> str:
@@ -59,11 +67,14 @@ def _launched(one: KernelPasses) -> str:
     return "no: by eager" if one.compilation.eager else "no"
 
 
-def kernel_heading(compilation: Compilation) -> Iterator[Line]:
-    """The compiled kernel: name, hash, target, file and options."""
+def kernel_heading(compilation: Compilation, known: Sequence[Compilation]) -> Iterator[Line]:
+    """The compiled kernel: name, hash, target, file, and the options that not every kernel of the run has.
+
+    known -- the compilations of the run
+    """
     heading = f"  {compilation.hash[:DIGITS]}  {compilation.target}  {compilation.file or ''}"
     yield Text.assemble((compilation.kernel_name, "bold"), heading.rstrip())
-    yield from (Text(f"    {line}") for line in _options(compilation))
+    yield from (Text(f"    {line}") for line in _own_options(compilation, known))
 
 
 def passes_text(steps: Sequence[PassStep[PassRecord]]) -> Iterator[Line]:
@@ -122,23 +133,41 @@ def reproducer_text(heading: Iterable[Text], before: str) -> Iterator[Text]:
     yield from map(Text, before.splitlines())
 
 
-def pass_heading(step: PassStep[PassRecord]) -> Iterator[Text]:
-    """The pass, its caller and arguments, and its effect on the number of operations."""
+def pass_heading(step: PassStep[PassRecord], known: Sequence[Compilation]) -> Iterator[Text]:
+    """The pass, its caller and arguments, its kernel's options, and its effect on the number of operations.
+
+    known -- the compilations of the run, whose shared options are left out
+    """
     one = step.record
     yield Text.assemble(
         (one.name, "bold"), f"  pass {one.index}, {one.stage} of {one.compilation.kernel_name}"
     )
     yield Text(f"    pipeline  {one.pipeline}")
     yield Text(f"    caller    {one.caller}  {one.adder}({', '.join(one.arguments)})")
-    for name, line in zip_longest(["options"], _options(one.compilation), fillvalue=""):
+    own = _own_options(one.compilation, known)
+    for name, line in zip_longest(["options"] if own else [], own, fillvalue=""):
         yield Text(f"    {name:<9} {line}")
     if one.after is not None:
         yield Text(f"    changes   {changes(step.before, step.after)}, in {one.wall_ms or 0:.1f} ms")
 
 
-def _options(compilation: Compilation) -> list[str]:
-    options = " ".join(f"{name}={value}" for name, value in compilation.options.items())
-    return wrap(options, WIDTH, break_long_words=False, break_on_hyphens=False) or ["no options"]
+def _shared_options(known: Sequence[Compilation]) -> dict[str, str]:
+    first, *others = known
+    return {
+        name: value
+        for name, value in first.options.items()
+        if all(one.options.get(name) == value for one in others)
+    }
+
+
+def _own_options(compilation: Compilation, known: Sequence[Compilation]) -> list[str]:
+    shared = _shared_options(known)
+    return _wrapped({name: value for name, value in compilation.options.items() if name not in shared})
+
+
+def _wrapped(options: Mapping[str, str]) -> list[str]:
+    text = " ".join(f"{name}={value}" for name, value in options.items())
+    return wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def changes(before: Mapping[str, int], after: Mapping[str, int], what: str = "operation") -> str:

@@ -62,10 +62,11 @@ def passes(
     after which the IR differs, and the diff there. With --llvm, shows LLVM's passes, code generator
     included: the first such question compiles the kernel once more, and the run keeps the answer.
 
-    A pass that did not end comes first. `before` and `after` count operations. The output of --before and
-    --after has its locations; triton-opt and `tracing opt` read it. `tracing line` follows a Python line.
+    A pass that did not end comes first. `before` and `after` count operations. --before and --after print
+    IR with its locations, or write it to --output; triton-opt and `tracing opt` read it. Without --output
+    nothing is written. `tracing line` follows a Python line.
 
-    Example: tracing passes latest --kernel softmax --pass tritongpu-coalesce
+    Example: tracing passes demo-faulty --kernel triton_poi_fused_mul_sigmoid_1#1 --pass triton-combine
 
     Exit status: 0; of two runs 1 if the IR differs; 2 if there is no answer.
     """
@@ -100,6 +101,8 @@ def _print_run(run: store.Run, asked: PassQuestion) -> None:
         out.print(Text(f"one kernel's passes: tracing passes {quote(str(run.path))} --kernel KERNEL"))
         return
     print_kernel(run, chosen_kernel(run, asked.kernel), asked)
+    if asked.of_every_kernel:
+        _print(report.shared_options_text(analysis.compilations(run)))
 
 
 def _print_unfinished(run: store.Run) -> None:

@@ -40,7 +40,7 @@ def _print_mlir(
         return
     among = asked.among(analysis.steps(run, selected(records, asked)))
     wanted = wanted_operations(among, asked.op)
-    _print(report.kernel_heading(chosen))
+    _print(report.kernel_heading(chosen, analysis.compilations(run)))
     if wanted is None:
         _print(report.passes_text(among))
     else:
@@ -60,7 +60,7 @@ def _print_llvm(run: store.Run, chosen: Compilation, ran: LlvmPasses, asked: Pas
     among = asked.among(analysis.steps(run, selected(ran.passes, asked), instructions))
     wanted = wanted_operations(among, asked.op)
     _print(llvm_report.death_text(ran))
-    _print(report.kernel_heading(chosen))
+    _print(report.kernel_heading(chosen, analysis.compilations(run)))
     _print(llvm_report.llvm_text(ran, among) if wanted is None else report.history_text(among, wanted, {}))
 
 
@@ -76,7 +76,8 @@ def _write(text: str | None, output: Path | None) -> None:
 
 def _print_pass(run: store.Run, record: PassRecord, locations: bool) -> None:
     # the diff of the pass; the input IR of a pass that did not end
-    heading, before = report.pass_heading(*analysis.steps(run, [record])), run.text(record.before)
+    (step,) = analysis.steps(run, [record])
+    heading, before = report.pass_heading(step, analysis.compilations(run)), run.text(record.before)
     if record.after is None:
         _print(report.reproducer_text(heading, before))
     else:

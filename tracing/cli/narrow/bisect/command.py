@@ -74,7 +74,7 @@ def bisect(
     --crash needs no COMMAND: it finds the pass in which the compiler dies, and the earlier pass that
     provokes it. After an interruption, the same command continues the search. Details: docs/bisect.md.
 
-    Example: tracing bisect latest --kernel softmax -- ./is-good.sh {ptx}
+    Example: tracing bisect gated_mlp
 
     Exit status: 0 if the full pipeline is good, 1 if a step or a pass is accused, 2 if there is no answer.
     """

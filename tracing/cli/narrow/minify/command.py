@@ -59,9 +59,10 @@ def minify(
     candidate that fails differently is rejected.
 
     The script needs torch, safetensors and Triton, but neither this project nor pickle. It is executed once
-    in a fresh process, to verify that it fails. After an interruption, the same command continues.
+    in a fresh process, to verify that it fails. Without --output it is in RUNS/minify/CASE. After an
+    interruption, the same command continues.
 
-    Example: tracing minify wrong.py -o small
+    Example: tracing minify gated_mlp --predicate constraint --unsupported sigmoid
 
     Exit status: 1 if a smaller graph fails, 2 if no graph of the case fails.
     """

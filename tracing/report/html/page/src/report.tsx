@@ -27,7 +27,7 @@ function Report({ index }: { index: Index }) {
       const target = event.target as HTMLElement
       if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, textarea, .cm-editor")) return
       const view = views[Number(event.key) - 1]
-      if (view) location.hash = hrefOf(route.run, view)
+      if (view) location.hash = hrefOf(opensOn(index, route.run, view), view)
       if (event.key === "x" && index.runs.length === 2) location.hash = hrefOf(1 - route.run, route.view, ...switched(route))
     }
     addEventListener("keydown", typed)
@@ -41,7 +41,7 @@ function Report({ index }: { index: Index }) {
         <h1>{index.runs.map((run) => run.name).join(" | ")}</h1>
         <nav aria-label="Views">
           {views.map((one, n) => (
-            <a key={one} href={hrefOf(route.run, one)} aria-current={one === current ? "page" : undefined} title={`Key ${n + 1}`}>
+            <a key={one} href={hrefOf(opensOn(index, route.run, one), one)} aria-current={one === current ? "page" : undefined} title={`Key ${n + 1}`}>
               {one}{one === "divergences" ? ` (${index.comparison!.found})` : ""}
             </a>
           ))}
@@ -60,6 +60,21 @@ function viewsOf(index: Index): string[] {
   if (index.table) return ["overview"]
   const answered = index.runs.some((run) => run.answers.length > 0)
   return VIEWS.filter((one) => (one !== "divergences" || index.comparison) && (one !== "answers" || answered))
+}
+
+/** The run that a view opens on: the shown one, unless only the other one has something to see there. */
+function opensOn(index: Index, shown: number, view: string): number {
+  const filled = index.runs.findIndex((one) => sizeOf(one, view) > 0)
+  return filled < 0 || sizeOf(index.runs[shown]!, view) > 0 ? shown : filled
+}
+
+function sizeOf(run: Index["runs"][number], view: string): number {
+  switch (view) {
+    case "launches": return run.launches.count
+    case "kernels": return run.kernels.length
+    case "answers": return run.answers.length
+    default: return 1
+  }
 }
 
 function Recording() {
