@@ -61,6 +61,7 @@ class RunAnswer:
             "status": self.status,
             "outcome": self._verdict,
             "detail": self.outcome.detail,
+            "unchecked_kernels": self._unchecked,
             "memory_evidence": memory_evidence_json(self.run),
             "next": hints.of_wrong_result(self.run) if self._leads_on else [],
         }
@@ -73,9 +74,8 @@ class RunAnswer:
         return "no kernel" if without else self.outcome.status
 
     @property
-    def _unchecked(self) -> str:
-        kernels = unchecked_kernels(self.run) if self.outcome.status == "passed" else []
-        return f"; but {unchecked_text(kernels)}" if kernels else ""
+    def _unchecked(self) -> list[str]:
+        return unchecked_kernels(self.run) if self.outcome.status == "passed" else []
 
     @property
     def _leads_on(self) -> bool:
@@ -88,7 +88,8 @@ class RunAnswer:
         if show:
             print_run(self.run)
         elif outcome.status != "failed":
-            err.print(f"{self._verdict}: {outcome.detail}{self._unchecked}")
+            but = f"; but {unchecked_text(self._unchecked)}" if self._unchecked else ""
+            err.print(f"{self._verdict}: {outcome.detail}{but}")
             for line in findings_text(self.run):
                 err.print(line)
             if self.judgement is None:  # else the judgement prints the next commands

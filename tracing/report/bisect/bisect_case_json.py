@@ -30,6 +30,7 @@ def case_search_json(events: Sequence[CaseEvent], sources: Mapping[str, str]) ->
     answer = next((one for one in events if isinstance(one, CaseAnswer)), None)
     return {
         "symptom": {"kind": reproduced.symptom.kind, "text": reproduced.symptom.text},
+        "unchecked_kernels": [one.name for one in reproduced.eager_kernels],
         "wrong": reproduced.bad,
         "compiles": reproduced.of,
         "tried": [_tried(one) for one in events if isinstance(one, (StageTried, PartTried))],
