@@ -145,7 +145,7 @@ def row(bug: Bug, run: str, judge: str, bisect: str) -> str:
         name(bug),
         bug.truth,
         line_of(run, ("differs:", "passed:", "tracing: the case failed:")),
-        line_of(judge, ("✗", "every launch", "no launch", "tracing: the case failed:")),
+        line_of(judge, ("✗", "every launch", "no launch", "nothing checks", "tracing: the case failed:")),
         accusation(bisect),
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -43,7 +43,9 @@ class RunAnswer:
     @property
     def status(self) -> int:
         """The exit status of the command."""
-        status = {"passed": 0, "no kernel": 2, "compiled": 0, "differs": 1}.get(self._verdict, 2)
+        status = {"passed": 0, "no kernel": 2, "compiled": 0, "differs": 1, "out of bounds": 1}.get(
+            self._verdict, 2
+        )
         return status or (self.judgement.status if self.judgement is not None else 0)
 
     def print(self, *, show: bool, as_json: bool) -> int:
@@ -75,7 +77,8 @@ class RunAnswer:
 
     @property
     def _unchecked(self) -> list[str]:
-        return unchecked_kernels(self.run) if self.outcome.status == "passed" else []
+        agrees = self.outcome.status in ("passed", "out of bounds")
+        return unchecked_kernels(self.run) if agrees else []
 
     @property
     def _leads_on(self) -> bool:
@@ -96,13 +99,13 @@ class RunAnswer:
                 print_wrong_result(self.run, err)
         if self._unchecked and self.judgement is None:  # else the judgement says so
             err.print(IN_EAGER)
-        if outcome.status == "passed":
+        if outcome.status in ("passed", "out of bounds"):
             shown = "passes" if show else "show"
             err.print(f"    next      tracing {shown} {quote(str(path))}")
         if self.hash_failure and outcome.status != "failed":
             raise Problem(self.hash_failure, f"the run up to this point: `tracing show {path}`")
         if outcome.status == "failed":
-            err.print(f"tracing: the case failed: {outcome.detail}")
+            err.print(f"tracing: the case failed: {_without_reasons(self.run, outcome.detail)}")
             for further in (*_source_line(self.run, outcome), *_further(outcome), *_problems(self.run)):
                 err.print(f"  {further}")
             err.print(f"  the run up to this point, and the traceback: `tracing show {path}`")
@@ -128,6 +131,13 @@ def _source_line(run: store.Run, outcome: Outcome) -> Iterator[str]:
     code = linecache.getline(run.info.path, int(match[1])).strip() if match else ""
     if match and code:
         yield f"  {match[1]} | {code}"
+
+
+def _without_reasons(run: store.Run, detail: str) -> str:
+    # the lines of `_problems` contain them
+    for one in run.records(Failure):
+        detail = detail.replace(f": {one.reason}", "", 1) if one.problem(run.info.path) else detail
+    return detail
 
 
 def _problems(run: store.Run) -> Iterator[str]:
