@@ -100,7 +100,11 @@ def record(
     if diagnosis.failure is None:
         writer.append(outcome)
     if passes:
-        derive(writer.path, writer.rank, lambda done, of: progress(f"IR of passes: {done} of {of} kernels"))
+        derive(
+            writer.path,
+            writer.rank,
+            lambda done, of: progress(f"deriving the IR between passes: {done} of {of} compiled kernels"),
+        )
     return outcome if diagnosis.failure is None else diagnosis.written(outcome)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tracing.report.compare.comparison_json import accused_text
+
 Data = Mapping[str, Any]  # a part of the report's index
 
 BAD, DOUBT, FINE = "bad", "doubt", "fine"
@@ -90,8 +92,7 @@ def _of_kernels(comparison: Data, run: Data) -> Iterator[dict[str, Any]]:
 
 
 def _accused(one: Data) -> str:
-    who = " ".join(filter(None, (one["kind"], one["name"], one["argument"])))
-    return f"accused: {who}" + ("" if one["certain"] else " (not certain)")
+    return f"accused: {accused_text(one)}" + ("" if one["certain"] else " (not certain)")
 
 
 def _argument(one: Data) -> str:
