@@ -145,13 +145,16 @@ def name(bug: Bug) -> str:
     return bug.case.removesuffix(".py").replace("pytorch_", "pytorch#").replace("triton_", "triton#")
 
 
+_JUDGED = ("✗", "every launch", "no launch", "nothing checks", "tracing: the case failed:")
+
+
 def row(bug: Bug, run: str, judge: str, bisect: str) -> str:
     """A line of the table."""
     cells = (
         name(bug),
         bug.truth,
         line_of(in_one_line(run), ("differs:", "passed:", "tracing: the case failed:")),
-        line_of(in_one_line(judge), ("✗", "every launch", "no launch", "tracing: the case failed:")),
+        line_of(in_one_line(judge), _JUDGED),
         accusation(bisect),
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -83,7 +83,24 @@ def test_the_kernels_that_eager_launches_are_named(tmp_path: Path) -> None:
 
     answer = case.evaluate("inductor", {}, {}, {})
 
-    assert (answer["symptom"]["kind"], answer["eager_kernels"]) == ("right", ["twice"])
+    assert answer["symptom"]["kind"] == "right"
+    assert answer["own_kernels"] == answer["eager_kernels"] == [{"name": "twice", "python": "case.py:9"}]
+
+
+ONLY_COMPILED = OWN.replace(
+    "def fn(x):", "def fn(x):\n    if not torch.compiler.is_compiling():\n        return 3 * x"
+)
+
+
+def test_what_a_program_computes_for_compilation_only_is_executed_without_a_compiler(tmp_path: Path) -> None:
+    (tmp_path / "case.py").write_text(ONLY_COMPILED)
+    device = Device("sm_90")
+    case = PartialCase(Experiment(device.load(str(tmp_path / "case.py")), device, 0))
+
+    answer = case.evaluate("uncompiled", {}, {}, {})
+
+    assert (answer["symptom"]["kind"], answer["eager_kernels"]) == ("differs", [])
+    assert [one["name"] for one in answer["own_kernels"]] == ["twice"]
 
 
 def symptom(text: str, folder: Path) -> Symptom:

@@ -109,7 +109,8 @@ class GraphReferee:
             if verdict.verdict == "no reference":
                 raise NoReference(", ".join(verdict.missing))
         except NoReference as reason:
-            self.not_covered.append(f"{result.name} of graph {self._steps.graph}: it depends on {reason}")
+            what = f"{result.name} of graph {self._steps.graph}"
+            self.not_covered.append(f"{what} has no reference, because it depends on {reason}")
             return None
         if verdict.verdict != "compiled is off":
             return None

@@ -41,7 +41,8 @@ def resolved(node: FxNode) -> Callable[..., Any]:
     owner = _MODULES.get(module)
     plain = owner is not None and (module != "torch" or name.startswith("sym_")) and name not in _CALLERS
     if not plain or not hasattr(owner, name):
-        raise NoReference(f"{name}, which is no operator")
+        own = name.startswith("triton_kernel_wrapper")
+        raise NoReference("a hand-written kernel" if own else f"{name}, which is no operator")
     function: Callable[..., Any] = getattr(owner, name)
     return function
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -25,16 +26,18 @@ def judge_run(
     process: str,
     progress: Callable[[str], None] = lambda text: None,
     interpreted: Interpreted | None = None,
+    in_eager: Sequence[str] = (),
 ) -> RunJudgement:
     """Judge the launches of one process, in launch order.
 
     interpreted -- the reference of kernels that the program itself launches; None: on a virtual GPU
+    in_eager    -- names of such kernels that the case launches in eager, too
 
     Cost: the FX nodes of each launch in eager and in float64, 9 times where rounding has to be measured; and
     each graph as a whole. Memory: what one graph needs in float64.
     """
     referee = _RunReferee(run, process, progress, interpreted)
-    return referee.judge()
+    return dataclasses.replace(referee.judge(), in_eager=tuple(in_eager))
 
 
 class _RunReferee:

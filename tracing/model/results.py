@@ -12,8 +12,9 @@ class Outcome(Record, frozen=True, file="outcomes"):
     """The ending of the case; a run without one was killed, or is still being recorded."""
 
     status: Literal[
-        "passed", "differs", "failed", "interrupted", "compiled", "ended"
-    ]  # compiled: nothing was executed; ended: a program, which is not compared with eager
+        "passed", "differs", "out of bounds", "failed", "interrupted", "compiled", "ended"
+    ]  # out of bounds: it agrees with eager, but a kernel left its arguments; compiled: nothing was executed;
+    # ended: a program, which is not compared with eager
     detail: str  # the comparison with eager, or the error with the line of the case that it came from
     traceback: str = ""
     message: str = ""  # the whole message of the error; `detail` has its first line

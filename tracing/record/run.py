@@ -11,6 +11,7 @@ import contextlib
 import traceback
 from collections.abc import Callable
 
+import msgspec
 import torch
 
 from tracing.errors import Problem, message
@@ -26,6 +27,7 @@ from tracing.record.autotuning.winners import Winners
 from tracing.record.failures.diagnosis import Diagnosis
 from tracing.record.graphs.frame_compiles import frame_compiles_recorded
 from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.memory.eager_bounds import EagerBounds, bounds_checked
 from tracing.record.passes.derivation import derive
 from tracing.record.passes.recorder import PassRecorder
 from tracing.record.passes.recording import PassIRWhen, passes_recorded
@@ -79,7 +81,10 @@ def record(
         recorded = passes_recorded(writer, passes) if passes else contextlib.nullcontext()
         with winners or Winners(writer), recorded as compilations:
             results = _results(experiment, recorder, reads or Reads(), diagnosis, around, reached)
-        outcome = _judged(experiment, results, progress) if results is not None else _COMPILED
+        outcome = _COMPILED
+        if results is not None:
+            actual, expected, bounds = results
+            outcome = _within(recorder, bounds, _judged(experiment, (actual, expected), progress))
     except Problem as problem:
         writer.append(Outcome("failed", problem.problem))
         raise
@@ -95,7 +100,11 @@ def record(
     if diagnosis.failure is None:
         writer.append(outcome)
     if passes:
-        derive(writer.path, writer.rank, lambda done, of: progress(f"IR of passes: {done} of {of} kernels"))
+        derive(
+            writer.path,
+            writer.rank,
+            lambda done, of: progress(f"deriving the IR between passes: {done} of {of} compiled kernels"),
+        )
     return outcome if diagnosis.failure is None else diagnosis.written(outcome)
 
 
@@ -106,7 +115,7 @@ def _results(
     diagnosis: Diagnosis,
     around: contextlib.AbstractContextManager[object],
     progress: Callable[[str], None],
-) -> tuple[Facts, Facts] | None:
+) -> tuple[Facts, Facts, EagerBounds] | None:
     # of compiled and of eager; None: nothing was executed
     writer = recorder.writer
     reads.into(writer)
@@ -116,7 +125,7 @@ def _results(
             return None
         progress(_EAGER)
         with reads:  # not while the case is compiled: torch.compile would trace it
-            expected = experiment.results(experiment.workload(), lambda fn: fn)
+            expected, bounds = _in_eager(experiment, allow_out_of_bounds=recorder.allow_out_of_bounds)
         progress(_COMPILING)
         with reads:
             workload = experiment.workload()
@@ -125,8 +134,27 @@ def _results(
             actual = experiment.results(workload, torch.compile)
         writer.extend([Result(name, value) for name, value in values(actual, recorder.unwritten)])
         progress(f"launches recorded: {recorder.recorded} of {recorder.count}")
+        if bounds.stopped is not None:  # the compiled case ran first: its launches are recorded
+            raise bounds.stopped
         _note_compiled_steps(actual, expected, writer)
-    return actual, expected
+    return actual, expected, bounds
+
+
+def _in_eager(experiment: Experiment, *, allow_out_of_bounds: bool) -> tuple[Facts, EagerBounds]:
+    facts: Facts = {}
+    if not experiment.device.virtual:  # a GPU does not notice such an access
+        return experiment.results(experiment.workload(), lambda fn: fn), EagerBounds()
+    with bounds_checked(allow_out_of_bounds=allow_out_of_bounds) as bounds:
+        facts = experiment.results(experiment.workload(), lambda fn: fn)
+    return facts, bounds
+
+
+def _within(recorder: LaunchRecorder, bounds: EagerBounds, outcome: Outcome) -> Outcome:
+    # a case whose kernels leave their arguments has not passed, though its results agree
+    compiled = recorder.outside_accesses
+    if outcome.status == "passed" and (bounds.accesses or compiled):
+        outcome = msgspec.structs.replace(outcome, status="out of bounds")
+    return msgspec.structs.replace(outcome, detail="; ".join([*bounds.unlike(compiled), outcome.detail]))
 
 
 def _judged(experiment: Experiment, results: tuple[Facts, Facts], progress: Callable[[str], None]) -> Outcome:

@@ -27,10 +27,12 @@ from tracing.record.failures.diagnosis import Diagnosis
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.store import RunWriter
 from tracing.upstream.inductor.config import settings_changed
+from tracing.upstream.inductor.generated_kernels import KernelWritten
 from tracing.upstream.inductor.graph_stages import INDUCTOR
-from tracing.upstream.torch.dynamo import forget_compiled
+from tracing.upstream.inductor.user_kernels import FunctionLines, user_kernel
+from tracing.upstream.torch.dynamo import compiling_reported, forget_compiled
 
-CPP = "inductor, C++"
+CPP, UNCOMPILED = "inductor, C++", "uncompiled"
 _IN_PROCESS = {"compile_threads": 1}  # a fork has no workers, and a worker none of the steps
 
 
@@ -40,7 +42,7 @@ class PartialCase:
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._eager: Facts | None = None
-        self._launched = _LaunchedKernels()  # in eager
+        self._launched = _OwnKernels()  # in eager
         self._referee = Referee(self._in_eager, lambda: {}, lambda stage: None)
 
     def prepare(self) -> None:
@@ -63,12 +65,14 @@ class PartialCase:
     ) -> dict[str, Any]:
         """Compile up to a stage with some steps, run, and judge; returns the result as JSON values.
 
-        stage -- as for partly_compiled; CPP: INDUCTOR with C++ kernels, for tensors on the CPU
+        stage -- as for partly_compiled; CPP: INDUCTOR with C++ kernels, for tensors on the CPU; UNCOMPILED:
+                 what the program itself computes for compilation, without any compiler
 
-        The arguments are those of CompileSteps. "symptom" is the outcome, "steps" the steps of each
-        part, "kernels" the kernels that Inductor wrote.
+        The arguments are those of CompileSteps. "symptom" is the outcome, "steps" the steps of each part,
+        "kernels" the kernels that Inductor wrote, "own_kernels" the hand-written ones that were launched.
         """
         started = time.perf_counter()
+        own = _OwnKernels()
         steps, kernels = CompileSteps(first, without, only), list[dict[str, Any]]()
         experiment = self._experiment
         if stage == CPP:
@@ -76,16 +80,21 @@ class PartialCase:
         try:
             active = self._experiment.device.active()
             with active, self._kept_inside() as writer, settings_changed(_IN_PROCESS):
-                symptom = self._symptom(INDUCTOR if stage == CPP else stage, steps, kernels, writer)
+                symptom = self._symptom(INDUCTOR if stage == CPP else stage, steps, kernels, own, writer)
         finally:
             self._experiment = experiment
         asked = {part: [dataclasses.asdict(one) for one in some] for part, some in steps.asked.items()}
         seconds = time.perf_counter() - started
         answer = {"symptom": symptom, "steps": asked, "kernels": kernels, "seconds": seconds}
-        return {**answer, "eager_kernels": [*self._launched.names]}
+        return {**answer, "own_kernels": own.known(), "eager_kernels": self._launched.known()}
 
     def _symptom(
-        self, stage: str, steps: CompileSteps, kernels: list[dict[str, Any]], writer: RunWriter
+        self,
+        stage: str,
+        steps: CompileSteps,
+        kernels: list[dict[str, Any]],
+        own: _OwnKernels,
+        writer: RunWriter,
     ) -> dict[str, Any]:
         diagnosis = Diagnosis(self._experiment.case.path, writer)
         try:
@@ -102,8 +111,8 @@ class PartialCase:
             forget_compiled()
             kernels.clear()
             steps.restart()
-            with partly_compiled(stage, steps, written):
-                return self._experiment.results(self._experiment.workload(), torch.compile)
+            with installed(own):
+                return self._compiled(stage, steps, written)
 
         def with_eagers_numbers() -> Facts:
             with settings_changed({"fallback_random": True}):
@@ -123,6 +132,15 @@ class PartialCase:
             }
         return _described(one, actual, expected)
 
+    def _compiled(self, stage: str, steps: CompileSteps, written: KernelWritten) -> Facts:
+        experiment = self._experiment
+        if stage == UNCOMPILED:
+            workload = experiment.workload()
+            with compiling_reported():
+                return experiment.results(workload, lambda fn: fn)
+        with partly_compiled(stage, steps, written):
+            return experiment.results(experiment.workload(), torch.compile)
+
     @contextmanager
     def _kept_inside(self) -> Iterator[RunWriter]:
         # as under `tracing run`, a launch that leaves its tensors fails; a GPU does not notice it
@@ -139,18 +157,26 @@ class PartialCase:
             return self._experiment.results(self._experiment.workload(), lambda fn: fn)
 
 
-class _LaunchedKernels:
-    # a listener: the names of the Triton kernels that are launched, in order
+class _OwnKernels:
+    # a listener: the hand-written kernels that are launched, in order
 
     def __init__(self) -> None:
-        self.names: dict[str, None] = {}
+        self._lines: dict[str, FunctionLines | None] = {}  # by name; None: Inductor wrote the kernel
 
     def before(self, site: LaunchSite, *_: object) -> object:
-        self.names[site.name] = None
+        if site.name not in self._lines:
+            self._lines[site.name] = user_kernel(site.compiled().function)
         return NOTHING_AFTER
 
     def after(self, token: object) -> None:
         pass  # is not called
+
+    def known(self) -> list[dict[str, str]]:
+        return [
+            {"name": name, "python": f"{Path(lines.file).name}:{lines.line}"}
+            for name, lines in self._lines.items()
+            if lines is not None
+        ]
 
 
 def _described(one: Agreement, actual: Facts, expected: Facts) -> dict[str, Any]:

@@ -33,18 +33,38 @@ def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Ite
         yield from _accused(accused)
     for finding in judgement.findings:
         yield from _finding(finding)
-    if judgement.status != 1:
-        right = judgement.any_right
-        judged = "every launch that was judged is right" if right else "no launch could be judged"
-        own = judgement.hand_written
-        yield f"{judged}; nothing checks the hand-written {_some(own)}" if own else judged
-        if own:
-            yield IN_EAGER
-        if judgement.differs:
-            yield "the results differ from eager, and no launch that was judged explains it"
+    if judgement.suspects:
+        yield from _suspected(judgement)
+    elif judgement.status != 1:
+        yield from _nothing_off(judgement)
     yield from _counts(judgement)
     for command in next_commands:
         yield f"    next      {command}"
+
+
+def _suspected(judgement: RunJudgement) -> Iterator[str]:
+    suspects = judgement.suspects
+    named = [f"{one.launch} {one.kernel}" for one in suspects]
+    which = "launch" if len(suspects) == 1 else "one of launches"
+    yield f"✗ the results differ from eager's; the suspect is {which} {_some(named)}"
+    them = "it" if len(suspects) == 1 else "them"
+    others = "; every other launch is right for its inputs" if judgement.any_right else ""
+    yield f"    why       only eager's results check {them}{others}"
+
+
+def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
+    judged = "every launch that was judged is right" if judgement.any_right else "no launch could be judged"
+    unchecked = judgement.unchecked
+    by_eager = [one for one in judgement.hand_written if one not in unchecked]
+    if unchecked:
+        yield f"nothing checks the hand-written {_some(unchecked)}; {judged}"
+        yield IN_EAGER
+    elif by_eager:
+        yield f"{judged}; eager's results agree, and check the hand-written {_some(by_eager)}"
+    else:
+        yield judged
+    if judgement.differs:
+        yield "the results differ from eager, and no launch that was judged explains it"
 
 
 def _accused(launch: JudgedLaunch) -> Iterator[str]:
@@ -142,6 +162,8 @@ def judgement_json(judgement: RunJudgement) -> dict[str, Any]:
     return {
         "status": judgement.status,
         "accused": None if accused is None else accused.launch,
+        "suspects": [one.launch for one in judgement.suspects],
+        "unchecked": judgement.unchecked,
         "launches": launches,
         "findings": findings,
         "not_covered": [*judgement.not_covered],

@@ -41,7 +41,10 @@ def run_json(run: Run, launches: Iterable[tuple[int, KernelLaunch]]) -> dict[str
         "world_size": run.info.world_size,
         "memory_evidence": memory_evidence_json(run),
         "failures": [_failure(one) for one in run.records(Failure)],
-        "outcomes": [{"status": one.status, "detail": one.detail} for one in run.records(Outcome)],
+        "outcomes": [
+            {"status": one.status, "detail": one.detail, "traceback": one.traceback or None}
+            for one in run.records(Outcome)
+        ],
         "launches": [_launch(rank, one) for rank, one in launches],
         "not_covered": [{"what": one.what, "setting": one.setting} for one in not_covered(run)],
     }

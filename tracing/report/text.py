@@ -31,6 +31,7 @@ from tracing.model import (
     TensorMeta,
     Winner,
 )
+from tracing.report.user_frames import traceback_text
 from tracing.store import Run, rank_of
 from tracing.store.cut_files import cut_files
 from tracing.store.graph_file import PythonLine
@@ -237,8 +238,7 @@ def ending_text(run: Run, *, whole: bool) -> Iterator[Line]:
     outcomes = list(run.records(Outcome))
     for outcome in outcomes:
         yield f"{outcome.status}: {outcome.detail}"
-        if outcome.traceback:
-            yield outcome.traceback
+        yield from traceback_text(run, outcome)
     if not outcomes:
         yield Text.assemble(("unfinished", "yellow"), ": the process was killed, or the case still runs")
 

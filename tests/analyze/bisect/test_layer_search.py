@@ -116,7 +116,7 @@ def test_a_pass_that_nothing_is_built_without_is_a_suspect(tmp_path: Path) -> No
 
 
 def test_executing_the_ir_decides_between_passes_that_nothing_is_built_without(tmp_path: Path) -> None:
-    meaning = Meaning((Step(2, "lower"),), "argument 1 [0] is 0.5, and was 0.02")
+    meaning = Meaning((Step(2, "lower"),), "out_ptr0[0] is 0.5, and was 0.02")
 
     seen = events(tmp_path, Judge("lower"), Compiler(mandatory="lower"), meaning)
 

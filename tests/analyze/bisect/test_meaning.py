@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from recorded.runs import recorded_passes
 
-from tracing.analyze.bisect.execution import Change, difference, first_change, meaning
+from tracing.analyze.bisect.execution import Change, argument_names, difference, first_change, meaning
 from tracing.analyze.passes.pass_table import passes_of
 from tracing.compiler.generic_text import generic_texts
 from tracing.mlir.types import Unknown, constant, integers, rounded, type_of
@@ -70,7 +70,7 @@ def test_a_fault_is_located_in_the_first_faulty_ir(
 
     assert isinstance(change, Change)
     assert (change.before, change.after) == (first - 1, first)
-    assert re.fullmatch(r"argument \d \[-?\d+\] of launch \d is .*, and was.*", change.what)
+    assert re.fullmatch(r"argument \d\[-?\d+\] is .*, and was.*", change.what)
 
 
 def test_a_fault_next_to_ir_that_cannot_be_executed_is_located_as_narrowly_as_possible(
@@ -91,13 +91,20 @@ def test_an_unknown_operation_is_not_executed(texts: dict[tuple[str, str], list[
         meaning(texts["softmax", "sm_80"][0].replace('"math.exp"', '"math.unheard_of"'))
 
 
+def test_a_value_is_named_by_the_argument_of_its_kernel() -> None:
+    ir = """
+      tt.func public @copy(%x_ptr: !tt.ptr<f32> loc("x_ptr"), %arg1: !tt.ptr<f32>, %n: i32) attributes {}
+    """
+
+    assert argument_names(ir) == ["x_ptr", "argument 1", "n"]
+    assert difference({(0, 0, 7): 1.0}, {(0, 0, 7): 2.0}, argument_names(ir)) == "x_ptr[7] is 2, and was 1"
+
+
 def test_sums_in_another_order_mean_the_same() -> None:
     a = {(0, 1, 0): 100.0, (0, 1, 1): 0.01}
 
     assert difference(a, {(0, 1, 0): 100.5, (0, 1, 1): 0.02}) == ""
-    assert (
-        difference(a, {(0, 1, 0): 110.0, (0, 1, 1): 0.01}) == "argument 1 [0] of launch 0 is 110, and was 100"
-    )
+    assert difference(a, {(0, 1, 0): 110.0, (0, 1, 1): 0.01}) == "argument 1[0] is 110, and was 100"
     assert "is not stored, and was" in difference(a, {(0, 1, 0): 100.0})
 
 

@@ -22,7 +22,13 @@ from tracing.analyze.bisect_case.case_events import (
     TogetherBlamed,
 )
 from tracing.analyze.bisect_case.case_search import CaseSearch
-from tracing.analyze.bisect_case.evaluation import CompileStep, Evaluation, Variation, WrittenKernel
+from tracing.analyze.bisect_case.evaluation import (
+    CompileStep,
+    Evaluation,
+    OwnKernel,
+    Variation,
+    WrittenKernel,
+)
 from tracing.analyze.bisect_case.stages import (
     AOT,
     CPP,
@@ -39,10 +45,11 @@ from tracing.analyze.bisect_case.stages import (
     REUSE,
     SETTINGS,
     STAGES,
+    UNCOMPILED,
 )
 from tracing.analyze.bisect_case.symptom import Symptom, Wrong
 from tracing.errors import Problem
-from tracing.report.bisect.bisect_case import no_pass_text
+from tracing.report.bisect.bisect_case import accused, no_pass_text
 
 RIGHT = Symptom("right", "it agrees")
 WRONG = Symptom("differs", "output is off", (Wrong("output", "value"),))
@@ -138,10 +145,50 @@ def test_the_first_stage_that_is_wrong_is_blamed(stage: str) -> None:
     blamed = next(one for one in events if isinstance(one, StageBlamed))
     assert blamed.stage.name == stage
     assert (blamed.after.name if blamed.after else None) == (
-        None if stage == EAGER else ORDER[ORDER.index(stage) - 1]
+        None if stage == UNCOMPILED else ORDER[ORDER.index(stage) - 1]
     )
     assert answer(events).culprits == []
-    assert answer(events).decided == (stage in (EAGER, AOT))
+    assert answer(events).decided == (stage in (UNCOMPILED, EAGER, AOT))
+
+
+MEAN, MAXIMUM = OwnKernel("rowmean", "case.py:9"), OwnKernel("rowmax", "case.py:19")
+
+
+def with_kernels(wrong_from: str, launched: Mapping[str, Sequence[OwnKernel]]) -> CaseAnswer:
+    """The answer for a case that launches hand-written kernels from some stages on; eager launches one."""
+    compiler = Compiler(wrong_if(wrong_from, lambda made: True))
+
+    def evaluate(variation: Variation, number: int) -> Evaluation:
+        at = ORDER.index(variation.stage)
+        own = [one for first, some in launched.items() if ORDER.index(first) <= at for one in some]
+        return replace(
+            compiler(variation, number), own_kernels=(MAXIMUM, *own), eager_kernels=(MAXIMUM,), kernels=()
+        )
+
+    return answer(searched(evaluate))
+
+
+def test_a_hand_written_kernel_that_only_the_wrong_build_launches_is_accused() -> None:
+    without_compiler = with_kernels(UNCOMPILED, {UNCOMPILED: [MEAN]})
+    by_a_pass = with_kernels(POST_GRAD_GRAPH, {POST_GRAD_GRAPH: [MEAN]})
+
+    assert without_compiler.own_kernels == by_a_pass.own_kernels == (MEAN,)
+    assert without_compiler.decided and by_a_pass.decided
+    assert accused(without_compiler) == "the hand-written kernel rowmean (case.py:9)"
+    assert accused(by_a_pass).startswith("the hand-written kernel rowmean (case.py:9), or ")
+
+
+@pytest.mark.parametrize("wrong", ORDER[1:])
+def test_a_hand_written_kernel_with_which_earlier_stages_are_right_is_not_accused(wrong: str) -> None:
+    ended = with_kernels(wrong, {UNCOMPILED: [MEAN]})
+
+    assert (ended.stage.name, ended.own_kernels) == (wrong, ())
+
+
+def test_a_program_that_hides_its_code_for_compilation_does_not_acquit_the_kernel() -> None:
+    ended = with_kernels(EAGER, {EAGER: [MEAN]})  # `uncompiled` is right, but does not launch the kernel
+
+    assert accused(ended) == "the hand-written kernel rowmean (case.py:9), or Dynamo"
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,22 @@ def test_digests_prove_that_an_operator_is_not_deterministic_or_drew_other_numbe
     assert (cause.not_deterministic, cause.random, cause.calls) == (not random, random, (0, 0))
 
 
+def test_an_operator_whose_results_are_equal_is_not_the_cause(why: Why) -> None:
+    # of one product: the data, drawn after the weight was updated, and the weight
+    sides = []
+    for rate, value in (("0.1", "y"), ("0.2", "z")):
+        called = Operators().call(1, "aten::add_", [Y], [Y], arguments=rate, bits=("w", value))
+        called.call(1, "aten::rand", [], [77], random=True, bits=("", "data"))
+        called.call(1, "aten::mm", [77, Y], [X], bits=(value, value))
+        sides.append(([writer(0, "y", Y), reader(1, value)], called.records))
+
+    cause = why(*sides)
+
+    assert cause == OperatorCause(
+        ("aten::add_",) * 2, ("0.1", "0.2"), "ab", proven=True, through=("aten::mm",)
+    )
+
+
 def test_a_write_by_an_operator_of_one_run_is_followed_through_operators_that_propagate_it(why: Why) -> None:
     passing = ("aten::mm", [Y], [X]), ("aten::relu_", [X], [X])
     a, b = operators(*passing), operators(("aten::add_", [Y], [Y]), *passing)

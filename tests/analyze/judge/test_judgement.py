@@ -8,7 +8,7 @@ import pytest
 
 from tracing.analyze.judge.judgement import JudgedLaunch, LaunchVerdict, RunJudgement
 from tracing.model import Outcome
-from tracing.report.judgement import judgement_text
+from tracing.report.judgement import judgement_json, judgement_text
 
 
 @pytest.mark.parametrize(
@@ -18,14 +18,49 @@ from tracing.report.judgement import judgement_text
         (["right"], "differs", 2),
         (["right", "off"], "differs", 1),
         (["no reference"], "passed", 2),
+        (["no reference"], "differs", 2),
     ],
 )
 def test_right_launches_are_no_answer_if_the_results_differ(
     verdicts: list[LaunchVerdict], outcome: Literal["passed", "differs"], status: int
 ) -> None:
     launches = tuple(JudgedLaunch(number, "add", 0, verdict) for number, verdict in enumerate(verdicts))
-    judgement = RunJudgement(launches, (), (), Outcome(outcome, ""))
+    judgement = RunJudgement(launches, (), (), Outcome(outcome, ""), in_eager=("add",))
     unexplained = "the results differ from eager, and no launch that was judged explains it"
 
     assert judgement.status == status
     assert (unexplained in [*judgement_text(judgement, [])]) == (outcome == "differs" and status == 2)
+
+
+def judged(status: Literal["passed", "differs"], in_eager: tuple[str, ...]) -> RunJudgement:
+    """A right launch of Inductor's, and a hand-written one that has no reference."""
+    launches = JudgedLaunch(0, "triton_0", 0, "right"), JudgedLaunch(1, "rowmean", -1, "no reference")
+    return RunJudgement(launches, (), (), Outcome(status, ""), in_eager)
+
+
+def test_a_kernel_that_only_the_compiled_case_launches_is_the_suspect_if_the_results_differ() -> None:
+    judgement = judged("differs", ())
+    lines = [*judgement_text(judgement, [])]
+
+    assert (judgement.status, judgement_json(judgement)["suspects"]) == (1, [1])
+    assert lines[0] == "✗ the results differ from eager's; the suspect is launch 1 rowmean"
+    assert not any("nothing checks" in line for line in lines)
+
+
+def test_a_kernel_that_eager_launches_too_is_unchecked_and_no_suspect() -> None:
+    cases: list[tuple[Literal["passed", "differs"], int]] = [("passed", 0), ("differs", 2)]
+    for status, ended in cases:
+        judgement = judged(status, ("rowmean",))
+        lines = [*judgement_text(judgement, [])]
+
+        assert (judgement.status, judgement.suspects) == (ended, [])
+        assert judgement_json(judgement)["unchecked"] == ["rowmean"]
+        assert lines[0].startswith("nothing checks the hand-written rowmean; ")
+
+
+def test_a_kernel_whose_results_agree_with_eagers_operators_is_checked() -> None:
+    judgement = judged("passed", ())
+    lines = [*judgement_text(judgement, [])]
+
+    assert (judgement.status, judgement.unchecked) == (0, [])
+    assert lines[0].endswith("eager's results agree, and check the hand-written rowmean")

@@ -76,8 +76,10 @@ def test_a_case_that_passed_names_the_kernels_that_nothing_checks(
     unchecked = "eager launches softmax, too: nothing checks what it computes"
     passed = f"passed: {outcome.detail}; but {unchecked}"
     assert capsys.readouterr().err.splitlines()[:2] == [passed, IN_EAGER]
+    RunAnswer(run, outcome).print(show=False, as_json=True)
+    assert json.loads(capsys.readouterr().out)["unchecked_kernels"] == ["softmax"]
     judged = [*judgement_text(RunJudgement((own,), (), ()), ())]
-    assert judged[:2] == ["no launch could be judged; nothing checks the hand-written softmax", IN_EAGER]
+    assert judged[:2] == ["nothing checks the hand-written softmax; no launch could be judged", IN_EAGER]
 
 
 def test_a_search_of_a_case_names_it_and_not_the_latest_run() -> None:

@@ -35,3 +35,14 @@ def test_an_operator_that_draws_random_numbers_needs_a_seed_and_no_deterministic
 
     assert first == "aten::rand(size=[4]): inputs are equal, and it drew other random numbers:"
     assert "seed" in advice
+
+
+def test_the_writer_is_named_and_operators_after_it_copy_or_compute() -> None:
+    through = ("aten::addmm.out", "aten::copy_")  # the last one first
+    cause = OperatorCause(("aten::add_",) * 2, ("1", "2"), "ab", proven=True, through=through)
+
+    writers, which, passed = cause_text(cause, ("a", "b"))
+
+    assert writers == "different operators wrote an input of aten::copy_ last:"
+    assert which == "aten::add_(1) in a, aten::add_(2) in b"
+    assert passed == "then aten::copy_ copies it, then aten::addmm.out computes with it"

@@ -7,6 +7,7 @@ not cover races, the effects of hints, and unknown operations.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -64,27 +65,38 @@ def meaning(text: str) -> Stored:
     return stored
 
 
-def difference(a: Stored, b: Stored) -> str:
-    """The first value in which two meanings differ: `argument 1 [17] is 0.25, and was 0.75`; "" if none."""
+def argument_names(text: str) -> list[str]:
+    """The names of a kernel's arguments, by position: `x_ptr`, or `argument 0` where the IR lost its name."""
+    signature = re.search(r"tt\.func public @.*", text)
+    names = re.findall(r"%(\w+): ", signature[0]) if signature else []
+    return [re.sub(r"^arg(?=\d+$)", "argument ", name) for name in names]
+
+
+def difference(a: Stored, b: Stored, names: Sequence[str] = ()) -> str:
+    """The first value in which two meanings differ: `out_ptr[17] is 0.25, and was 0.75`; "" if none.
+
+    names -- of the arguments, by position
+    """
     for element in sorted(a.keys() ^ b.keys()):
         now, earlier = ("", "not") if element in b else ("not ", "")
-        return f"{_element_text(element)} is {now}stored, and was {earlier}"
+        return f"{_element_text(element, names)} is {now}stored, and was {earlier}"
     largest = {key[:2]: 0.0 for key in a}
     for (launch, argument, _), value in a.items():
         if isinstance(value, float) and np.isfinite(value):
             largest[launch, argument] = max(largest[launch, argument], abs(value))
     for element, was in a.items():
         if not _close(was, b[element], largest[element[:2]]):
-            return f"{_element_text(element)} is {b[element]:.6g}, and was {was:.6g}"
+            return f"{_element_text(element, names)} is {b[element]:.6g}, and was {was:.6g}"
     return ""
 
 
-def first_change(count: int, text: Callable[[int], str]) -> Change | int:
+def first_change(count: int, text: Callable[[int], str], names: Sequence[str] = ()) -> Change | int:
     """The first step of a sequence of IRs that changes their meaning.
 
     If none does, the position of the last IR that can be executed.
 
-    text -- the IR at a position, in generic form
+    text  -- the IR at a position, in generic form
+    names -- of the kernel's arguments, by position
 
     If several steps do, one of them is returned. Raises Unknown if the first IR, or none of the later ones,
     can be executed.
@@ -106,7 +118,7 @@ def first_change(count: int, text: Callable[[int], str]) -> Change | int:
     if not difference(first, known[last] or {}):
         return last
     same, other = _border(0, last, lambda position: _differs(first, at(position)))
-    return Change(same, other, difference(known.get(same) or first, known[other] or {}))
+    return Change(same, other, difference(known.get(same) or first, known[other] or {}, names))
 
 
 def _differs(first: Stored, other: Stored | None) -> bool | None:
@@ -136,6 +148,7 @@ def _close(a: Any, b: Any, largest: float) -> bool:
     return bool(a == b)
 
 
-def _element_text(element: Sequence[int]) -> str:
-    launch, argument, index = element
-    return f"argument {argument} [{index}] of launch {launch}"
+def _element_text(element: Sequence[int], names: Sequence[str]) -> str:
+    _, argument, index = element
+    name = names[argument] if argument < len(names) else f"argument {argument}"
+    return f"{name}[{index}]"

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from tracing.analyze.bisect.search import Judgement
 from tracing.analyze.bisect.search_events import Building
-from tracing.analyze.bisect_case.evaluation import CompileStep, WrittenKernel
-from tracing.analyze.bisect_case.stages import AOT, EAGER, GRAPHS, CompileStage
+from tracing.analyze.bisect_case.evaluation import CompileStep, OwnKernel, WrittenKernel
+from tracing.analyze.bisect_case.stages import AOT, EAGER, GRAPHS, UNCOMPILED, CompileStage
 from tracing.analyze.bisect_case.symptom import Symptom
 
 
@@ -21,7 +21,7 @@ class CaseTried:
     bad: int
     of: int
     repeats: int  # evaluations of each build from now on
-    eager_kernels: tuple[str, ...] = ()  # of Triton, that eager launches, too: comparing does not check them
+    eager_kernels: tuple[OwnKernel, ...] = ()  # that eager launches, too: comparing does not check them
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class StageBlamed:
     stage: CompileStage
     after: CompileStage | None  # the previous stage, which is right; None: there is none
     unknown: tuple[CompileStage, ...]  # stages between the two that cannot be judged
+    own_kernels: tuple[OwnKernel, ...] = ()  # that it launches, and the previous stage does not
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +111,12 @@ class CaseAnswer:
     ]  # from outside to inside: a graph, a part, a step
     kernels: tuple[WrittenKernel, ...]  # that compute the accused nodes
     triton: bool = True  # Inductor wrote Triton kernels; False: C++, or nothing
+    own_kernels: tuple[OwnKernel, ...] = ()  # hand-written, that take part from this stage on
 
     @property
     def decided(self) -> bool:
         """False if only the stage is known, and not its step."""
-        if self.stage.name in (EAGER, AOT):  # parts without steps
+        if self.own_kernels or self.stage.name in (UNCOMPILED, EAGER, AOT):  # stages without steps
             return True
         inner = [one for one in self.culprits if isinstance(one, TogetherBlamed) or one.part != GRAPHS]
         return any(not isinstance(one, PartUndecided) or len(one.among) == 1 for one in inner)

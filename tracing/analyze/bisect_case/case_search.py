@@ -16,6 +16,7 @@ from dataclasses import replace
 from statistics import median
 
 from tracing.analyze.bisect.delta_debugging import minimal
+from tracing.analyze.bisect.search import Judgement
 from tracing.analyze.bisect.search_events import Building
 from tracing.analyze.bisect_case.case_events import (
     CaseAnswer,
@@ -29,11 +30,12 @@ from tracing.analyze.bisect_case.case_events import (
     StageTried,
     TogetherBlamed,
 )
-from tracing.analyze.bisect_case.evaluation import Evaluate, Evaluation, Variation, WrittenKernel
+from tracing.analyze.bisect_case.evaluation import Evaluate, Evaluation, OwnKernel, Variation, WrittenKernel
 from tracing.analyze.bisect_case.part_search import search_part
 from tracing.analyze.bisect_case.prober import Prober, repeats_for
 from tracing.analyze.bisect_case.stages import (
     CPP,
+    EAGER,
     FUSION,
     GRAPHS,
     INDUCTOR,
@@ -42,6 +44,7 @@ from tracing.analyze.bisect_case.stages import (
     LOWERINGS,
     NO_ATEN,
     STAGES,
+    UNCOMPILED,
     CompileStage,
     stage,
 )
@@ -104,7 +107,8 @@ class CaseSearch:
         stages = [blamed, *stage_blamed.unknown]
         parts = list(dict.fromkeys(part for one in stages for part in one.parts))
         base = Variation(blamed.name)
-        yield self._plan(prober.evaluation(base), parts)
+        if parts:
+            yield self._plan(prober.evaluation(base), parts)
         culprits: list[Culprit | PartUndecided | TogetherBlamed] = []
         if len(prober.evaluation(base).steps.get(GRAPHS, ())) > 1:
             graph = yield from search_part(prober, base, GRAPHS)
@@ -123,7 +127,7 @@ class CaseSearch:
             yield Building("compiling to C++ instead of Triton")
             yield OtherCode(prober.judge(replace(base, stage=CPP)))
         kernels = _kernels(prober.evaluation(base), culprits) if blamed.name == INDUCTOR else ()
-        yield CaseAnswer(prober.symptom, blamed, culprits, kernels, triton)
+        yield CaseAnswer(prober.symptom, blamed, culprits, kernels, triton, stage_blamed.own_kernels)
 
     def _plan(self, whole: Evaluation, parts: Sequence[str]) -> Planned:
         counts = [len(whole.steps.get(part, ())) for part in (GRAPHS, *parts)]
@@ -139,19 +143,39 @@ def _stage(prober: Prober) -> Generator[CaseEvent, None, StageBlamed]:
     unknown: list[CompileStage] = []
     for lower in reversed(STAGES[:-1]):
         yield Building(f"executing {lower.executes}")
-        judgement = prober.judge(Variation(lower.name))
+        judgement = _judged(prober, lower)
         yield StageTried(lower, judgement)
         if judgement.verdict == "good":
-            answer = StageBlamed(blamed, lower, tuple(unknown))
+            answer = StageBlamed(blamed, lower, tuple(unknown), _added(prober, blamed, lower))
             yield answer
             return answer
         if judgement.verdict == "bad":
             blamed, unknown = lower, []
         else:
             unknown.append(lower)
-    answer = StageBlamed(blamed, None, tuple(unknown))
+    answer = StageBlamed(blamed, None, tuple(unknown), _added(prober, blamed, None))
     yield answer
     return answer
+
+
+def _judged(prober: Prober, one: CompileStage) -> Judgement:
+    if one.name == UNCOMPILED:
+        itself, traced = (_own(prober.evaluation(Variation(name))) for name in (UNCOMPILED, EAGER))
+        if itself.keys() != traced.keys():
+            return Judgement("skip", "it does not launch the kernels that Dynamo's graphs launch")
+    return prober.judge(Variation(one.name))
+
+
+def _added(prober: Prober, blamed: CompileStage, after: CompileStage | None) -> tuple[OwnKernel, ...]:
+    # the hand-written kernels that a stage launches, and the stage before it, or eager, does not
+    build = prober.evaluation(Variation(blamed.name))
+    before = prober.evaluation(Variation(after.name)).own_kernels if after else build.eager_kernels
+    known = {one.name for one in before}
+    return tuple(kernel for name, kernel in _own(build).items() if name not in known)
+
+
+def _own(build: Evaluation) -> dict[str, OwnKernel]:
+    return {one.name: one for one in build.own_kernels}
 
 
 def _parts(

@@ -57,6 +57,14 @@ class WrittenKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnKernel:
+    """A hand-written Triton kernel of the program or of a library."""
+
+    name: str
+    python: str  # its first line, "case.py:9"
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """The result of one compile and run."""
 
@@ -64,7 +72,8 @@ class Evaluation:
     seconds: float
     steps: Mapping[str, tuple[CompileStep, ...]] = field(default_factory=dict)  # by part, in order
     kernels: tuple[WrittenKernel, ...] = ()
-    eager_kernels: tuple[str, ...] = ()  # names of the Triton kernels that the case launches in eager, too
+    own_kernels: tuple[OwnKernel, ...] = ()  # that this build launches
+    eager_kernels: tuple[OwnKernel, ...] = ()  # that the case launches in eager
 
 
 # Compiles and runs a variation; the number counts the evaluations of one variation, from 0.

@@ -1,5 +1,7 @@
 """The stages of torch.compile at which a graph can be executed by ATen, and the parts that each stage adds.
 
+Before them comes the program without any compiler, executing the code that it has for compilation only.
+
 If the graph of one stage gives right results and that of the next one wrong ones, a part of the next one is
 to blame. The last part is searched first: leaving out a part also hides faults of the later parts that work
 on its output, but not of earlier parts.
@@ -10,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+UNCOMPILED = "uncompiled"  # what the program itself computes for compilation, without any compiler
 EAGER, AOT, DECOMPOSED = "eager", "aot_eager", "aot_eager_decomp_partition"
 JOINED, POST_GRAD_GRAPH, INDUCTOR = "joint graph", "post-grad graph", "inductor"
 
@@ -34,6 +37,10 @@ class CompileStage:
 
 
 STAGES: Sequence[CompileStage] = (
+    CompileStage(
+        UNCOMPILED, "the program itself, with torch.compiler.is_compiling() true",
+        "the program: where torch.compiler.is_compiling() is true, its results differ from eager", (),
+    ),
     CompileStage(EAGER, "Dynamo's graphs, by ATen", "Dynamo", (SETTINGS,)),
     CompileStage(
         AOT, "AOTAutograd's graphs, by ATen",

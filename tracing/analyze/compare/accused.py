@@ -43,7 +43,7 @@ class Accused:
     b: int | None = None
     runs: WhichRuns = "ab"  # the runs in which it acted differently
     certain: bool = True
-    through: tuple[str, ...] = ()  # operators that copied the bytes
+    through: tuple[str, ...] = ()  # operators that copied the bytes, or computed with them
 
 
 def accused(divergence: Divergence) -> Accused:

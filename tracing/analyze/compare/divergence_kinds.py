@@ -53,7 +53,7 @@ class OperatorCause:
     not_deterministic: bool = False  # the digests of its inputs are equal, those of its results are not
     random: bool = False  # the same of an operator that draws random numbers: it drew other ones
     calls: tuple[int, int] | None = None  # numbers of the two calls with equal inputs and other results
-    through: tuple[str, ...] = ()  # operators that copied the value, the last one first
+    through: tuple[str, ...] = ()  # operators that copied it or computed with it, the last one first
     given: tuple[str, str] = ("", "")  # what wrote its tensor argument in each run, if that differs
     elsewhere: bool = False  # the other run calls the operator as often, at another point of the program
 

@@ -118,6 +118,7 @@ class RunJudgement:
     findings: tuple[Finding, ...]
     not_covered: tuple[str, ...]
     outcome: Outcome | None = None  # of the run: outputs compared with eager
+    in_eager: tuple[str, ...] = ()  # hand-written kernels that eager launches, too
 
     @property
     def accused(self) -> JudgedLaunch | None:
@@ -126,11 +127,11 @@ class RunJudgement:
 
     @property
     def status(self) -> int:
-        """0: all that was judged is right; 1: something is off; 2: no answer.
+        """0: all that was judged is right; 1: something is off, or suspected; 2: no answer.
 
-        There is no answer if nothing could be judged, or if results differ from eager and nothing is off.
+        There is no answer if nothing could be judged, or if results differ from eager without a suspect.
         """
-        if self.accused or self.findings:
+        if self.accused or self.findings or self.suspects:
             return 1
         return 0 if self.any_right and not self.differs else 2
 
@@ -144,6 +145,23 @@ class RunJudgement:
         """The kernels of the program itself that have no reference, in launch order."""
         own = (one.kernel for one in self.launches if one.graph < 0 and one.verdict == "no reference")
         return list(dict.fromkeys(own))
+
+    @property
+    def unchecked(self) -> list[str]:
+        """The hand-written kernels that neither a reference nor the comparison with eager checks."""
+        compared = self.outcome is not None and self.outcome.status in ("passed", "differs", "out of bounds")
+        return [one for one in self.hand_written if one in self.in_eager or not compared]
+
+    @property
+    def suspects(self) -> list[JudgedLaunch]:
+        """The launches without a reference, if results differ from eager and all other launches are right.
+
+        A kernel that eager launches, too, does not make the results differ.
+        """
+        if not self.differs or self.accused or self.findings:
+            return []
+        unjudged = (one for one in self.launches if one.verdict == "no reference")
+        return [one for one in unjudged if one.kernel not in self.in_eager]
 
     @property
     def differs(self) -> bool:

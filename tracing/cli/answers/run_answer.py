@@ -43,7 +43,9 @@ class RunAnswer:
     @property
     def status(self) -> int:
         """The exit status of the command."""
-        status = {"passed": 0, "no kernel": 2, "compiled": 0, "differs": 1}.get(self._verdict, 2)
+        status = {"passed": 0, "no kernel": 2, "compiled": 0, "differs": 1, "out of bounds": 1}.get(
+            self._verdict, 2
+        )
         return status or (self.judgement.status if self.judgement is not None else 0)
 
     def print(self, *, show: bool, as_json: bool) -> int:
@@ -61,6 +63,7 @@ class RunAnswer:
             "status": self.status,
             "outcome": self._verdict,
             "detail": self.outcome.detail,
+            "unchecked_kernels": self._unchecked,
             "memory_evidence": memory_evidence_json(self.run),
             "next": hints.of_wrong_result(self.run) if self._leads_on else [],
         }
@@ -73,9 +76,9 @@ class RunAnswer:
         return "no kernel" if without else self.outcome.status
 
     @property
-    def _unchecked(self) -> str:
-        kernels = unchecked_kernels(self.run) if self.outcome.status == "passed" else []
-        return f"; but {unchecked_text(kernels)}" if kernels else ""
+    def _unchecked(self) -> list[str]:
+        agrees = self.outcome.status in ("passed", "out of bounds")
+        return unchecked_kernels(self.run) if agrees else []
 
     @property
     def _leads_on(self) -> bool:
@@ -88,14 +91,15 @@ class RunAnswer:
         if show:
             print_run(self.run)
         elif outcome.status != "failed":
-            err.print(f"{self._verdict}: {outcome.detail}{self._unchecked}")
+            but = f"; but {unchecked_text(self._unchecked)}" if self._unchecked else ""
+            err.print(f"{self._verdict}: {outcome.detail}{but}")
             for line in findings_text(self.run):
                 err.print(line)
             if self.judgement is None:  # else the judgement prints the next commands
                 print_wrong_result(self.run, err)
         if self._unchecked and self.judgement is None:  # else the judgement says so
             err.print(IN_EAGER)
-        if outcome.status == "passed":
+        if outcome.status in ("passed", "out of bounds"):
             shown = "passes" if show else "show"
             err.print(f"    next      tracing {shown} {quote(str(path))}")
         if self.hash_failure and outcome.status != "failed":

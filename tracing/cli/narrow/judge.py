@@ -15,6 +15,7 @@ import typer
 from tracing import store
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.runs.recording_commands import case_of, is_virtual, with_variables
+from tracing.analyze.runs.unchecked_kernels import unchecked_kernels
 from tracing.cli.answers import hints
 from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
@@ -52,7 +53,7 @@ def judge(
         _refuse_failed(run)
         run = record_all_anew(run, runs)
         err.print(f"{asked.path} kept no tensors; it was recorded anew, with them, into {run.path}")
-    answer = judgement_of(run)
+    answer = judgement_of(run, asked)
     answer.keep(asked, run)
     if as_json:
         print(msgspec.json.encode({"run": str(run.path), **answer.json()}).decode())
@@ -102,7 +103,7 @@ class JudgedRun:
         judged -- the run that kept tensors: the same one, or a new recording of its program
         """
         anew = [] if asked.path == judged.path else [f"recorded anew, with tensors: {judged.path}"]
-        accused = self.judgement.accused
+        accused = self.judgement.accused or next(iter(self.judgement.suspects), None)
         known = accused is not None and _launches(asked, accused.launch, accused.kernel)
         keep_answer(
             asked,
@@ -132,8 +133,11 @@ def _table(judgement: RunJudgement) -> AnswerTable:
     return AnswerTable("Judged launches", columns, tuple(rows))
 
 
-def judgement_of(run: store.Run) -> JudgedRun:
-    """Judge a run that kept the inputs and outputs of its launches."""
+def judgement_of(run: store.Run, asked: store.Run) -> JudgedRun:
+    """Judge a run that kept the inputs and outputs of its launches.
+
+    asked -- the same run, or the one of which it is a new recording, without passes
+    """
     processes = run.processes(LaunchLine)
     if len(processes) > 1:
         raise Problem(f"{run.path} has launches of {len(processes)} processes", "judge a run of one process")
@@ -141,7 +145,9 @@ def judgement_of(run: store.Run) -> JudgedRun:
         from tracing.judge.run_referee import judge_run
 
         own = None if is_virtual(run.info.environment) else partial(_interpreted, run)
-        judgement = judge_run(run, processes[0], now, own) if processes else _NOTHING
+        judgement = _NOTHING
+        if processes:
+            judgement = judge_run(run, processes[0], now, own, unchecked_kernels(asked))
     return JudgedRun(judgement, tuple(_next(run, judgement)))
 
 
@@ -156,11 +162,12 @@ _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))
 
 def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
     bisect = [_bisect(run)] if run.info.kind == "case" else []
-    accused = judgement.accused
-    if accused is not None:
-        _, launch = find_launch(run, accused.launch)
+    named = [one for one in (judgement.accused, *judgement.suspects) if one is not None]
+    if named:
+        _, launch = find_launch(run, named[0].launch)
         # the interpreter executes the source, so the generator of the source is to blame, no pass of Triton
-        return [*hints.of_launch(run, launch), *(bisect if is_virtual(run.info.environment) else [])]
+        sourced = is_virtual(run.info.environment) or judgement.suspects
+        return [*hints.of_launch(run, launch), *(bisect if sourced else [])]
     return bisect if judgement.findings or judgement.differs else []
 
 

@@ -107,7 +107,7 @@ def _run_case(
     if frozen:
         print_taken(frozen, info.environment, taken.chosen, taken.unmatched)
     ended = store.Run(writer.path)
-    judgement = judgement_of(ended) if options.judge and outcome.status != "failed" else None
+    judgement = judgement_of(ended, ended) if options.judge and outcome.status != "failed" else None
     if judgement is not None:
         judgement.keep(ended, ended)
     answer = RunAnswer(ended, outcome, judgement, recorder.hash_failure)

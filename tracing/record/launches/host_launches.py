@@ -12,6 +12,7 @@ import torch
 from tracing.launch import hooks
 from tracing.launch.memory import watching
 from tracing.launch.memory.accesses import Accesses
+from tracing.launch.memory.out_of_bounds import OutsideAccesses
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import has_memory
 from tracing.operators.effects import Effect
@@ -54,6 +55,11 @@ class HostLaunches:
         self._fresh = FreshMemory(recording.catalogue.not_covered)
         self._rereads = Rereads(recording.catalogue.not_covered)
         self._exact = ExactAccesses(recording, self._fresh, allow_out_of_bounds=allow_out_of_bounds)
+
+    @property
+    def outside(self) -> list[tuple[str, OutsideAccesses]]:
+        """Accesses outside of arguments, as `ExactAccesses.outside`."""
+        return self._exact.outside
 
     @contextmanager
     def installed(self) -> Iterator[None]:

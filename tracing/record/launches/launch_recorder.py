@@ -17,7 +17,7 @@ import torch
 from tracing.launch import coverage, cuda_graphs, hooks
 from tracing.launch import cpp_kernels as cpp
 from tracing.launch.launch_site import Grid, LaunchSite
-from tracing.launch.memory.out_of_bounds import OutOfBoundsError
+from tracing.launch.memory.out_of_bounds import OutOfBoundsError, OutsideAccesses
 from tracing.launch.storages import memory_of
 from tracing.model import Selection, StepSelection
 from tracing.record.failsafe import Failsafe
@@ -101,6 +101,7 @@ class LaunchRecorder:
         self._templates = LaunchTemplates(self._catalogue, self._recording.storages, digests)
         self._writers = LastWriters()
         values, called = digests != "none", operators != "none"
+        self.allow_out_of_bounds = allow_out_of_bounds
         self._host = HostLaunches(
             self._recording, digests=values, operators=called, allow_out_of_bounds=allow_out_of_bounds
         )
@@ -140,6 +141,11 @@ class LaunchRecorder:
     def count(self) -> int:
         """Launches seen, recorded or not."""
         return self._recording.launches
+
+    @property
+    def outside_accesses(self) -> list[tuple[str, OutsideAccesses]]:
+        """Accesses outside of arguments with the kernel's name, as `ExactAccesses.outside`."""
+        return self._host.outside
 
     def unwritten(self, tensor: torch.Tensor) -> tuple[int, int] | None:
         """The elements of a tensor on the host without a recorded write: the first, and how many."""

@@ -51,6 +51,15 @@ class ExactAccesses:
         self._recording = recording
         self._fresh = fresh
         self._fatal = not allow_out_of_bounds
+        self._outside: dict[tuple[str, str, str, str], OutsideAccesses] = {}
+
+    @property
+    def outside(self) -> list[tuple[str, OutsideAccesses]]:
+        """Accesses outside of arguments with the kernel's name, one for each argument, kind and line.
+
+        Without loads inside of an argument's storage, which a kernel may mean: it reads padding.
+        """
+        return [(kernel, one) for (kernel, *_), one in self._outside.items()]
 
     def watch(self, watched: WatchedLaunch, reach: Reach | None, failing: Callable[[], None]) -> None:
         """Follow the accesses of a launch that is about to be made on this thread.
@@ -120,6 +129,8 @@ class ExactAccesses:
         for number, one in enumerate(watched.accesses.outside):
             if watched.reported.get(number) != one.accesses:
                 watched.reported[number] = one.accesses
+                if not (one.inside and one.kind == "load"):
+                    self._outside[watched.accesses.kernel, one.argument, one.kind, one.where] = one
                 self._recording.writer.append(one.record(watched.launch))
 
 

@@ -20,7 +20,7 @@ from tracing.analyze.bisect_case.case_events import (
     TogetherBlamed,
 )
 from tracing.analyze.bisect_case.evaluation import CompileStep
-from tracing.analyze.bisect_case.stages import WITHOUT
+from tracing.analyze.bisect_case.stages import EAGER, UNCOMPILED, WITHOUT
 from tracing.report.text import IN_EAGER, Line, plural, unchecked_text
 
 _SHOWN = 6  # steps that are named
@@ -32,7 +32,8 @@ def case_tried_text(event: CaseTried) -> Iterator[Line]:
     if not event.bad:
         whole = "the compiled case is right" if event.symptom.kind == "right" else "eager itself is off"
         right = f" in {event.of} of {event.of} compiles: {event.symptom.text}"
-        own = f"; but {unchecked_text(event.eager_kernels)}" if event.eager_kernels else ""
+        names = [one.name for one in event.eager_kernels]
+        own = f"; but {unchecked_text(names)}" if names else ""
         yield Text.assemble((whole, "bold"), right, own)
         if own:
             yield Text(IN_EAGER)
@@ -56,11 +57,13 @@ def stage_tried_text(event: StageTried) -> Line:
 def stage_blamed_text(event: StageBlamed) -> Iterator[Line]:
     """The first stage that is wrong."""
     after = f", and {event.after.name} is right" if event.after else ", and no stage before it is right"
+    if event.stage.name == UNCOMPILED:
+        after = ", which no compiler takes part in"
     yield Text.assemble(("first wrong: ", ""), (event.stage.name, "bold red"), after)
     if event.unknown:
         names = ", ".join(one.name for one in event.unknown)
         yield Text(f"    {names} cannot be judged, so the fault may lie there, too")
-    yield Text(f"    accused: {event.stage.blamed}")
+    yield Text(f"    accused: {_with_kernels(event, event.stage.blamed)}")
 
 
 def planned_text(event: Planned) -> Line:
@@ -127,14 +130,37 @@ def answer_text(event: CaseAnswer, sources: Mapping[str, str]) -> Iterator[Line]
     for kernel in event.kernels:
         yield Text(f"    {'kernel':<14} {kernel.name}: {', '.join(kernel.nodes)}")
         yield Text(f"    {'source':<14} {sources[kernel.name]}")
-    if not event.culprits:
+    if event.own_kernels:
+        them = "it" if len(event.own_kernels) == 1 else "them"
+        before = (
+            "eager does not" if event.stage.name in (UNCOMPILED, EAGER) else "the stage before it does not"
+        )
+        yield Text(f"    {'why':<14} stage {event.stage.name} launches {them}, and {before}")
+    elif event.stage.parts and not event.culprits:
         yield Text("    none by itself: leaving out no part of this stage makes the case right")
+    if event.stage.name == UNCOMPILED:
+        yield Text("A suspect, not proof: any code that only a compiled program executes may be wrong.")
+        return
     yield Text("A suspect, not proof: leaving out a step also hides a fault of a step that uses its result.")
 
 
 def accused(event: CaseAnswer) -> str:
-    """The accused component: "inductor > lowerings > gelu"."""
-    names = [event.stage.name if event.culprits else event.stage.blamed]
+    """The accused component: "inductor > lowerings > gelu", "the hand-written kernel rowmean (case.py:9)"."""
+    return _with_kernels(event, _path(event) if event.culprits else event.stage.blamed)
+
+
+def _with_kernels(event: StageBlamed | CaseAnswer, component: str) -> str:
+    own = event.own_kernels
+    if not own:
+        return component
+    named = ", ".join(f"{one.name} ({one.python})" for one in own[:_SHOWN])
+    further = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
+    kernels = f"the hand-written kernel{'s' if len(own) > 1 else ''} {named}{further}"
+    return kernels if event.stage.name == UNCOMPILED else f"{kernels}, or {component}"
+
+
+def _path(event: CaseAnswer) -> str:
+    names = [event.stage.name]
     for one in event.culprits:
         if isinstance(one, TogetherBlamed):
             names.append(" and ".join(one.parts))

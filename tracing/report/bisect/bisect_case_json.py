@@ -30,11 +30,15 @@ def case_search_json(events: Sequence[CaseEvent], sources: Mapping[str, str]) ->
     answer = next((one for one in events if isinstance(one, CaseAnswer)), None)
     return {
         "symptom": {"kind": reproduced.symptom.kind, "text": reproduced.symptom.text},
+        "unchecked_kernels": [one.name for one in reproduced.eager_kernels],
         "wrong": reproduced.bad,
         "compiles": reproduced.of,
         "tried": [_tried(one) for one in events if isinstance(one, (StageTried, PartTried))],
         "accused": accused(answer) if answer else None,
         "stage": answer.stage.name if answer else None,
+        "own_kernels": [
+            {"name": one.name, "python": one.python} for one in (answer.own_kernels if answer else ())
+        ],
         "culprits": [_culprit(one) for one in answer.culprits] if answer else [],
         "cpp": next((_judged(one.judgement) for one in events if isinstance(one, OtherCode)), None),
         "kernels": [

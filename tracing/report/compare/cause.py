@@ -22,9 +22,30 @@ from tracing.report.text import plural
 Names: TypeAlias = tuple[str, str]  # of the two runs, in the order of the command line
 
 
+# Operators whose result is bytes of their inputs; every other one computes.
+_COPIES = frozenset([
+    "_foreach_copy_", "_to_copy", "as_strided_copy", "cat", "clone", "constant_pad_nd", "contiguous", "copy",
+    "copy_", "detach_copy", "expand_copy", "flip", "gather", "index", "index_copy", "index_copy_",
+    "index_put", "index_put_", "index_select", "masked_select", "permute_copy", "repeat", "roll",
+    "select_copy", "slice_copy", "split_with_sizes_copy", "squeeze_copy", "stack", "unsqueeze_copy", "view_copy",
+])  # fmt: skip
+
+
 def cause_text(cause: Cause, names: Names) -> Iterator[str]:
-    """The cause of a different input, line by line."""
-    passed = getattr(cause, "through", ())
+    """The cause of a different input, line by line: its writer, and what passed it on."""
+    through: tuple[str, ...] = getattr(cause, "through", ())
+    for line in _written(cause, names):
+        yield line.replace("this tensor", f"an input of {through[-1]}") if through else line
+    if through:
+        yield f"then {', then '.join(map(_passing, reversed(through)))}"
+
+
+def _passing(operator: str) -> str:
+    name = operator.rpartition("::")[2].partition(".")[0]
+    return f"{operator} {'copies it' if name in _COPIES else 'computes with it'}"
+
+
+def _written(cause: Cause, names: Names) -> Iterator[str]:
     if isinstance(cause, OperatorCause):
         yield from _operator(cause, names)
     elif isinstance(cause, Host):
@@ -46,8 +67,6 @@ def cause_text(cause: Cause, names: Names) -> Iterator[str]:
         yield f"{_writer_text(cause.writer, names)} wrote outside of its argument{where}, into this memory"
     elif isinstance(cause, UnknownCause):
         yield f"cannot be decided: {cause.why}"
-    if passed:
-        yield f"copied by {', then '.join(reversed(passed))}"
 
 
 def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:

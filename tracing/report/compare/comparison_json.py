@@ -101,3 +101,22 @@ def without_launch_json(
         "site": None, "iteration": None, "computes": [], "step": None, "accused": _accused(who, decides),
         "evidence": evidence or [], "next": [*commands], "a": None, "b": None, "elements": "", "values": [],
     }  # fmt: skip
+
+
+def accused_text(one: Mapping[str, Any]) -> str:
+    """The accused component of a divergence: `the compiled code of copy`, `kernel copy out_ptr`."""
+    return " ".join(filter(None, (_KINDS.get(one["kind"], one["kind"]), one["name"], one["argument"])))
+
+
+_KINDS: Mapping[str, str] = {
+    "code": "the compiled code of",
+    "configuration": "the configuration of",
+    "winner": "the autotuned configuration of",
+    "host": "the host program",
+    "uninitialised": "uninitialised memory, read by",
+    "out of bounds": "an access out of bounds by",
+    "order": "the order of launches at",
+    "missing": "a missing launch of",
+    "start": "the initial state",
+    "unknown": "an unknown cause, seen at",
+}

@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from tracing.model import Failure, FrameCompile, Outcome, RunInfo, Violation
+from tracing.report.compare.comparison_json import accused_text
 from tracing.store import Run
 
 RULES = {
@@ -72,10 +73,9 @@ def _failure(one: Failure) -> str:
 
 def _divergence(one: Mapping[str, Any], info: RunInfo) -> dict[str, Any]:
     accused = one["accused"]
-    who = " ".join(filter(None, (accused["kind"], accused["name"], accused["argument"])))
     launch = one["launch"]["b"] if one["launch"]["b"] is not None else one["launch"]["a"]
     what = " ".join(filter(None, (one["kind"], one["argument"])))
-    title = f"launch #{launch} {one['kernel']}: {what} differs; accused: {who}"
+    title = f"launch #{launch} {one['kernel']}: {what} differs; accused: {accused_text(accused)}"
     text = "\n".join([title, *one["evidence"]])
     return _result("divergence", "error" if accused["certain"] else "warning", text, one["site"] or "", info)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tracing.report.compare.comparison_json import accused_text
+
 Data = Mapping[str, Any]  # a part of the report's index
 
 BAD, DOUBT, FINE = "bad", "doubt", "fine"
@@ -90,8 +92,7 @@ def _of_kernels(comparison: Data, run: Data) -> Iterator[dict[str, Any]]:
 
 
 def _accused(one: Data) -> str:
-    who = " ".join(filter(None, (one["kind"], one["name"], one["argument"])))
-    return f"accused: {who}" + ("" if one["certain"] else " (not certain)")
+    return f"accused: {accused_text(one)}" + ("" if one["certain"] else " (not certain)")
 
 
 def _argument(one: Data) -> str:
@@ -154,6 +155,8 @@ def _of_run(number: int, run: Data) -> Iterator[dict[str, Any]]:
     for one in run["outcomes"]:
         if one["status"] in ("failed", "interrupted"):
             yield finding(BAD, f"the program {one['status']}", [one["detail"]])
+        elif one["status"] == "out of bounds":
+            yield finding(BAD, "a kernel accesses memory outside of its arguments", [one["detail"]])
         elif one["status"] == "differs":
             judged = any(each["name"] == "judge" for each in run["answers"])
             commands = [each for each in run["next"] if not (judged and "tracing judge " in each)]

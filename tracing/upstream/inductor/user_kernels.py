@@ -15,6 +15,7 @@ from torch._higher_order_ops.triton_kernel_wrap import (
 )
 
 from tracing.upstream.contract import require
+from tracing.upstream.inductor.code import is_generated
 from tracing.upstream.triton.jit import JITFunction
 
 
@@ -40,6 +41,19 @@ def copied_functions(function: Any) -> list[tuple[FunctionLines, FunctionLines]]
     helpers = ((one, users.get(name)) for name, one in function.fn.__globals__.items() if one is not function)
     pairs += [(one, helper) for one, helper in helpers if _is_copy(one, helper)]
     return [(_lines(copy), _lines(user)) for copy, user in pairs]
+
+
+def user_kernel(function: Any) -> FunctionLines | None:
+    """The lines of the user's kernel that is launched as `function`; None: Inductor wrote it.
+
+    function -- a JITFunction, the interpreter's, or a copy of the user's in generated code
+    """
+    code = getattr(getattr(function, "fn", None), "__code__", None)
+    if code is None:  # of one that a worker compiled
+        return None
+    if is_generated(code.co_filename):
+        return next((user for _, user in copied_functions(function)), None)
+    return _lines(function)
 
 
 def line_of_user(file: str, line: int) -> tuple[str, int] | None:

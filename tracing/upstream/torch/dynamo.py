@@ -1,4 +1,4 @@
-"""Exclude code from Dynamo, and clear compiled code."""
+"""Exclude code from Dynamo, clear compiled code, and run the code that a program has for compilation."""
 
 from __future__ import annotations
 
@@ -12,10 +12,18 @@ from torch._C._dynamo.eval_frame import set_eval_frame
 from torch._dynamo import trace_rules
 
 from tracing.upstream.contract import require
+from tracing.upstream.patch import replaced
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-__all__ = ["constant_result", "forget_compiled", "frames_skipped", "set_eval_frame", "untraced"]
+__all__ = [
+    "compiling_reported",
+    "constant_result",
+    "forget_compiled",
+    "frames_skipped",
+    "set_eval_frame",
+    "untraced",
+]
 
 
 def untraced(function: _Function) -> _Function:
@@ -51,9 +59,25 @@ def frames_skipped(paths: Sequence[str]) -> Iterator[None]:
         trace_rules._recompile_re()
 
 
+@contextmanager
+def compiling_reported() -> Iterator[None]:
+    """While active, `torch.compiler.is_compiling()` is true, although nothing compiles.
+
+    `torch.compiler.is_dynamo_compiling()` as well, unless a program has imported the function itself.
+    """
+    with (
+        replaced(torch.compiler, "_is_compiling_flag", True),
+        replaced(torch.compiler, "is_dynamo_compiling", lambda: True),
+    ):
+        yield
+
+
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require(untraced(len)([1]) == 1, "a function that still returns its result")
+    with compiling_reported():
+        require(torch.compiler.is_compiling(), "a flag that reports a compilation")
+    require(not torch.compiler.is_compiling(), "a flag that reports no compilation")
     callback = set_eval_frame(None)
     set_eval_frame(callback)
 

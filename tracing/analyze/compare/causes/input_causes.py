@@ -42,7 +42,7 @@ from tracing.analyze.compare.pairing import Pairing
 from tracing.analyze.compare.timeline.memory import Input, Write
 from tracing.analyze.compare.timeline.timeline import Timeline
 from tracing.analyze.compare.timeline.timeline_step import TimelineStep
-from tracing.model import TensorValue
+from tracing.model import OperatorDigests, TensorValue
 from tracing.views import extent
 
 # Operators that read only the shape of a tensor argument, not its contents.
@@ -133,6 +133,8 @@ class Causes:
         digests = [one.digests_of(write) for one, write in zip(self._timelines, (a, b), strict=True)]
         given = [sorted(digest.bits for digest in one.before) for one in digests if one is not None]
         if len(given) == 2 and given[0] == given[1]:
+            if _wrote_equal_bits(digests):
+                return None
             random = self._timelines[0].draws(a)
             calls = a.number, b.number
             cause = operator_cause(a, b, "ab")
@@ -183,6 +185,11 @@ class Causes:
         if writer and any(write.stream != read.stream for write, read in zip((a, b), reads, strict=True)):
             return StreamCause(writer)
         return Host(runs, writer, proven=not runs or None not in changed)
+
+
+def _wrote_equal_bits(digests: Sequence[OperatorDigests | None]) -> bool:
+    left = [[digest.bits for digest in one.after] for one in digests if one is not None]
+    return bool(left[0]) and all(left[0]) and left[0] == left[1]
 
 
 def _uninitialised(step: TimelineStep, position: int) -> Elements:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracing.analyze.bisect.execution import Meaning, first_change
+from tracing.analyze.bisect.execution import Meaning, argument_names, first_change
 from tracing.analyze.bisect.snapshots import Snapshot
 from tracing.compiler.generic_text import generic_texts
 from tracing.errors import Problem
@@ -21,7 +21,7 @@ def meaning_of(snapshots: Sequence[Snapshot], seconds: float) -> Meaning:
     row = [one for at, one in enumerate(snapshots) if at == 0 or one.text != snapshots[at - 1].text]
     try:
         texts = generic_texts([one.text for one in row], seconds=seconds)
-        change = first_change(len(row), texts.__getitem__)
+        change = first_change(len(row), texts.__getitem__, argument_names(row[0].text))
     except (Problem, Unknown):
         return Meaning()
     if isinstance(change, int):
