@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from tracing.store.graph_file import FxNode
 from tracing.upstream.torch.operator_schemas import is_operator, schema_of
 
 _MODULES: Mapping[str, Any] = {"_operator": operator, "operator": operator, "math": math, "torch": torch}
+_HIGHER, _KERNEL = "torch.ops.higher_order.", "triton_kernel_wrapper"
 _REFUSED = ("aten::from_file",)  # a graph may come from an untrusted run
 _CALLERS = ("attrgetter", "call", "__call__", "itemgetter", "methodcaller")  # they reach any function
 _RANDOM = tuple(f"prims::inductor_{name}" for name in ("seed", "seeds", "random", "randint"))
@@ -41,7 +42,7 @@ def resolved(node: FxNode) -> Callable[..., Any]:
     owner = _MODULES.get(module)
     plain = owner is not None and (module != "torch" or name.startswith("sym_")) and name not in _CALLERS
     if not plain or not hasattr(owner, name):
-        own = name.startswith("triton_kernel_wrapper")
+        own = name.startswith(_KERNEL)
         raise NoReference("a hand-written kernel" if own else f"{name}, which is no operator")
     function: Callable[..., Any] = getattr(owner, name)
     return function
@@ -58,6 +59,12 @@ def is_random(node: FxNode) -> bool:
 def is_empty(node: FxNode) -> bool:
     """True if an operator's result is uninitialised."""
     return node.target.startswith(_EMPTY)
+
+
+def callers_of_graphs(nodes: Iterable[FxNode]) -> list[str]:
+    """The operators of nodes that execute graphs of their own: cond, while_loop."""
+    names = (node.target.removeprefix(_HIGHER) for node in nodes if node.target.startswith(_HIGHER))
+    return [name for name in names if not name.startswith(_KERNEL)]
 
 
 def references(value: Any) -> Iterator[str]:
@@ -97,7 +104,7 @@ def returned(node: FxNode) -> str | None:
 
 def overwritten(node: FxNode) -> tuple[str, ...]:
     """The nodes whose memory a node writes to; of a call of a user's kernel all that it is given."""
-    if "triton_kernel_wrapper_mutation" in node.target:
+    if f"{_KERNEL}_mutation" in node.target:
         return tuple(references([node.args, node.kwargs]))
     function = _operator(node)
     if function is None:

@@ -14,6 +14,7 @@ from tracing.judge.contents import Contents
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_memory import BufferContent, GraphMemory
 from tracing.judge.graph_referee import GraphReferee
+from tracing.judge.operators import callers_of_graphs
 from tracing.judge.own_kernels import Interpreted, judged_own
 from tracing.judge.step_referee import StepReferee
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome
@@ -89,7 +90,9 @@ class _RunReferee:
         if not self._explains(referee):
             self._findings += results
         self._not_covered += whole.not_covered
-        return {one.index for one in launches} - {*extra}
+        inner = _inside(lowered, call.graph, [one for one in launches if one.index in extra])
+        self._launches += inner
+        return {one.index for one in launches} - {*extra} | {one.launch for one in inner}
 
     @staticmethod
     def _explains(referee: StepReferee) -> bool:
@@ -120,3 +123,12 @@ def _device(run: Run) -> torch.device:
     # the type of device of the recording, if this machine has one: libraries differ between devices
     virtual = run.info.environment.device == "virtual GPU"
     return torch.device("cuda" if torch.cuda.is_available() and not virtual else "cpu")
+
+
+def _inside(program: FxProgram, graph: int, launches: Sequence[KernelLaunch]) -> list[JudgedLaunch]:
+    # launches that belong to no step of the graph: those of branches and of the bodies of loops
+    callers = callers_of_graphs(program.graph.nodes)
+    if not callers:
+        return []
+    why = f"{callers[0]} executes it, and no graph of its branches or its body is recorded"
+    return [JudgedLaunch(one.index, one.kernel_name, graph, "no reference", why=why) for one in launches]

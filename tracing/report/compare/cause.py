@@ -27,7 +27,8 @@ _COPIES = frozenset([
     "_foreach_copy_", "_to_copy", "as_strided_copy", "cat", "clone", "constant_pad_nd", "contiguous", "copy",
     "copy_", "detach_copy", "expand_copy", "flip", "gather", "index", "index_copy", "index_copy_",
     "index_put", "index_put_", "index_select", "masked_select", "permute_copy", "repeat", "roll",
-    "select_copy", "slice_copy", "split_with_sizes_copy", "squeeze_copy", "stack", "unsqueeze_copy", "view_copy",
+    "select_copy", "slice_copy", "split_with_sizes_copy", "squeeze_copy", "stack", "unsqueeze_copy",
+    "view_copy",
 ])  # fmt: skip
 
 
