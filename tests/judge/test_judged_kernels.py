@@ -10,11 +10,13 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+import typer
 from judged_programs import PROGRAMS, reinplaced, values
 from planted_kernels import Program, edits, first_change, judgement, launches, recorded, virtual_gpu
 
 from tracing import store
 from tracing.analyze.judge.judgement import Overwritten, RunJudgement
+from tracing.cli.narrow.judge import judge
 from tracing.model import CompiledGraph, TracedGraph
 from tracing.program.device import Device
 from tracing.store.graph_file import read_graph, read_schedule
@@ -135,6 +137,33 @@ def with_an_own_kernel(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(z)
     twice[(1,)](z, y, z.numel(), 128)
     return y.cos()
+
+
+@triton.jit
+def summed(x, y, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y, tl.load(y) + tl.sum(tl.load(x + i, i < n)))  # every program: no atomic addition
+
+
+def with_a_race(x: torch.Tensor) -> torch.Tensor:
+    z = x.sin()
+    y = torch.zeros(1)
+    summed[(4,)](z, y, z.numel(), 32)
+    return y.cos()
+
+
+def test_a_race_comes_before_what_was_judged(
+    device: Device, runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = recorded(Program(with_a_race, lambda: (values(100),)), runs, device)
+
+    with pytest.raises(typer.Exit) as ended:
+        judge(str(run.path), trust=True, runs=runs)
+
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert ended.value.exit_code == 0
+    assert "summed: race: " in first and first.startswith("memory: ")
+    assert second.startswith("nothing checks the hand-written summed; ")
 
 
 def test_kernels_around_one_of_the_program_are_judged(device: Device, runs: Path) -> None:

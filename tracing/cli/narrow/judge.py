@@ -26,6 +26,8 @@ from tracing.cli.processes.new_recording import record_all_anew
 from tracing.errors import Problem
 from tracing.model import AnswerTable, CompiledGraph, GraphTensor, KernelLaunch, LaunchLine, Outcome
 from tracing.report.judgement import judgement_json, judgement_text
+from tracing.report.run_json import memory_evidence_json
+from tracing.report.text import memory_text
 from tracing.store.recorded_launch import find_launch, recorded_launch
 
 _ROWS = 1000  # launches of the table that is kept
@@ -56,8 +58,11 @@ def judge(
     answer = judgement_of(run, asked)
     answer.keep(asked, run)
     if as_json:
-        print(msgspec.json.encode({"run": str(run.path), **answer.json()}).decode())
+        of_run = {"run": str(run.path), "memory_evidence": memory_evidence_json(run)}
+        print(msgspec.json.encode({**of_run, **answer.json()}).decode())
     else:
+        for line in memory_text(run):
+            out.print(line)
         answer.print()
     raise typer.Exit(answer.status)
 
