@@ -80,6 +80,7 @@ def test_a_configuration_with_an_infinity_is_frozen_and_read_back(tmp_path: Path
     assert read_winners(tmp_path / "w.json").winners == (winner,)
 
 
+@pytest.mark.soak
 def test_a_kernel_with_float_arguments_that_json_lacks_has_a_repro(tmp_path: Path) -> None:
     run = recorded(f"{DATA / 'scalars.py'}:high=nan", tmp_path, "--keep-inputs", "--no-passes")
 

@@ -275,6 +275,7 @@ def test_a_report_compiles_the_launches_that_it_measures_and_executes_the_others
     assert [int(one.sum()) for one in seen] == [32, 0, 32]
 
 
+@pytest.mark.soak
 def test_launches_of_a_report_are_not_recorded(tmp_path: Path) -> None:
     run = store.Run(Path(recorded(str(DATA / "measured.py"), tmp_path)))
 

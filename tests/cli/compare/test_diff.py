@@ -70,6 +70,7 @@ def test_a_backend_that_differs_is_documented_in_json(case: str, runs: Path) -> 
     assert [one["name"] for one in report["results"] if not one["passed"]] == ["output"]
 
 
+@pytest.mark.soak
 def test_two_runs_are_compared_launch_by_launch_within_a_tolerance(case: str, runs: Path) -> None:
     a, b = (recorded(f"{case}:shift={shift}", runs, "--keep-outputs", "--no-passes") for shift in (0.0, 0.25))
 

@@ -152,7 +152,9 @@ def test_an_interrupted_series_concludes_with_the_runs_that_ended(tmp_path: Path
     assert "interrupted; 2 runs of 9 had ended; run 2 up to this point: " in done.stderr
 
 
-@pytest.mark.parametrize("args", [("compare", "a"), ("repeat", "a", "b"), ("ranks", "a", "b"), ("swap", "a")])
+@pytest.mark.parametrize(
+    "args", [("compare", "a"), ("repeat", "silu", "b"), ("ranks", "a", "b"), ("swap", "a")]
+)
 def test_a_wrong_number_of_names_is_refused(args: tuple[str, ...], tmp_path: Path) -> None:
     done = tracing(*args, runs=tmp_path)
 

@@ -121,6 +121,7 @@ def test_roles_of_an_interpreted_kernel_are_those_of_each_launch(tmp_path: Path)
     ]
 
 
+@pytest.mark.soak
 def test_a_cpp_kernel_of_inductor_is_recorded(tmp_path: Path) -> None:
     x = torch.randn(100)
     torch._dynamo.reset()

@@ -53,7 +53,7 @@ def test_times_are_written_in_launch_order_whichever_launch_returns_first(tmp_pa
     assert [line.launch for line in store.Run(writer.path).records(LaunchTime)] == list(range(1000))
 
 
-@pytest.mark.parametrize("digests", ["all", "none"])
+@pytest.mark.parametrize("digests", ["all", pytest.param("none", marks=pytest.mark.soak)])
 def test_every_launch_has_its_time(gpu: None, tmp_path: Path, digests: Any) -> None:
     launches = launches_of(
         tmp_path, lambda: torch.compile(torch.sin)(added(torch.ones(100))), digests, time=True

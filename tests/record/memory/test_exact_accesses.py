@@ -297,6 +297,7 @@ def test_generated_kernels_and_interpreted_ones_are_followed(gpu: None, tmp_path
     assert (interpreted.read, interpreted.written) == ({0: bits(x)[0]}, {1: bits(x)[0]})
 
 
+@pytest.mark.soak
 def test_without_digests_nothing_exact_is_recorded(gpu: None, tmp_path: Path) -> None:
     x = torch.ones(64)
 

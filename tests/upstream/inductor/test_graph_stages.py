@@ -30,7 +30,7 @@ def test_the_search_knows_the_stages_by_the_same_names() -> None:
         graph_stages.POST_GRAD_GRAPH, graph_stages.INDUCTOR,
     ]  # fmt: skip
 
-    assert [one.name for one in stages.STAGES] == here
+    assert [one.name for one in stages.STAGES] == [stages.UNCOMPILED, *here]
 
 
 def test_forward_and_backward_are_graphs_of_their_own_after_the_joint_graph() -> None:
