@@ -238,7 +238,8 @@ def test_judge() -> None:
     finding = LibraryOff(0, "aten::mm", wrong, (line,))
     said = JudgedRun(RunJudgement(launches, (finding,), ("more",)), ("tracing bisect case.py",))
 
-    require_documented(json.dumps({"run": "runs/a", **said.json()}), "## `tracing judge`")
+    of_run = {"run": "runs/a", "memory_evidence": []}
+    require_documented(json.dumps({**of_run, **said.json()}), "## `tracing judge`")
 
 
 def test_lit_and_resume(compiled_run: Path) -> None:
