@@ -60,7 +60,8 @@ def code_server(tmp_path_factory: pytest.TempPathFactory, mark: str) -> Iterator
     shim.write_text(SHIM.format(code=code, home=home))
     shim.chmod(0o755)
     (settings := home / "data/User/settings.json").parent.mkdir(parents=True)
-    settings.write_text(json.dumps({"workbench.reduceMotion": "on"}))  # the browser draws on the same processors
+    # the browser draws on the same processors
+    settings.write_text(json.dumps({"workbench.reduceMotion": "on"}))
     for vsix in others.split(os.pathsep):
         subprocess.run([str(shim), "--install-extension", vsix], check=True, capture_output=True)
     path = f"{shim.parent}{os.pathsep}{os.environ['PATH']}"
