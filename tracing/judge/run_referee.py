@@ -90,7 +90,8 @@ class _RunReferee:
         if not self._explains(referee):
             self._findings += results
         self._not_covered += whole.not_covered
-        inner = _inside(lowered, call.graph, [one for one in launches if one.index in extra])
+        others = [one for one in launches if one.index in extra and not one.kernel.copied]
+        inner = _inside(lowered, call.graph, others)
         self._launches += inner
         return {one.index for one in launches} - {*extra} | {one.launch for one in inner}
 
@@ -126,7 +127,7 @@ def _device(run: Run) -> torch.device:
 
 
 def _inside(program: FxProgram, graph: int, launches: Sequence[KernelLaunch]) -> list[JudgedLaunch]:
-    # launches that belong to no step of the graph: those of branches and of the bodies of loops
+    # launches of Inductor's kernels that belong to no step of the graph: of branches and of bodies of loops
     callers = callers_of_graphs(program.graph.nodes)
     if not callers:
         return []

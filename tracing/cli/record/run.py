@@ -129,10 +129,9 @@ def _run_program(
     # never returns: the program runs after the command line has ended
     given = {"--show": show, "--json": as_json, "--judge": options.judge, "--no-referee": options.no_referee}
     given["--mode"] = bool(options.mode)
+    commands = {"--show": "show latest", "--json": "show latest --json", "--judge": "judge latest"}
     for option in (option for option, is_given in given.items() if is_given):
-        later = {"--show": "show latest", "--json": "show latest --json", "--judge": "judge latest"}.get(
-            option
-        )
+        later = commands.get(option)
         raise Problem(
             f"{option} is for a case, and {program.words[0]} is a program",
             f"leave it out{f', and then ask: `tracing {later}`' if later else ''}",
@@ -168,7 +167,7 @@ def _run_program(
 
 
 def _findings(run: store.Run) -> Iterator[str]:
-    # of a program that has ended; the first rank tells them for all
+    # of a program that has ended; the first rank reports them for all
     if environment.rank() == 0:
         yield from (line.plain for line in findings_text(run))
 
