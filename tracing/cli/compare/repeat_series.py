@@ -195,4 +195,4 @@ def _bar() -> Progress:
 
 def _refused(outcome: Outcome) -> bool:
     # a program that ended by itself, but not well: argparse, for example, refused its arguments
-    return outcome.status == "ended" and not outcome.detail.startswith("exit status 0")
+    return outcome.status == "ended" and not outcome.detail.startswith(("exit status 0", "os._exit(0)"))

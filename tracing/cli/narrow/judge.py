@@ -47,7 +47,8 @@ def judge(
 
     Example: tracing judge demo-sound
 
-    Exit status: 0 if all that could be judged is right, 1 if something is off, 2 if there is no answer.
+    Exit status: 0 if all that could be judged is right, 1 if something is off or suspected, 2 if there is no
+    answer.
     """
     run = consenting(open_run(name, runs), trust)
     asked = run

@@ -18,7 +18,7 @@ from torch._inductor import compile_fx
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.compile_fx import _InProcessFxCompile
 from torch._inductor.dependencies import WeakDep
-from torch._inductor.graph import GraphLowering
+from torch._inductor.graph import GraphLowering, SubgraphLowering
 from torch._inductor.ir import MultiOutput
 from torch._inductor.output_code import CompiledFxGraph
 from torch._inductor.scheduler import Scheduler
@@ -129,7 +129,7 @@ def _compiling(listener: GraphListener) -> Wrapper:
 def _lowering(listener: GraphListener) -> Wrapper:
     def wrapper(original: Method) -> Method:
         def codegen(self: GraphLowering) -> Any:
-            if _compile.steps is not None:  # a branch of cond, the body of while_loop
+            if isinstance(self, SubgraphLowering):  # a branch of cond, the body of while_loop
                 return _in_subgraph(original)(self)
             _compile.steps, _compile.unfinished, _compile.failure = [], 0, ""
             try:
@@ -293,7 +293,7 @@ def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require_parameters(compile_fx.compile_fx, "model_", "example_inputs_")
     require_methods(_InProcessFxCompile, "codegen_and_compile")
-    require_methods(GraphLowering, "codegen")
+    require_methods(GraphLowering, "codegen", "codegen_subgraph")
     require_methods(Scheduler, "enter_context", "codegen_extern_call")
     require_parameters(PythonWrapperCodegen.generate_kernel_call, "kernel_name", "call_args")
     require_methods(GraphLowering, "get_output_names")
