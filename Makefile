@@ -70,6 +70,7 @@ lint: $(STAMP)-test ## run ruff, mypy and the lint of words
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy
+	@$(VENV)/bin/mypy --config-file tests/gpu/mypy.ini
 	@$(VENV)/bin/python -m scripts.lint_words
 
 test-gpu: $(STAMP)-test ## run the tests that need a GPU

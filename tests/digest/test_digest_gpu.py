@@ -132,6 +132,21 @@ def rounded(digest: Digest) -> Digest:
     return msgspec.structs.replace(digest, l1=norm)
 
 
+@pytest.mark.parametrize("group", ["long rows cut out", "long rows of sixteen bytes", "at an odd address"])
+def test_long_rows_are_read_without_a_division_for_each_element(group: str) -> None:
+    layouts = [layout(tensor) for tensor in GROUPS[group]]
+
+    assert all(one is not None and one.long for one in layouts)
+
+
+def test_rows_of_three_dimensions_are_not_long() -> None:
+    cut = values(3, 5, 1500)[:, :4, :1400].expand(2, 3, 4, 1400)
+
+    one = layout(cut)
+
+    assert one is not None and not one.long
+
+
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_kernel_computes_the_digest_of_the_host(target: GPUTarget, group: str) -> None:
     computed = digests(target, GROUPS[group])

@@ -60,14 +60,15 @@ def test_the_run_is_that_of_the_python_form(
     with monkeypatch.context() as patch:
         patch.setattr(compiled_launches, "wrapper", lambda: None)
         python = recorded(step, tmp_path / "python", digests)
-    by_python: list[Any] = []
+    by_python = 0
 
-    def counted(*args: Any) -> Any:
-        by_python.append(args)
+    def counted(*args: Any) -> Any:  # holds no arguments: tensors of later steps lie at the same addresses
+        nonlocal by_python
+        by_python += 1
         return before(*args)
 
     monkeypatch.setattr(LaunchRecorder, "before", counted)
     native = recorded(step, tmp_path / "native", digests)
 
     assert native == python
-    assert len(by_python) < len(native) / 2
+    assert by_python < len(native) / 2

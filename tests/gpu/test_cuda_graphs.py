@@ -194,7 +194,7 @@ def test_graphed_callables_are_recorded_forward_and_backward(tmp_path: Path) -> 
     with recorder(tmp_path / "eager") as eager:
         compiled(x).sum().backward()
     with recorder(tmp_path / "graph") as graphed:
-        callable_ = torch.cuda.make_graphed_callables(compiled, (x,))
+        callable_: Any = torch.cuda.make_graphed_callables(compiled, (x,))
         before = graphed.count
         callable_(x).sum().backward()
 

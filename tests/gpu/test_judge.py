@@ -25,7 +25,8 @@ def test_a_kernel_of_the_program_is_right(tmp_path: Path) -> None:
         summed[(1,)](torch.randn(1 << 10, device="cuda"), torch.zeros(1, device="cuda"), 1 << 10, BLOCK=64)
     writer.close()
 
-    said = judgement_of(store.Run(writer.path)).judgement
+    run = store.Run(writer.path)
+    said = judgement_of(run, run).judgement
 
     assert [one.verdict for one in said.launches] == ["right"]
 
@@ -45,7 +46,8 @@ def test_launches_of_compiled_code_are_right(tmp_path: Path) -> None:
         sums(words, tokens)
     writer.close()
 
-    said = judgement_of(store.Run(writer.path)).judgement
+    run = store.Run(writer.path)
+    said = judgement_of(run, run).judgement
 
     assert {one.verdict for one in said.launches} == {"right"}
     assert said.findings == ()

@@ -120,8 +120,10 @@ def multi_kernel() -> Callable[[], object]:
 
 def fusion_by_benchmark() -> Callable[[], object]:
     x = torch.rand(512, 512, device="cuda")
-    options = {"benchmark_fusion": True, "benchmark_kernel": True}
-    compiled = torch.compile(lambda x: torch.softmax(x * 2, -1).sum(0) + x.sum(0), options=options)
+    compiled = torch.compile(
+        lambda x: torch.softmax(x * 2, -1).sum(0) + x.sum(0),
+        options={"benchmark_fusion": True, "benchmark_kernel": True},
+    )
     return lambda: compiled(x)
 
 

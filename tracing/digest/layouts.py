@@ -29,8 +29,8 @@ class DigestLayout:
 
     @property
     def long(self) -> bool:
-        """True if rows are so long that half a tile contains at most one end of a row."""
-        rows = self.sizes[:2] == (1, 1) and self.strides[3] == 1
+        """True if it is rows, each so long that half a tile contains at most one end of a row."""
+        rows = self.strides[:2] == (0, 0) and self.sizes[0] == 1 and self.strides[3] == 1
         return self.unit > 0 and rows and self.sizes[2] * self.unit >= 4 * HALF
 
     @property

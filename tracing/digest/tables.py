@@ -22,7 +22,9 @@ from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 WIDTH = 8  # tensors a launch
 TILES = 32  # tiles a program reads at most: one addition to global memory for 256 KiB
-PROGRAMS = 1024  # that read a tensor if it is large enough: an H100 runs about 8 on each of 132 processors
+LARGE = 64 << 20  # bytes of a launch from which few warps a program read faster; below, many start faster
+PROGRAMS = 256  # that read a tensor at least if it has the tiles; measured on an H200 with 132 processors
+LARGE_PROGRAMS = 512  # in a large launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +58,20 @@ def tables(tensors: Sequence[torch.Tensor]) -> list[Table]:
     return made
 
 
-def _step(nbytes: int) -> int:
+def _step(nbytes: int, programs: int) -> int:
     # a power of two, so that it divides the tiles of a range; few for a tensor that would not fill the device
-    filling = nbytes // (TILE_BYTES * PROGRAMS)
+    filling = nbytes // (TILE_BYTES * programs)
     return min(block_tiles(nbytes), TILES, 1 << max(0, filling.bit_length() - 1))
 
 
 def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
     first = 0
     rows = []
-    for tensor in tensors:
-        nbytes, digest_layout = tensor.numel() * tensor.element_size(), layout(tensor) or DigestLayout(0)
-        block, step, kind = block_tiles(nbytes), _step(nbytes), KINDS.get(tensor.dtype, 0)
+    sizes = [tensor.numel() * tensor.element_size() for tensor in tensors]
+    large = sum(sizes) >= LARGE
+    for tensor, nbytes in zip(tensors, sizes, strict=True):
+        digest_layout, kind = layout(tensor) or DigestLayout(0), KINDS.get(tensor.dtype, 0)
+        block, step = block_tiles(nbytes), _step(nbytes, LARGE_PROGRAMS if large else PROGRAMS)
         values = _values(tensor.dtype, tensor.device).data_ptr() if kind == 5 else 0
         rows.append(
             [
@@ -92,8 +96,7 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
             made = torch.tensor(rows + [nothing] * rest)
         else:
             made = spare_memory(device).table(rows + [nothing] * rest)
-    # few warps read faster, many start faster
-    num_warps = 2 if variant == PLAIN and first >= PROGRAMS else 4
+    num_warps = 2 if variant == PLAIN and large else 4
     return Table(first, len(tensors), (0,) * rest, made, made.data_ptr(), variant, num_warps)
 
 
