@@ -22,6 +22,7 @@ struct KnownLaunch {
   std::string line;  // its middle: "signature":3,"stream":0,"storages":[1,2]
   std::vector<Argument> reads, writes;
   LaunchDigests digests;
+  Object clock;  // that measures its time; None: it is not measured
 };
 
 // What launches of one recording are recorded into.
@@ -37,6 +38,7 @@ class KnownLaunches {
         capturing_(attribute<"capturing">(recorder_)),
         generated_(attribute<"generated">(recorder_)),
         recording_(attribute<"recording">(recorder_)),
+        times_(attribute<"times">(recorder_)),
         failsafe_(attribute<"failsafe">(recorder_)),
         sites_(attribute<"sites">(recorder_).get()),
         writers_(attribute<"writers">(recorder_)) {
@@ -83,10 +85,12 @@ class KnownLaunches {
       call<"append">(waiting_, number.get());
       slots = launch.digests.before();
     }
+    if (is_timed(launch)) call<"start_on">(times_, checked(PyLong_FromLong(index)).get(), launch.clock.get());
     return index;
   }
 
   void after(const KnownLaunch& launch, const LaunchDigests::Slots& slots, long index) {
+    if (is_timed(launch)) call<"stop">(times_, checked(PyLong_FromLong(index)).get());
     if (!launch.digests) return;
     RecordingLock lock(lock_);
     launch.digests.after(slots, index);
@@ -103,8 +107,9 @@ class KnownLaunches {
     if (facts.get() == Py_None) return;
     auto launch = std::make_unique<KnownLaunch>();
     const char* line;
-    PyObject *reads, *writes, *digests;
-    if (!PyArg_ParseTuple(facts.get(), "yO!O!O", &line, &PyList_Type, &reads, &PyList_Type, &writes, &digests))
+    PyObject *reads, *writes, *digests, *clock;
+    if (!PyArg_ParseTuple(facts.get(), "yO!O!OO", &line, &PyList_Type, &reads, &PyList_Type, &writes, &digests,
+                          &clock))
       throw PythonError();
     Object code(reinterpret_cast<PyObject*>(PyFrame_GetCode(PyEval_GetFrame())));
     launch->kept = checked(PyTuple_Pack(3, autotuner, code.get(), slots.get()));
@@ -112,6 +117,7 @@ class KnownLaunches {
     launch->reads = tensors(reads);
     launch->writes = tensors(writes);
     if (digests != Py_None) launch->digests = LaunchDigests(recorder_, digests);
+    launch->clock = Object::borrowed(clock);
     number_of_thread().recording = serial_;
     number_of_thread().number = as_long(attribute<"number">(thread_));
     if (launches_.size() >= kKnown) launches_.clear();
@@ -139,6 +145,8 @@ class KnownLaunches {
     static thread_local ThreadNumber number;
     return number;
   }
+
+  static bool is_timed(const KnownLaunch& launch) { return launch.clock.get() != Py_None; }
 
   long thread_number() const {
     if (number_of_thread().recording != serial_) throw NotKnown();  // the Python form has not seen this thread
@@ -192,7 +200,7 @@ class KnownLaunches {
     return quoted_[name.get()] = bytes;
   }
 
-  Object recorder_, thread_, lock_, held_, waiting_, capturing_, generated_, recording_, failsafe_;
+  Object recorder_, thread_, lock_, held_, waiting_, capturing_, generated_, recording_, times_, failsafe_;
   CallSites sites_;
   LastWriters writers_;
   long serial_;

@@ -21,8 +21,8 @@ from tracing import store
 from tracing.launch import compiled_launches, hooks
 from tracing.launch.launch_site import KernelArtefacts
 from tracing.launch.roles import Declared
-from tracing.model import CallSite, LaunchLine, NotCovered, Record, Signature
-from tracing.record.launches import host_launches, launch_recorder
+from tracing.model import CallSite, LaunchLine, LaunchTime, NotCovered, Record, Signature
+from tracing.record.launches import host_launches, launch_recorder, timing
 from tracing.record.launches.known_launches import KnownLaunches
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.launches.launch_template import LaunchTemplate, LaunchTemplates
@@ -195,6 +195,52 @@ def test_the_run_is_that_of_the_python_form(
     assert native.lines == python.lines
     assert python.python == python.launches == native.launches
     assert native.python < native.launches
+
+
+class Event:
+    """Of a stream that has executed everything; counts in milliseconds what is recorded on it."""
+
+    recorded = 0
+
+    def __init__(self, enable_timing: bool) -> None:
+        self.at = 0
+
+    def record(self, stream: int) -> None:
+        Event.recorded += 1
+        self.at = Event.recorded
+
+    def query(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+    def elapsed_time(self, end: Event) -> float:
+        return end.at - self.at
+
+
+def test_every_launch_has_its_time(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(timing, "stream_of", lambda stream, device: stream)
+    monkeypatch.setattr(timing, "is_capturing", lambda: False)
+    tensors = [torch.rand(8, 8) for _ in range(4)]
+    before, python = LaunchRecorder.before, 0
+
+    def counted(*args: Any) -> Any:
+        nonlocal python
+        python += 1
+        return before(*args)
+
+    monkeypatch.setattr(LaunchRecorder, "before", counted)
+    with LaunchRecorder(store.create(tmp_path, INFO), "none", operators="none", time=True) as recorder:
+        for _ in range(200):
+            call(tensors, 5)
+
+    times = list(store.Run(recorder.writer.path).records(LaunchTime))
+    assert [one.launch for one in times] == list(range(600))
+    assert {one.device_us for one in times} == {1000.0}  # the next event on the stream is the launch's last
+    assert all(one.wall_us > 0 for one in times)
+    assert python == 3
 
 
 def test_an_error_of_the_recorder_ends_the_recording_and_not_the_program(

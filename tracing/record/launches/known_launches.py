@@ -15,6 +15,7 @@ from tracing.record.failsafe import Failsafe
 from tracing.record.launches.launch_digests import LaunchDigests
 from tracing.record.launches.launch_template import DigestSlots
 from tracing.record.launches.launch_writer import LaunchWriter
+from tracing.record.launches.timing import Clock, LaunchTimes
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.recording import Recording
 from tracing.upstream.inductor.code import GENERATED
@@ -33,13 +34,14 @@ class KnownLaunches:
         lines: LaunchWriter,
         writers: LastWriters,
         digests: LaunchDigests | None,
+        times: LaunchTimes | None,
         failsafe: Failsafe,
     ) -> None:
         self.recording, self.writers = recording, writers
         self.lock, self.thread = recording.lock, recording.thread
         self.sites: CallSites = recording.sites
         self.held, self.waiting = lines.held, lines.waiting
-        self.failsafe = failsafe
+        self.times, self.failsafe = times, failsafe
         self.json = msgspec.json.encode
         self._lines, self._digests = lines, digests
 
@@ -58,11 +60,13 @@ class KnownLaunches:
         with hooks.hidden(), HiddenComputation():
             digests.leave(batch)
 
-    def facts(self, slots: DigestSlots, stream: int) -> tuple[bytes, list[Any], list[Any], Any] | None:
+    def facts(
+        self, slots: DigestSlots, stream: int
+    ) -> tuple[bytes, list[Any], list[Any], Any, Clock | None] | None:
         """What is equal in all launches at these addresses; None: each may differ.
 
-        The middle of its line, the position, storage and layout of what it reads and of what it writes, and
-        how it is digested.
+        The middle of its line, the position, storage and layout of what it reads and of what it writes, how
+        it is digested, and the clock that measures it.
         """
         template = slots.template
         if template.signature is None or template.device is None:
@@ -73,4 +77,5 @@ class KnownLaunches:
         line = {"signature": template.signature, "stream": stream, "storages": slots.storages}
         tensors = list(zip(template.positions, slots.storages, template.metas, strict=True))
         reads, writes = ([tensors[i] for i in side] for side in (template.reads, template.writes))
-        return msgspec.json.encode(line)[1:-1], reads, writes, digests
+        clock = self.times.clock(template.device, stream) if self.times is not None else None
+        return msgspec.json.encode(line)[1:-1], reads, writes, digests, clock

@@ -37,6 +37,11 @@ class LaunchExtras:
         return any(part is not None for part in (self.keeper, self._times, self._hashes))
 
     @property
+    def only_times(self) -> LaunchTimes | None:
+        """The times, if nothing else is requested."""
+        return self._times if self.keeper is None and self._hashes is None else None
+
+    @property
     def hash_failure(self) -> str:
         """The first failure of hash_fn, and its location; empty if it did not fail."""
         return self._hashes.failure if self._hashes is not None else ""

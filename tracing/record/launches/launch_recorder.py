@@ -131,9 +131,10 @@ class LaunchRecorder:
             self._captured, self._writers, self._digests, self._extras,
         )  # fmt: skip
         self._known = None
-        if selection is EVERYTHING and steps is EVERY_STEP and not extras and not self._host.interprets:
+        times, everything = extras.only_times, selection is EVERYTHING and steps is EVERY_STEP
+        if everything and (times is not None or not extras) and not self._host.interprets:
             self._known = KnownLaunches(
-                self._recording, self._lines, self._writers, self._digests, self.failsafe
+                self._recording, self._lines, self._writers, self._digests, times, self.failsafe
             )
         self._exit = ExitStack()
 

@@ -29,7 +29,7 @@ class _Timer:
     launch: int
     began: int = 0  # ns
     wall: int | None = None  # ns; None: it has not returned
-    clock: _Clock | None = None  # None: nothing to measure on a device
+    clock: Clock | None = None  # None: nothing to measure on a device
     first: Any = None  # torch.cuda.Event
     last: Any = None
 
@@ -37,13 +37,15 @@ class _Timer:
         return self.wall is not None and (self.clock is None or self.last.query())
 
 
-class _Clock:
-    # events of one stream, reused after they were read
+class Clock:
+    """The events of one stream, which are reused after they were read."""
+
     def __init__(self, device: torch.device, stream: int) -> None:
         self.stream = stream_of(stream, device)
         self.spare: list[Any] = []
 
     def event(self) -> Any:
+        """An event that nothing waits for."""
         return self.spare.pop() if self.spare else torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
 
 
@@ -54,7 +56,7 @@ class LaunchTimes:
         self._writer = writer
         self._timers: deque[_Timer] = deque()  # whose times are not written, in launch order
         self._running: dict[int, _Timer] = {}
-        self._clocks: dict[tuple[torch.device, int], _Clock] = {}
+        self._clocks: dict[tuple[torch.device, int], Clock] = {}
         self._due = _LINES
 
     def start(self, launch: int, device: torch.device | None, stream: int) -> None:
@@ -66,15 +68,27 @@ class LaunchTimes:
         Costs two events a launch on a GPU, which are reused. A launch that is captured into a CUDA graph
         runs later: only its time on the host is taken.
         """
-        timer = self._running[launch] = _Timer(launch)
-        self._timers.append(timer)
-        if device is None or not is_capturing():
-            if len(self._timers) >= self._due:
-                self._write()
-                self._due = len(self._timers) + _LINES
-            if device is not None:
-                self._time_on(timer, device, stream)
+        if device is not None and not is_capturing():
+            self.start_on(launch, self.clock(device, stream))
+            return
+        if device is None:
+            self._write_some()
+        timer = self._begun(_Timer(launch))
         timer.began = time.perf_counter_ns()
+
+    def start_on(self, launch: int, clock: Clock) -> None:
+        """As `start`, of a launch on the stream of a clock, which is not being captured."""
+        self._write_some()
+        timer = self._begun(_Timer(launch, clock=clock, first=clock.event(), last=clock.event()))
+        timer.first.record(clock.stream)
+        timer.began = time.perf_counter_ns()
+
+    def clock(self, device: torch.device, stream: int) -> Clock:
+        """The clock of a stream."""
+        clock = self._clocks.get((device, stream))
+        if clock is None:
+            clock = self._clocks[device, stream] = Clock(device, stream)
+        return clock
 
     def stop(self, launch: int) -> None:
         """The launch has returned; a GPU may still execute it."""
@@ -89,6 +103,15 @@ class LaunchTimes:
         self._write()
         self._due = len(self._timers) + _LINES
 
+    def _begun(self, timer: _Timer) -> _Timer:
+        self._running[timer.launch] = timer
+        self._timers.append(timer)
+        return timer
+
+    def _write_some(self) -> None:
+        if len(self._timers) >= self._due:
+            self.flush()
+
     def close(self) -> None:
         """Wait for the device, and write all remaining times."""
         for timer in self._timers:
@@ -96,13 +119,6 @@ class LaunchTimes:
                 timer.last.synchronize()
         self._timers = deque(timer for timer in self._timers if timer.wall is not None)
         self._write()
-
-    def _time_on(self, timer: _Timer, device: torch.device, stream: int) -> None:
-        clock = self._clocks.get((device, stream))
-        if clock is None:
-            clock = self._clocks[device, stream] = _Clock(device, stream)
-        timer.clock, timer.first, timer.last = clock, clock.event(), clock.event()
-        timer.first.record(clock.stream)
 
     def _write(self) -> None:
         lines = []
