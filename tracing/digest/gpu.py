@@ -21,7 +21,7 @@ from tracing.digest.columns import Columns, Digested
 from tracing.digest.host import finish, rounded
 from tracing.digest.kernel import FIELDS, PLAIN, digest_kernel
 from tracing.digest.spare_memory import outside_pools
-from tracing.digest.tables import Call
+from tracing.digest.tables import LARGE_WARPS, WARPS, Call
 from tracing.upstream.torch.streams import current_handle, stream_of
 from tracing.upstream.triton.compiled_kernel import load_binary
 from tracing.upstream.triton.driver import current_target
@@ -50,7 +50,7 @@ _loaded: set[tuple[int, int, int]] = set()  # device, kind and warps of digest k
 
 def load_before_capture(device: int) -> None:
     """Load the digest kernels of contiguous tensors: nothing is loaded while a graph is captured."""
-    for num_warps in (2, 4):
+    for num_warps in (WARPS, LARGE_WARPS):
         _compiled(device, PLAIN, num_warps)
 
 

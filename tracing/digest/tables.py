@@ -22,9 +22,11 @@ from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 WIDTH = 8  # tensors a launch
 TILES = 32  # tiles a program reads at most: one addition to global memory for 256 KiB
-LARGE = 64 << 20  # bytes of a launch from which few warps a program read faster; below, many start faster
-PROGRAMS = 256  # that read a tensor at least if it has the tiles; measured on an H200 with 132 processors
-LARGE_PROGRAMS = 512  # in a large launch
+# Bytes of a launch from which many programs of few warps read faster; below, few of many warps start faster.
+# Measured, as the programs of both, on an H200 with 132 processors.
+LARGE = 64 << 20
+PROGRAMS, LARGE_PROGRAMS = 256, 1024  # of a launch, at least, if it has the tiles
+WARPS, LARGE_WARPS = 4, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,9 @@ def tables(tensors: Sequence[torch.Tensor]) -> list[Table]:
     return made
 
 
-def _step(nbytes: int, programs: int) -> int:
-    # a power of two, so that it divides the tiles of a range; few for a tensor that would not fill the device
-    filling = nbytes // (TILE_BYTES * programs)
+def _step(nbytes: int, all_bytes: int, programs: int) -> int:
+    # how many tiles of a tensor a program reads: a power of two, so that it divides the tiles of a range
+    filling = all_bytes // (TILE_BYTES * programs)
     return min(block_tiles(nbytes), TILES, 1 << max(0, filling.bit_length() - 1))
 
 
@@ -69,9 +71,10 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
     rows = []
     sizes = [tensor.numel() * tensor.element_size() for tensor in tensors]
     large = sum(sizes) >= LARGE
+    programs = LARGE_PROGRAMS if large else PROGRAMS
     for tensor, nbytes in zip(tensors, sizes, strict=True):
         digest_layout, kind = layout(tensor) or DigestLayout(0), KINDS.get(tensor.dtype, 0)
-        block, step = block_tiles(nbytes), _step(nbytes, LARGE_PROGRAMS if large else PROGRAMS)
+        block, step = block_tiles(nbytes), _step(nbytes, sum(sizes), programs)
         values = _values(tensor.dtype, tensor.device).data_ptr() if kind == 5 else 0
         rows.append(
             [
@@ -96,7 +99,7 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
             made = torch.tensor(rows + [nothing] * rest)
         else:
             made = spare_memory(device).table(rows + [nothing] * rest)
-    num_warps = 2 if variant == PLAIN and large else 4
+    num_warps = LARGE_WARPS if large else WARPS
     return Table(first, len(tensors), (0,) * rest, made, made.data_ptr(), variant, num_warps)
 
 
