@@ -251,6 +251,14 @@ def test_a_seed_that_is_an_option_is_no_case() -> None:
         CaseRequest("silu", options="a=1,--b").words(Path("/r"))
 
 
+def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tracing", "serve", "typo"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 2
+    assert "there is no folder typo" in done.stderr
+
+
 def test_ctrl_c_ends_the_server_and_the_case_that_it_started(tmp_path: Path) -> None:
     one = served(tmp_path)
     assert one.post("start", {"case": "silu"})[0] == 200
