@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from commands import ROOT, make_vscode
 from documents.launch_json_keys import faults
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 dialects, installed_tools, generate, index_symbols, jsonc = map(
@@ -292,6 +292,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=25)
 @given(st.dictionaries(st.text(), VALUES))
 def test_json_is_read_like_the_standard_library(value: dict[str, Any]) -> None:
     assert jsonc.read(json.dumps(value, indent=2)) == value

@@ -34,7 +34,7 @@ def test_the_witness_agrees_with_the_virtual_gpu(program: object) -> None:
 
 
 @settings(
-    max_examples=10,
+    max_examples=5,
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
