@@ -34,6 +34,9 @@ def test_a_recorded_pass_is_rerun_by_itself_and_gdb_stops_in_it(recorded_run: Pa
     assert done.returncode == 0, done.stderr
     assert f"#0  {COALESCE}" in done.stdout and "Coalesce.cpp:" in done.stdout
     assert "position  executed by itself in stage ttgir" in done.stdout
+    assert re.search(
+        rf"^recorded  pass \d+ of stage ttgir in {re.escape(str(recorded_run))}$", done.stdout, re.M
+    )
     assert "breakpoint -" not in done.stdout and "No such file" not in done.stdout + done.stderr
     assert "tt.func public @softmax" in done.stdout and "$1 = module attributes {" in done.stdout
     assert done.stdout.count("`make triton`") == ("<optimized out>" in done.stdout)

@@ -58,6 +58,7 @@ class Compiling(msgspec.Struct, frozen=True):
     wanted: str
     waiting: bool = False  # for a debugger
     number: int = 0  # of the pass managers that ran in this process
+    recorded: str = ""  # the recorded pass that is replayed: "pass 12 of stage ttgir in runs/silu-1"
 
 
 def wanted_of(text: str) -> WantedStop:

@@ -41,6 +41,15 @@ _ARMED_SECONDS = 30  # a debugger without a breakpoint in libtriton by then sets
 _PR_SET_PTRACER, _ANY, _NOBODY = 0x59616D61, -1, 0
 
 
+_recorded = ""  # see `replays`
+
+
+def replays(recorded: str) -> None:
+    """Let debuggers show which recorded pass this process executes: "pass 12 of stage ttgir in runs/a"."""
+    global _recorded
+    _recorded = recorded
+
+
 def switch_on() -> None:
     """Patch Triton as soon as it is imported, if the environment asks for a stop; else do nothing."""
     settings = stop_settings()
@@ -96,6 +105,7 @@ class Stop:
             stack=tuple(_frame_text(frame) for frame in reversed(frames)),
             wanted=str(self.wanted),
             number=self.number,
+            recorded=_recorded,
         )
 
     def _wait(self, now: Compiling, name: str) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from tracing import store
 from tracing.analyze.passes import pass_table as analysis
+from tracing.attach import stop
 from tracing.cli.answers.failures import LeaveTyper
 from tracing.cli.app import RUNS, Runs, app, err, out
 from tracing.cli.options.chosen_kernel import chosen_kernel
@@ -61,5 +62,6 @@ def _replay(run: store.Run, passes: Sequence[PassRecord], record: PassRecord) ->
 
     others = range(record.index + 1, passes[-1].index + 1)
     point = resume_point_before(record, passes, run.text)
+    stop.replays(f"pass {record.index} of stage {record.stage} in {run.path}")
     artefacts = resume(record.compilation, point, last=record.stage, drop=others)
     out.print(artefacts[record.stage])

@@ -154,6 +154,8 @@ class PassInfo(Command):
             position = f"{course.index + 1} of {len(passes)}" if len(passes) > 1 else "executed by itself"
             gdb.write(f"position  {inside}{position} in stage {now['stage']}\n")
             passes[course.index] = f"[{outer}]"
+        if now.get("recorded"):
+            gdb.write(f"recorded  {now['recorded']}\n")
         gdb.write(f"kernel    {now['kernel']}\n")
         gdb.write(f"pipeline  {' '.join(passes)}\n")
         gdb.write(f"options   {' '.join(f'{name}={value}' for name, value in now['options'].items())}\n")
