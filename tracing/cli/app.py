@@ -84,7 +84,7 @@ class _Commands(TyperGroup):
         formatter.write(group_help(self, ctx))
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        with reported(err):
+        with reported(err, parsing=True):
             return super().make_context(*args, **kwargs)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

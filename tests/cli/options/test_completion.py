@@ -72,3 +72,13 @@ def test_runs_are_offered_newest_first(runs: Path) -> None:
     (run,) = [path.name for path in runs.iterdir()]
 
     assert completed(f"tracing show --runs {runs} ") == ["latest", run]
+
+
+@pytest.mark.parametrize("option", ["--install-completion", "--show-completion"])
+def test_the_script_of_the_shell_is_installed_and_shown(option: str, tmp_path: Path) -> None:
+    own = {"HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    command = [sys.executable, "-m", "tracing", option, "bash"]
+    done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "tracing" in done.stdout

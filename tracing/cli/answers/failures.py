@@ -34,8 +34,11 @@ class LeaveTyper(BaseException):
 
 
 @contextmanager
-def reported(err: SafeConsole) -> Iterator[None]:
-    """While entered, an exception becomes one message and exit status 2; exit statuses of commands pass."""
+def reported(err: SafeConsole, *, parsing: bool = False) -> Iterator[None]:
+    """While entered, an exception becomes one message and exit status 2; exit statuses of commands pass.
+
+    parsing -- no command runs yet: sys.exit is typer's, which has installed a completion
+    """
     try:
         yield
         sys.stdout.flush()  # raises if the disk is full or the reader of a pipe has ended
@@ -48,6 +51,8 @@ def reported(err: SafeConsole) -> Iterator[None]:
     except LeaveTyper:
         raise
     except SystemExit as error:
+        if parsing:
+            raise
         if isinstance(error.__context__, BrokenPipeError):  # rich exits so if the reader of a pipe has ended
             raise typer.Exit(2) from None
         _fail(
