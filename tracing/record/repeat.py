@@ -1,9 +1,10 @@
 """Records one case any number of times, each time in a process of its own.
 
-Each run is a fork of this process, which has imported torch and run nothing. So the case's globals, caches,
+Most runs are forks of this process, which has imported torch and run nothing. So the case's globals, caches,
 patches and random generators are new in each run, and a crash ends only its run. The runs share the
-files that the case writes and the compiled kernels on disk. A process that has opened a GPU cannot fork one
-that uses it; each run is then a new program, which imports torch anew.
+files that the case writes and the compiled kernels on disk. Forks also share the seed of Python's string hashes
+and where memory lies, on which a program may depend: every third run is a new program, which imports torch
+anew. So is each run where this process has opened a GPU, as a fork cannot use it.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from tracing.upstream.inductor.config import settings_changed
 DETERMINISTIC = {"deterministic": True, "test_configs.force_filter_reduction_configs": True}
 PATIENCE = 10.0  # seconds that an interrupted run has to write its records
 _PROGRAM = "from tracing.record.repeat import program; program()"
+_NEW = 3  # of so many runs one is a new program
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -112,7 +114,8 @@ def _in_child(
         waits(f"run {index}: {where}")
 
     arguments = msgspec.json.encode((series, index, streams)).decode()
-    program = (sys.executable, "-c", _PROGRAM, arguments) if opened_gpu() else ()
+    new = opened_gpu() or index % _NEW == 1
+    program = (sys.executable, "-c", _PROGRAM, arguments) if new else ()
     try:
         ended = in_child(
             lambda: _record(series, index, streams), None,

@@ -171,3 +171,16 @@ def test_a_program_that_refuses_its_arguments_is_no_run_to_compare(tmp_path: Pat
     assert done.returncode == 2
     assert "run 0: ⚠  failed: exit status 2" in done.stdout
     assert "the first 2 runs failed" in done.stderr
+
+
+def test_a_program_that_depends_on_the_seed_of_string_hashes_differs(tmp_path: Path) -> None:
+    (program := tmp_path / "hashes.py").write_text(
+        "import torch\n"
+        "start = torch.tensor([float(hash('a') % 100003)])\n"
+        "torch.compile(lambda x: x * 2)(start)\n"
+    )
+
+    done = tracing("repeat", "--times", "3", str(program), runs=tmp_path, PYTHONHASHSEED="random")
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 of 2 runs" in done.stdout
