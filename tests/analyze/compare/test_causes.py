@@ -33,6 +33,7 @@ from tracing.model import (
     Digest,
     KernelArg,
     KernelLaunch,
+    OperatorDigests,
     OutOfBounds,
     Record,
     Reread,
@@ -229,6 +230,17 @@ def test_operators_that_write_constants_cause_no_difference(why: Why) -> None:
     zeros = operators(("aten::zeros", [], [X]), after=0).records
 
     assert why(([reader(0, "y")], zeros), ([reader(0, "z")], zeros)) == Host("", None)
+
+
+@pytest.mark.parametrize("digests", [True, False])
+def test_a_tensor_that_the_program_made_of_other_values_is_the_programs(why: Why, digests: bool) -> None:
+    def made(bits: str) -> list[Record]:
+        calls = operators(("aten::lift_fresh", [], [X]), after=0).records
+        return [*calls, OperatorDigests(0, (), (Digest(digits(bits)),))] if digests else calls
+
+    cause = why(([reader(0, "y")], made("y")), ([reader(0, "z")], made("z")))
+
+    assert cause == Host("", None, proven=digests, made=True)
 
 
 # ---- the host

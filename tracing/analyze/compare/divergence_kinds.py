@@ -66,6 +66,7 @@ class Host:
     writer: Writer | None  # the last launch that wrote it; None: no launch did
     proven: bool = True  # False: no writer was recorded, or it may have changed alike in both runs
     through: tuple[str, ...] = ()
+    made: bool = False  # the program made the tensor of its own values, as by torch.tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,11 @@ def deterministic_form(operator: str) -> Iterator[str]:
 
 
 def _host(cause: Host, names: Names) -> Iterator[str]:
+    if cause.made:
+        yield "the program made this tensor of other values, as by torch.tensor"
+        if not cause.proven:
+            yield "or changed it later, outside of torch; no launch and no operator computed it"
+        return
     if cause.writer is None and cause.proven:
         where = f", in {_runs(cause.runs, names)}" if cause.runs else ""
         yield f"no launch and no operator caused the difference: the host program wrote this tensor{where}"
