@@ -1,10 +1,10 @@
 """Records one case any number of times, each time in a process of its own.
 
 Most runs are forks of this process, which has imported torch and run nothing. So the case's globals, caches,
-patches and random generators are new in each run, and a crash ends only its run. The runs share the
-files that the case writes and the compiled kernels on disk. Forks also share the seed of Python's string hashes
-and where memory lies, on which a program may depend: every third run is a new program, which imports torch
-anew. So is each run where this process has opened a GPU, as a fork cannot use it.
+patches and random generators are new in each run, and a crash ends only its run. The runs share the files
+that the case writes and the compiled kernels on disk. Forks also share the seed of Python's string hashes and
+where memory lies, on which a program may depend: every third run is a new program, which imports torch anew.
+So is each run where this process has opened a GPU, as a fork cannot use it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from tracing.store.blobs import blob_name
 from tracing.store.reader import Run, rank_of
 from tracing.store.recording import being_recorded
 from tracing.store.run_folder import create, now, reopened
-from tracing.store.runs import is_run, open_run, recorded, require_folder
+from tracing.store.runs import is_latest, is_run, open_run, recorded, require_folder
 from tracing.store.writer import Pack, RunWriter
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "being_recorded",
     "blob_name",
     "create",
+    "is_latest",
     "is_run",
     "now",
     "open_run",

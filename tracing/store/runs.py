@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 from tracing.errors import Problem
 from tracing.store.reader import Run
 
+_LATEST = re.compile(r"latest(?:~(\d{1,4}))?")  # latest~2: the one that is two before the latest
 _DEMO = ("demo-sound", "demo-faulty")  # scripts/demo.py
 
 
@@ -19,10 +22,10 @@ def recorded(runs: Path) -> list[Path]:
 
 
 def open_run(name: str, runs: Path) -> Run:
-    """Open a run by path, by name below `runs`, or as "latest"."""
+    """Open a run by path, by name below `runs`, or as "latest"; "latest~1" is the one before it."""
     known = recorded(runs)
-    if name == "latest" and known:
-        return _latest(known)
+    if known and (latest := _LATEST.fullmatch(name)):
+        return _before_latest(known, int(latest[1] or 0))
     path = runs / name
     if Path(name).exists() or not path.exists():
         path = Path(name)
@@ -46,17 +49,30 @@ def require_folder(runs: Path) -> None:
         )
 
 
-def _latest(known: list[Path]) -> Run:
-    # the newest one that this version reads
-    for path in reversed(known):
-        with suppress(Problem):
-            return Run(path)
+def is_latest(name: str) -> bool:
+    """True if a name means the latest run, or one that is some runs before it."""
+    return _LATEST.fullmatch(name) is not None
+
+
+def _before_latest(known: list[Path], count: int) -> Run:
+    # of those that this version reads
+    for number, run in enumerate(_readable(reversed(known))):
+        if number == count:
+            return run
+    if count:
+        raise Problem(f"there are no {count + 1} runs that can be read", "list runs with `tracing list`")
     return Run(known[-1])
+
+
+def _readable(paths: Iterator[Path]) -> Iterator[Run]:
+    for path in paths:
+        with suppress(Problem):
+            yield Run(path)
 
 
 def is_run(name: str, runs: Path) -> bool:
     """True if a name is the path of a run, or its name below `runs`, and not a case."""
-    return name == "latest" or any((folder / "run.json").is_file() for folder in (Path(name), runs / name))
+    return is_latest(name) or any((folder / "run.json").is_file() for folder in (Path(name), runs / name))
 
 
 def _recorded_at(path: Path) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,18 @@ def test_latest_is_the_newest_run_that_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "broken/run.json").write_text("{")
 
     assert run.name in asked("show", "latest", "--runs", str(tmp_path), status=0)[0]
+
+
+def test_a_run_before_the_latest_is_named_by_its_distance(tmp_path: Path) -> None:
+    runs = [saved(tmp_path / str(number), [], []) for number in range(3)]
+    for number, run in enumerate(runs):
+        os.utime(run.path / "run.json", (number, number))
+        run.path.rename(tmp_path / f"run{number}")
+
+    shown = [asked("show", name, "--runs", str(tmp_path), status=0)[0] for name in ("latest~1", "latest~2")]
+
+    assert "run1" in shown[0] and "run0" in shown[1]
+    assert "there are no 4 runs" in asked("show", "latest~3", "--runs", str(tmp_path), status=2)[1]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,8 @@ def of_facts(a: store.Run, b: store.Run) -> str | None:
     if all(_has_all(run.info) for run in (a, b)):
         return None
     if b.info.kind != "case":  # standard output belongs to the program, and names no run
-        return "; ".join(record_anew(run, "--operators", "digests") for run in (a, b))
+        both = "; ".join(record_anew(run, "--operators", "digests") for run in (a, b))
+        return f"{both}; tracing compare latest~1 {latest(b)}{_anyway(a, b)}"
     both = " ".join(f'"$({record_anew(run, "--operators", "digests")})"' for run in (a, b))
     return f"tracing compare {both}{_anyway(a, b)}"
 

@@ -24,7 +24,11 @@ def _known_target(target: str) -> str:
 
 RunArgument = Annotated[
     str,
-    typer.Argument(metavar="RUN", help='A run by path or name, or "latest".', autocompletion=run_names),
+    typer.Argument(
+        metavar="RUN",
+        help='A run by path or name, or "latest"; "latest~1" is the one before.',
+        autocompletion=run_names,
+    ),
 ]
 CaseArgument = Annotated[
     str, typer.Argument(metavar="CASE", help="A case by name or path.", autocompletion=case_names)
@@ -33,7 +37,7 @@ CaseOrRunArgument = Annotated[
     str,
     typer.Argument(
         metavar="CASE|RUN",
-        help='A case, or a run by path or name, or "latest".',
+        help='A case, or a run by path or name, or "latest"; "latest~1" is the one before.',
         autocompletion=case_and_run_names,
     ),
 ]

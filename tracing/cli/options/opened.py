@@ -12,10 +12,10 @@ from tracing.model import Outcome
 
 
 def open_run(name: str, runs: Path) -> store.Run:
-    """Open a run as `store.open_run` does; prints a note if "latest" failed, or did not end."""
+    """Open a run as `store.open_run` does; prints a note if "latest", or one before it, did not end well."""
     run = store.open_run(name, runs)
-    if name == "latest" and not (runs / name).exists() and (ending := _ending(run)):
-        err.print(Text.assemble(("note", "yellow"), f": latest is {run.path}, which {ending}"))
+    if store.is_latest(name) and not (runs / name).exists() and (ending := _ending(run)):
+        err.print(Text.assemble(("note", "yellow"), f": {name} is {run.path}, which {ending}"))
     return run
 
 

@@ -20,7 +20,12 @@ from tracing.report.compare import comparison as report
 
 RunPair: TypeAlias = tuple[store.Run, store.Run]
 First = Annotated[
-    str, typer.Argument(metavar="A", help='A run by path or name, or "latest".', autocompletion=run_names)
+    str,
+    typer.Argument(
+        metavar="A",
+        help='A run by path or name, or "latest"; "latest~1" is the one before.',
+        autocompletion=run_names,
+    ),
 ]
 Second = Annotated[
     str, typer.Argument(metavar="B", help="The run to compare it with.", autocompletion=run_names)
