@@ -61,8 +61,8 @@ def debugged(
     wanted: WantedStop,
     gdb: Gdb,
     progress: Callable[[str], None],
-) -> int:
-    """Start a program and attach gdb to each of its processes that stops; return the exit status.
+) -> None:
+    """Start a program and attach gdb to each of its processes that stops, until it ends.
 
     environment, folder -- of `stops.stopping`
 
@@ -84,7 +84,6 @@ def debugged(
     problem = compiling.never_came(wanted, compiling.seen(folder))
     if problem is not None:
         raise problem
-    return program.returncode
 
 
 def _require_attachable(now: Compiling, attempts: Counter[tuple[int, int]]) -> None:

@@ -32,6 +32,7 @@ def test_a_race_of_float_atomics_is_reported_as_a_nondeterministic_kernel(racing
 
 def test_a_race_is_reported_with_a_table_of_runs_and_a_rate(racing: str) -> None:
     assert "racing_sum output output" in words(racing)
+    assert "  diverges as run 1 does\n" in racing
     assert "output differs differs" in words(racing)
     assert "2 of 2 runs (between 34% and 100% at 95% confidence) differ from run 0" in racing
 

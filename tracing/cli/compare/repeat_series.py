@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
@@ -26,6 +27,9 @@ from tracing.report.compare.repeat import WARNING, equal_text, table_text, unlik
 from tracing.report.text import plural, uncovered_text
 
 _FAILURES = 2  # after this many failures without a finished run the case is broken
+
+
+_Divergences: TypeAlias = tuple[tuple[str, int], ...]  # the kind and the launch of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +54,10 @@ class RepeatSeries:
     repeats: list[Repeat] = field(default_factory=list)
     runs: dict[int, store.Run] = field(default_factory=dict)  # by their number
     unlike_eager: dict[int, str] = field(default_factory=dict)  # by run: its difference from eager
-    known: set[int] = field(
-        default_factory=set
-    )  # launches below which the commands to type next were printed
+    deterministic: bool = False  # under Inductor's deterministic settings
+    # launches below which the commands to type next were printed
+    known: set[int] = field(default_factory=set)
+    printed: dict[_Divergences, str] = field(default_factory=dict)  # the first run that diverged so
 
     @property
     def differing(self) -> bool:
@@ -61,8 +66,13 @@ class RepeatSeries:
 
     @property
     def next(self) -> list[str]:
-        """The commands to type next where a run differs from eager."""
-        return hints.of_wrong_result(self.runs[min(self.unlike_eager)]) if self.unlike_eager else []
+        """The commands to type next where a run differs from eager, or none differs from the first."""
+        if self.unlike_eager:
+            return hints.of_wrong_result(self.runs[min(self.unlike_eager)])
+        perturbed = self.settings.perturb or self.deterministic
+        return (
+            [] if self.first is None or self.differing or perturbed else [hints.of_unwritten(self.first[1])]
+        )
 
     def record(self, case: str, program: Sequence[str], runs: Path, *, deterministic: bool) -> None:
         """Record and compare every run; raises Problem if none can be compared, or after an interruption."""
@@ -74,6 +84,7 @@ class RepeatSeries:
             err.print(
                 Text("importing torch opened the GPU: each run starts a new process instead of a fork", "dim")
             )
+        self.deterministic = deterministic
         asked, ended = self.settings, 0
         series = Series(
             case, asked.target, asked.seed, asked.count, str(runs), tuple(sys.argv),
@@ -145,6 +156,10 @@ class RepeatSeries:
     def _print_divergences(
         self, divergences: tuple[Divergence, ...], runs: tuple[store.Run, store.Run], names: tuple[str, str]
     ) -> None:
+        kinds = tuple((type(one).__name__, one.pair.launch.index) for one in divergences)
+        if divergences and self.printed.setdefault(kinds, names[1]) != names[1]:
+            out.print(f"  diverges as {self.printed[kinds]} does")
+            return
         first = divergences[0].pair.launch.index if divergences else 0
         if first > 0:
             last = first - 1
@@ -172,8 +187,8 @@ class RepeatSeries:
         out.print(f"{rate(self.repeats)} differ from run {number}")
         if self.unlike_eager:
             out.print(unlike_eager_text(self.unlike_eager, 1 + len(self.repeats), differing=self.differing))
-            for command in self.next:
-                out.print(f"    next      {command}")
+        for command in self.next:
+            out.print(f"    next      {command}")
 
 
 def _say_interrupted(ended: int, count: int, run: Path | None) -> None:

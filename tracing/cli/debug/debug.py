@@ -113,7 +113,8 @@ def _in_terminal(gdb: Gdb, command: list[str], wanted: WantedStop, *, live: bool
     try:
         if live:
             own = environment.with_variables(variables)
-            return debugged(command, own, folder, wanted, gdb, _progress(time.perf_counter()))
+            debugged(command, own, folder, wanted, gdb, _progress(time.perf_counter()))
+            return 0  # it stopped, however the program ended after that
         return foreground(gdb.launch(command, variables, wanted))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
