@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -13,17 +13,24 @@ from tracing.model import CompiledFrame, FrameGuard
 from tracing.report.text import Line, plural
 
 _GUARDS = 12  # guards of a frame, without --frame
-_OF_EVERY_TENSOR = "DIMENSION_DYNAMIC_MARKING_GUARD"
+# On modules, functions, classes and their tables, which seldom change; the first is on every tensor.
+_SELDOM_FAIL = {
+    "DIMENSION_DYNAMIC_MARKING_GUARD", "ID_MATCH", "TYPE_MATCH", "FUNCTION_MATCH", "CLOSURE_MATCH",
+    "MODULE_MATCH", "CLASS_MATCH", "BUILTIN_MATCH", "DICT_CONTAINS",
+}  # fmt: skip
 _OF_TORCH = ("G['__import_torch_", "G['__builtins_dict__")  # modules that Dynamo makes global
 _NO_REASON = "no reason given"
 
 
 def guards_text(report: GuardReport) -> Iterator[Line]:
-    """Guards and reasons of each compile, frame by frame; then the graph breaks, and sums."""
-    for frame in report.compiles:
-        yield from _frame_text(frame, _GUARDS)
+    """The graph breaks; guards and reasons of each compile, of a recompilation the new guards; then sums."""
     for site in report.breaks:
         yield from _break_text(site)
+    known: dict[str, set[FrameGuard]] = {}
+    for frame in report.compiles:
+        earlier = known.setdefault(frame.facts.compile_id.split("/")[0], set())
+        yield from _frame_text(frame, _GUARDS, earlier)
+        earlier.update(frame.facts.guards)
     yield summary_text(report)
 
 
@@ -50,7 +57,11 @@ def summary_text(report: GuardReport) -> str:
     return ", ".join(parts)
 
 
-def _frame_text(frame: CompiledFrame, most: int | None) -> Iterator[Line]:
+def _frame_text(
+    frame: CompiledFrame, most: int | None, earlier: Collection[FrameGuard] = ()
+) -> Iterator[Line]:
+    # most    -- guards; None: all
+    # earlier -- guards of earlier compiles of the frame
     facts = frame.facts
     what = f"{plural(facts.operators, 'operator')}, {plural(len(facts.guards), 'guard')}"
     if not facts.bytecode and not frame.bytecode:
@@ -63,7 +74,7 @@ def _frame_text(frame: CompiledFrame, most: int | None) -> Iterator[Line]:
         yield Text.assemble("  ", ("✗", "red"), f" {_first_lines(facts.limit)}")
     if facts.eager:
         yield Text.assemble("  ", (_first_lines(facts.eager), "dim"))
-    shown = facts.guards if most is None else _needed(facts.guards)[:most]
+    shown = facts.guards if most is None else _telling(facts.guards, earlier)[:most]
     for guard in shown:
         yield Text.assemble("    ", (guard.source or "the process", "cyan"), f"  {guard.code}", _at(guard))
     if len(shown) < len(facts.guards):
@@ -71,9 +82,9 @@ def _frame_text(frame: CompiledFrame, most: int | None) -> Iterator[Line]:
         yield Text(f"    {left} more: --frame {facts.compile_id}", style="dim")
 
 
-def _needed(guards: Sequence[FrameGuard]) -> Sequence[FrameGuard]:
-    # only guards with a line of the program: torch adds others to every frame, and five to every tensor
-    needed = [one for one in guards if one.python and one.kind != _OF_EVERY_TENSOR]
+def _telling(guards: Sequence[FrameGuard], earlier: Collection[FrameGuard]) -> Sequence[FrameGuard]:
+    # only guards with a line of the program: torch adds others to every frame
+    needed = [one for one in guards if one.python and one.kind not in _SELDOM_FAIL and one not in earlier]
     return [one for one in needed if not one.source.startswith(_OF_TORCH)]
 
 

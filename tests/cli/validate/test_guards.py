@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,22 @@ def test_a_recorded_run_is_printed_without_executing_the_case(broken: tuple[Path
     assert status == 1 and json.loads(text) == answer
     kept = next(store.Run(Path(answer["run"])).records(KeptAnswer))
     assert (kept.name, kept.status) == ("guards", 1) and "graph breaks at 4 lines" in kept.lines[0]
+
+
+def test_breaks_come_first_and_a_recompilation_has_only_new_guards(
+    broken: tuple[Path, dict[str, Any]],
+) -> None:
+    runs, answer = broken
+
+    _, text = printed("guards", answer["run"], "--runs", str(runs))
+
+    lines = [line for line in text.splitlines() if line]
+    breaks = [line.startswith("✗ graph break") for line in lines]
+    assert breaks[0] and sum(breaks) == len(answer["breaks"])
+    first = next(i for i, line in enumerate(lines) if re.match(r"\d+/\d+ ", line))
+    assert not any(breaks[first:])
+    assert text.count("L['x']  check_tensor(") <= len({one["function"] for one in answer["compiles"]})
+    assert "___check_type_id" not in text
 
 
 def test_one_compile_is_printed_with_guards_graph_and_bytecode(broken: tuple[Path, dict[str, Any]]) -> None:
