@@ -320,7 +320,8 @@ def summary_text(run: Run) -> str:
     outcome = next(run.records(Outcome), None)
     status = outcome.status if outcome else "unfinished"
     env = run.info.environment
-    return f"{run.name}  {status}  {env.device} {env.target}  torch {env.torch}, triton {env.triton}"
+    program = f"  {shlex.join(run.info.program)}" if len(run.info.program) > 1 else ""  # it has arguments
+    return f"{run.name}  {status}  {env.device} {env.target}  torch {env.torch}, triton {env.triton}{program}"
 
 
 def difference_of_infos(a: RunInfo, b: RunInfo) -> Iterator[str]:

@@ -14,7 +14,7 @@ from tracing.analyze.graphs.line_kernels import line_kernels, split_position
 from tracing.analyze.passes.copied_lines import copied_functions, of_user
 from tracing.analyze.passes.locations import Frame, Stack, located
 from tracing.analyze.passes.pass_table import compilation, kernel_passes, passes_of
-from tracing.analyze.passes.source_map import StageLines, Thread, follow, is_file
+from tracing.analyze.passes.source_map import StageLines, Thread, follow, is_file, known_lines
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, CopiedFunction, PassRecord
 from tracing.store import Run
@@ -45,8 +45,8 @@ def compilation_of_line(run: Run, kernel: str | None, position: str) -> Compilat
         raise Problem(problem, "\n  ".join(["choose one:", *choices]))
     if len(known) == 1:
         return known[0]
-    problem = f"no kernel of {run.path} computes {position}"
-    raise Problem(problem, f"`tracing show {run.path}` lists the kernels and the lines that launch them")
+    frames = {frame for one in known for stack in _stacks(run, one) for frame in stack}
+    raise Problem(f"no kernel of {run.path} computes {position}", known_lines(frames, position))
 
 
 def follow_line(run: Run, chosen: Compilation, stages: Sequence[StageLines], position: str) -> list[Thread]:

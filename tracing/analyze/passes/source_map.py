@@ -6,7 +6,7 @@ function is kept separate for each of its calls. A stage that cannot be read sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePath
@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from tracing.analyze.graphs.line_kernels import split_position
 from tracing.analyze.passes.copied_lines import copied_functions, of_user
 from tracing.analyze.passes.disassembly import Disassemble, disassembled
-from tracing.analyze.passes.locations import Located, Stack, invented_locations, located
+from tracing.analyze.passes.locations import Frame, Located, Stack, invented_locations, located
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, CopiedFunction
 from tracing.store import Run
@@ -138,7 +138,9 @@ def follow(stages: Sequence[StageLines], position: str) -> list[Thread]:
                 if any(frame.line == line and is_file(frame.file, file) for frame in stack):
                     threads.setdefault(stack, {}).setdefault(stage.stage, []).append(one)
     if not threads:
-        raise Problem(f"nothing of this kernel comes from {position}", _known_lines(stages, file))
+        stacks = {stack for stage in stages for one in stage.located for stack in one.stacks}
+        frames = {frame for stack in stacks for frame in stack}
+        raise Problem(f"nothing of this kernel comes from {position}", known_lines(frames, position))
     return [Thread(stack, by_stage) for stack, by_stage in threads.items()]
 
 
@@ -148,10 +150,15 @@ def is_file(path: str, end: str) -> bool:
     return parts[-len(wanted) :] == wanted
 
 
-def _known_lines(stages: Sequence[StageLines], file: str) -> str:
-    frames = {frame for stage in stages for one in stage.located for stack in one.stacks for frame in stack}
+def known_lines(frames: Collection[Frame], position: str) -> str:
+    """The lines of a file that became code; or the files, if no line of it did.
+
+    frames   -- of all code
+    position -- "FILE:LINE"
+    """
+    file, _ = split_position(position)
     lines = sorted({frame.line for frame in frames if is_file(frame.file, file)})
     if lines:
-        return f"lines of {file} that left something: {', '.join(map(str, lines))}"
+        return f"lines of {file} that became code: {', '.join(map(str, lines))}"
     files = sorted({frame.file for frame in frames})
-    return f"files that it comes from: {', '.join(files) or 'none is named'}"
+    return f"files whose lines became code: {', '.join(files) or 'none is named'}"

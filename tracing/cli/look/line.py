@@ -12,8 +12,8 @@ from tracing.analyze.passes.line_changes import compilation_of_line, follow_line
 from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.source_map import StageLines, Thread, stage_lines
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
+from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import OneKernelOption, RunArgument
-from tracing.cli.options.opened import open_run
 from tracing.errors import Problem
 from tracing.model import Compilation
 from tracing.report.passes import passes as report
@@ -42,7 +42,7 @@ def line(
 
     Exit status: 0; 2 if there is no such kernel, stage or line.
     """
-    run = open_run(name, runs)
+    run = open_derived(name, runs, kernel)
     chosen = compilation_of_line(run, kernel, position)
     stages, threads = _followed(run, chosen, position, stage)
     if as_json:
