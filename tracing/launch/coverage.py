@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from tracing.upstream.inductor.code import around_graphs, around_packages, has_cpp_wrapper
 from tracing.upstream.patch import Method, Wrapper
+from tracing.upstream.torch.spawned_processes import around_spawns
 
 NO_GRAPHS = "torch._inductor.config.triton.cudagraphs = False, and no torch.cuda.CUDAGraph"
 NO_PACKAGE = "torch.compile of the model that the package was made of"
@@ -55,11 +56,19 @@ def watched(not_covered: _NotCovered) -> Iterator[None]:
         if has_cpp_wrapper(graph):
             not_covered("launches by Inductor's C++ wrapper", NO_CPP_WRAPPER)
 
+    def spawning(original: Method) -> Method:
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            not_covered("launches and operators of processes that the program spawns", NO_PROCESSES)
+            return original(*args, **kwargs)
+
+        return launch
+
     with ExitStack() as stack:
         _watching.append(not_covered)
         stack.callback(_watching.remove, not_covered)
         stack.enter_context(around_graphs(_reporting(compiled)))
         stack.enter_context(around_packages(_reporting(packaged)))
+        stack.enter_context(around_spawns(spawning))
         yield
 
 

@@ -39,6 +39,7 @@ FEATURES: Mapping[str, str] = {
     "torch.process_groups": "recording collectives",
     "torch.pytrees": "results judged by float64",
     "torch.source_names": "call sites, tracebacks and compile workers",
+    "torch.spawned_processes": "reporting processes that a program spawns",
     "torch.streams": "digests on the GPU",
     "torch.symbolic_sizes": "constraints on symbolic sizes",
     "torch.tensor_subclasses": "tensors without memory of their own",

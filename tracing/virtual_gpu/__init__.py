@@ -21,7 +21,7 @@ from tracing.interpreter.guard import functions_guarded
 from tracing.model.chips import DEFAULT_TARGET
 from tracing.upstream.torch.dynamo import frames_skipped
 from tracing.upstream.triton.backends import GPUTarget
-from tracing.virtual_gpu import blas, driver, half, inductor, placement, queries
+from tracing.virtual_gpu import blas, driver, half, inductor, placement, queries, spawned
 from tracing.virtual_gpu.chips import parse_target
 from tracing.virtual_gpu.driver import is_active as is_active
 from tracing.virtual_gpu.unexecuted import results_not_judged
@@ -59,6 +59,7 @@ def virtual_gpu(target: str = DEFAULT_TARGET, *, execute: bool = True) -> Iterat
         queries.installed(target, parsed),
         placement.installed(),
         functions_guarded(),
+        spawned.reported(),
         contextlib.nullcontext() if execute else results_not_judged(),
     ):
         yield parsed
