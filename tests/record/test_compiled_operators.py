@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import tracing
 from tracing import store
 from tracing.launch import hooks
-from tracing.model import LaunchLine, NotCovered, StepSelection
+from tracing.model import LaunchLine, NotCovered, OperatorDigests, StepSelection
 from tracing.native.extension import extension
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
@@ -274,14 +274,18 @@ def compiler() -> None:
 
 
 @pytest.mark.parametrize("order", [("python", "compiled"), ("compiled", "python")], ids="-".join)
+@pytest.mark.parametrize("facts", ["writers", "digests"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_both_forms_record_the_same_operators(
-    name: str, order: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, facts: str, order: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     step = PROGRAMS[name]()
     with virtual_gpu() if name == "compiled" else nullcontext():
-        python, compiled = in_both_forms(tmp_path, monkeypatch, lambda: [step() for _ in range(TIMES)], order)
+        python, compiled = in_both_forms(
+            tmp_path, monkeypatch, lambda: [step() for _ in range(TIMES)], order, operators=facts
+        )
 
+    assert [*compiled.records(OperatorDigests)] == [*python.records(OperatorDigests)]
     assert [*operators(compiled)] == [*operators(python)] != []
     assert [*compiled.records(LaunchLine)] == [*python.records(LaunchLine)]
     assert [*compiled.records(NotCovered)] == [*python.records(NotCovered)]

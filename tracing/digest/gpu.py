@@ -144,6 +144,11 @@ class StreamDigests:
         self._full.remove(batch)
         self._copy(batch)
 
+    def plan(self, before: Sequence[Call], after: Sequence[Call], sides: Sides) -> tuple[Any, ...]:
+        """What the compiled form needs for these digests; see LaunchDigests in tracing/native/digests.h."""
+        made = [driver_calls(self._device.index or 0, calls) for calls in (before, after)]
+        return self, self._handle, SLOTS, FIELDS * 8, *made, sides
+
     def next_batch(self) -> None:
         """Begin another batch; deliver what has arrived."""
         if self.batch.running:
