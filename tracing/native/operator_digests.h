@@ -74,7 +74,7 @@ class OperatorDigests {
     const auto known = plans_.find(view(key));
     const std::shared_ptr<const DigestPlan> plan = known == plans_.end() ? nullptr : known->second;
     Addresses addresses;
-    if (plan && aligned(*plan, tensors, addresses)) return launched(*plan, addresses);
+    if (plan && prepared() && aligned(*plan, tensors, addresses)) return launched(*plan, addresses);
     return learned(effect, tensors, plan ? nullptr : &key);
   }
 
@@ -98,7 +98,7 @@ class OperatorDigests {
       const bool freed = tensor->storage().nbytes() == 0 && tensor->numel() != 0;
       return tensor->device() == device && !lazy && !freed;
     });
-    if (!plain || device.type() != type_ || !prepared()) return false;
+    if (!plain || device.type() != type_) return false;
     if (as_long(checked(PyObject_CallNoArgs(current_device_.get()))) != index_of(device)) return false;
     return checked(PyObject_CallNoArgs(capturing_.get())).get() == Py_False;
   }

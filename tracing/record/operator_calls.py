@@ -157,9 +157,8 @@ class OperatorCalls:
             known = self._known.get(key)
             if known is None:
                 known = self._new(key, effect, arguments_text(effect, args, kwargs), reads, writes)
-            if before is not None and self._expect(effect, before.digests, after, writes):
-                if self._inputs is not None:
-                    self._inputs.keep(self.count, before.inputs)
+            if before is not None and self._expect(effect, before.digests, after, writes) and self._inputs:
+                self._inputs.keep(self.count, before.inputs)
             self._append(effect, known, memory, writes, frame)
 
     def executed(

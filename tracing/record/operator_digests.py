@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from tracing.digest.columns import Columns, Digested
-from tracing.digest.gpu import Sides, StreamDigests
+from tracing.digest.gpu import SLOTS, Sides, StreamDigests
 from tracing.digest.host import digest
 from tracing.launch import hooks
 from tracing.launch.coverage import NO_GRAPHS
@@ -75,7 +75,8 @@ class OperatorDigestQueue(DigestBatches):
                 else:
                     taken.append(NOT_TAKEN if on_gpu else self._on_host(effect, tensor))
             for device, some in on_gpus.items():
-                self._on_gpu(effect, device, some, taken)
+                for part in _parts(some):
+                    self._on_gpu(effect, device, part, taken)
         return taken
 
     def learned(
@@ -92,7 +93,8 @@ class OperatorDigestQueue(DigestBatches):
     def _plan(self, tensors: Sequence[torch.Tensor]) -> tuple[Any, ...] | None:
         # of tensors whose digests were taken on GPUs
         device = tensors[0].device
-        if torch.version.hip is not None or any(tensor.device != device for tensor in tensors):
+        apart = len(tensors) > SLOTS or any(tensor.device != device for tensor in tensors)
+        if apart or torch.version.hip is not None:
             return None
         side = self._side(device, dict(enumerate(tensors)))
         ready = calls_at(side, [tensor.data_ptr() for tensor in tensors])
@@ -218,6 +220,13 @@ class OperatorDigestQueue(DigestBatches):
         self._writer.extend(records)
         for call in seen:
             call()
+
+
+def _parts(tensors: dict[int, torch.Tensor]) -> list[dict[int, torch.Tensor]]:
+    # each fits a batch: a fused optimizer reads all parameters, gradients and moments at once
+    positions = list(tensors)
+    parts = [positions[start : start + SLOTS] for start in range(0, len(positions), SLOTS)]
+    return [{i: tensors[i] for i in part} for part in parts]
 
 
 def _arrived(one: _Expected) -> bool:
