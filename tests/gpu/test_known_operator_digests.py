@@ -84,6 +84,20 @@ def test_known_operators_do_not_reach_python(tmp_path: Path, monkeypatch: pytest
     assert len(taken) < count / 5
 
 
+def test_what_is_recorded_in_inference_mode_arrives_outside_of_it(tmp_path: Path) -> None:
+    x = torch.rand(100, device="cuda")
+    compiled = torch.compile(lambda x: x.sin() * 2)
+    with LaunchRecorder(store.create(tmp_path, INFO), operators="digests") as recorder:
+        with torch.inference_mode():
+            for _ in range(STEPS):
+                compiled(x).neg()
+        compiled(x).neg()
+    run = store.Run(recorder.writer.path)
+
+    assert [launch.finished for launch in run.launches()] == [True] * (STEPS + 1)
+    assert len(list(run.records(OperatorDigests))) >= STEPS + 1
+
+
 def test_threads_and_streams_keep_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def work() -> None:
         stream = torch.cuda.Stream()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from generated.operator_programs import program as random_program
 from handmade.records import INFO
 from recorded.both_forms import in_both_forms, operators
 from recorded.host_gpu import SIDE_STREAM, SLOTS, STREAM, HostGpu, host_gpu
@@ -97,6 +98,14 @@ def test_a_training_step_rarely_reaches_python(
     assert len(dispatched) < len(recorded) / 10
     assert len(taken) < len(recorded) / 5
     assert gpu.by_driver > len(recorded)
+
+
+@pytest.mark.parametrize("seed", range(132, 136))
+def test_both_forms_take_the_same_digests_of_a_random_program(
+    seed: int, gpu: HostGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert same_runs(tmp_path, monkeypatch, lambda: [random_program(seed) for _ in range(3)]) > 0
+    assert gpu.by_driver > 0
 
 
 def test_tensors_at_new_addresses_are_known(
@@ -275,6 +284,20 @@ def test_an_operator_may_read_more_tensors_than_a_batch_has_slots(
             torch._foreach_mul_(tensors[:SLOTS], 0.5)
 
     assert same_runs(tmp_path, monkeypatch, program) == 8
+
+
+def test_digests_that_were_taken_in_inference_mode_arrive_outside_of_it(
+    gpu: HostGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = torch.rand(8)
+
+    def program() -> None:
+        for mode in (True, False, True, False):
+            with torch.inference_mode(mode):
+                for _ in range(SLOTS):
+                    torch.neg(x)
+
+    assert same_runs(tmp_path, monkeypatch, program) == 4 * SLOTS
 
 
 def test_layouts_that_change_in_each_step_are_forgotten(gpu: HostGpu, tmp_path: Path) -> None:

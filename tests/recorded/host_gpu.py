@@ -122,7 +122,7 @@ def host_gpu(monkeypatch: pytest.MonkeyPatch, slots: int = SLOTS) -> HostGpu:
         (operator_digests, "SLOTS", slots),
         (gpu, "stream_of", lambda handle, device: None),
         (gpu, "current_handle", lambda index: STREAM),
-        (gpu, "outside_pools", lambda slots, stream: slots()),
+        (gpu, "outside_pools", torch.inference_mode(False)(lambda slots, stream: slots())),
         (torch.cuda, "stream", lambda stream: nullcontext()),
         (torch.cuda, "Event", lambda: event),
         (OperatorDigestQueue, "device_type", "cpu"),

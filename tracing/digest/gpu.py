@@ -87,7 +87,8 @@ class Batch:
     def __init__(self, slots: torch.Tensor) -> None:
         self.slots = slots  # [SLOTS, FIELDS] int64 on the device
         self.address = slots.data_ptr()
-        self.host = torch.empty(slots.shape, dtype=torch.int64, pin_memory=slots.is_cuda)
+        with torch.inference_mode(False):  # what is made in the program's could not be written outside of it
+            self.host = torch.empty(slots.shape, dtype=torch.int64, pin_memory=slots.is_cuda)
         self.copied: Any = None  # a torch.cuda.Event after the copy of the slots to `host`
         self.clear()
 
