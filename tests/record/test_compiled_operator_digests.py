@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,12 @@ from torch import nn
 
 from tracing import store
 from tracing.launch import hooks
-from tracing.model import NotCovered, OperatorDigests
+from tracing.model import NotCovered, OperatorDigests, StepSelection
 from tracing.native.extension import extension
 from tracing.operators.dispatch import Operators
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.operator_digests import OperatorDigestQueue
+from tracing.record.outputs import Keep
 
 STEPS = 30
 
@@ -216,6 +218,41 @@ def test_python_takes_the_digests_of_a_capture_and_of_another_gpu(
 
     assert same_runs(tmp_path, monkeypatch, program) == 9
     assert gpu.by_driver == 2 * (9 - 3 - 1) - 1  # the second call reaches Python once more
+
+
+@pytest.mark.parametrize(
+    "options", [{"steps": StepSelection(until="nan")}, {"keep": Keep(inputs=True)}], ids=["until", "inputs"]
+)
+def test_python_records_if_digests_are_watched_or_inputs_are_kept(
+    options: dict[str, Any], gpu: HostGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = torch.rand(8)
+
+    assert same_runs(tmp_path, monkeypatch, lambda: [x.add_(1) for _ in range(9)], **options) == 9
+    assert gpu.by_driver == 0 < gpu.by_python
+
+
+def test_python_launches_the_first_digests_of_a_thread(
+    gpu: HostGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, captures, by_python = torch.rand(8), [False], list[int]()
+    monkeypatch.setattr(OperatorDigestQueue, "capturing", staticmethod(lambda: captures[-1]))
+
+    def work() -> None:
+        for captured in (True, False, False):
+            captures.append(captured)
+            x.add_(1)
+            by_python.append(gpu.by_python)
+
+    with LaunchRecorder(store.create(tmp_path, INFO), "none", operators="digests"):
+        for _ in range(3):
+            x.add_(1)
+        by_python.append(gpu.by_python)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+
+    assert [b - a for a, b in pairwise(by_python)] == [0, 1, 0]
 
 
 def test_operators_of_several_threads_are_recorded_once(gpu: HostGpu, tmp_path: Path) -> None:

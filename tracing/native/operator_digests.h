@@ -103,7 +103,7 @@ class OperatorDigests {
     return checked(PyObject_CallNoArgs(capturing_.get())).get() == Py_False;
   }
 
-  // True if Python has taken digests on this thread: the driver has a context then.
+  // True if Python has launched digests on this thread: the driver has a context then.
   static bool& prepared() {
     thread_local bool done = false;
     return done;
@@ -144,8 +144,8 @@ class OperatorDigests {
   Object learned(const Object& effect, TensorsView tensors, const Key* key) {
     const Object list = wrapped(tensors);
     const Object both = call<"learned">(queue_, effect.get(), list.get());
-    prepared() = true;
     PyObject* plan = PyTuple_GET_ITEM(both.get(), 1);
+    prepared() = prepared() || plan != Py_None;
     if (key != nullptr && plan != Py_None) {
       if (plans_.size() >= kPlans) plans_.clear();
       plans_[words(*key)] = std::make_shared<const DigestPlan>(queue_, plan);
