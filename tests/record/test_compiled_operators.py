@@ -18,6 +18,7 @@ import pytest
 import torch
 from handmade.records import INFO
 from recorded.both_forms import in_both_forms, operators
+from recorded.host_gpu import host_gpu
 from torch import nn
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -25,9 +26,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import tracing
 from tracing import store
 from tracing.launch import hooks
-from tracing.model import LaunchLine, NotCovered, StepSelection
+from tracing.model import LaunchLine, NotCovered, OperatorDigests, StepSelection
 from tracing.native.extension import extension
 from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.operator_calls import OperatorFacts
 from tracing.virtual_gpu import virtual_gpu
 
 TIMES = 3  # the compiled form records from the second or third time on
@@ -287,10 +289,30 @@ def test_both_forms_record_the_same_operators(
     assert [*compiled.records(NotCovered)] == [*python.records(NotCovered)]
 
 
+@pytest.mark.parametrize("device", ["host", "gpu"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_both_forms_take_the_same_digests(
+    name: str, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = PROGRAMS[name]()
+    gpu = host_gpu(monkeypatch) if device == "gpu" else None
+    with virtual_gpu() if name == "compiled" else nullcontext():
+        python, compiled = in_both_forms(
+            tmp_path, monkeypatch, lambda: [step() for _ in range(TIMES)], operators="digests"
+        )
+
+    assert [*compiled.records(OperatorDigests)] == [*python.records(OperatorDigests)] != []
+    assert [*operators(compiled)] == [*operators(python)] != []
+    assert [*compiled.records(NotCovered)] == [*python.records(NotCovered)]
+    assert gpu is None or gpu.by_driver > 0
+
+
+@pytest.mark.parametrize("facts", ["writers", "digests"])
 @pytest.mark.parametrize("steps", [StepSelection(last=2), StepSelection(every=2)], ids=["last", "every"])
 def test_both_forms_record_the_same_steps(
-    steps: StepSelection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    steps: StepSelection, facts: OperatorFacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    host_gpu(monkeypatch)
     x = torch.ones(3)
 
     def program() -> None:
@@ -298,9 +320,10 @@ def test_both_forms_record_the_same_steps(
             (x + 1).mul_(x)
             tracing.step()
 
-    python, compiled = in_both_forms(tmp_path, monkeypatch, program, steps=steps)
+    python, compiled = in_both_forms(tmp_path, monkeypatch, program, steps=steps, operators=facts)
 
     assert [*operators(compiled)] == [*operators(python)] != []
+    assert [*compiled.records(OperatorDigests)] == [*python.records(OperatorDigests)]
 
 
 def test_an_operator_on_a_thread_without_python_is_recorded(

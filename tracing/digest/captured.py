@@ -146,4 +146,5 @@ class CapturedDigests:
         self._spare.append(replay.host)
 
     def _new_host(self) -> torch.Tensor:
-        return torch.empty((self._count, FIELDS), dtype=torch.int64, pin_memory=True)
+        with torch.inference_mode(False):  # what is made in the program's could not be written outside of it
+            return torch.empty((self._count, FIELDS), dtype=torch.int64, pin_memory=True)

@@ -87,7 +87,8 @@ class Batch:
     def __init__(self, slots: torch.Tensor) -> None:
         self.slots = slots  # [SLOTS, FIELDS] int64 on the device
         self.address = slots.data_ptr()
-        self.host = torch.empty(slots.shape, dtype=torch.int64, pin_memory=slots.is_cuda)
+        with torch.inference_mode(False):  # what is made in the program's could not be written outside of it
+            self.host = torch.empty(slots.shape, dtype=torch.int64, pin_memory=slots.is_cuda)
         self.copied: Any = None  # a torch.cuda.Event after the copy of the slots to `host`
         self.clear()
 
@@ -143,6 +144,11 @@ class StreamDigests:
         """All launches of a full batch have ended."""
         self._full.remove(batch)
         self._copy(batch)
+
+    def plan(self, before: Sequence[Call], after: Sequence[Call], sides: Sides) -> tuple[Any, ...]:
+        """What the compiled form needs for these digests; see LaunchDigests in tracing/native/digests.h."""
+        made = [driver_calls(self._device.index or 0, calls) for calls in (before, after)]
+        return self, self._handle, SLOTS, FIELDS * 8, *made, sides
 
     def next_batch(self) -> None:
         """Begin another batch; deliver what has arrived."""

@@ -1,10 +1,11 @@
-// Launches the digest kernels of a launch that was recorded before: the compiled form of
+// Launches the digest kernels of a launch or an operator that was recorded before: the compiled form of
 // StreamDigests.reserve, add and ended in tracing/digest/gpu.py, on the same batches.
 #pragma once
 
 #include <Python.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -32,7 +33,7 @@ struct DigestCall {
   void* function;
   unsigned programs, threads, shared;
   std::vector<uint64_t> arguments;  // integers and addresses, in the order of the kernel's arguments
-  uint64_t slots;                   // how many it fills
+  uint64_t slots;                   // how many it fills; as many tensors are its first arguments
 
   // call: (function, programs, threads, shared, arguments, slots)
   explicit DigestCall(PyObject* call) {
@@ -48,7 +49,8 @@ struct DigestCall {
     }
   }
 
-  void launch(void* stream, uint64_t address) const {
+  // tensors: their addresses; null: those of `arguments`
+  void launch(void* stream, uint64_t address, const uint64_t* tensors) const {
     if (programs == 0) return;
     // after its own arguments a kernel has those that Triton adds, as scratch memory: null. The driver reads
     // as many as the kernel has.
@@ -58,6 +60,7 @@ struct DigestCall {
     size_t count = arguments.size() + 1 + kAdded;
     if (count > 24) throw std::runtime_error("a digest kernel with too many arguments");
     for (size_t i = 0; i < arguments.size(); i++) values[i] = arguments[i];
+    if (tensors != nullptr) std::copy_n(tensors, std::min<size_t>(slots, arguments.size()), values);
     values[arguments.size()] = address;
     for (size_t i = 0; i < count; i++) parameters[i] = &values[i];
     int status;
@@ -69,7 +72,7 @@ struct DigestCall {
   }
 };
 
-// The digests before and after one launch, on one stream.
+// The digests before and after one launch, on one stream. What an operator reads, or writes, counts as a launch.
 class LaunchDigests {
  public:
   struct Slots {
@@ -80,8 +83,8 @@ class LaunchDigests {
 
   LaunchDigests() = default;
   // recorder: has next_batch and leave, which a StreamDigests needs
-  // plan: (StreamDigests, handle of its stream, slots of a batch, bytes of a slot, calls before, calls after,
-  // sides)
+  // plan: of StreamDigests.plan: (StreamDigests, handle of its stream, slots of a batch, bytes of a slot,
+  // calls before, calls after, sides)
   LaunchDigests(const Object& recorder, PyObject* plan) : recorder_(recorder) {
     PyObject *digests, *before, *after, *sides;
     unsigned long long stream;
@@ -97,14 +100,15 @@ class LaunchDigests {
 
   explicit operator bool() const { return static_cast<bool>(digests_); }
 
-  Slots before() const {
+  // tensors: the addresses of those digested before; null: the same in each launch
+  Slots before(const uint64_t* tensors = nullptr) const {
     Slots slots = reserved(count(before_) + count(after_));
-    launch(before_, slots.address);
+    launch(before_, slots.address, tensors);
     return slots;
   }
 
   void after(const Slots& slots, long index) const {
-    launch(after_, slots.address + count(before_) * bytes_);
+    launch(after_, slots.address + count(before_) * bytes_, nullptr);
     Object row = checked(Py_BuildValue("(llO)", index, slots.first, sides_.get()));
     checked(PyList_Append(attribute<"rows">(slots.batch).get(), row.get()));
     if (add<"running">(slots.batch, -1) == 0 && attribute<"batch">(digests_).get() != slots.batch.get())
@@ -130,10 +134,11 @@ class LaunchDigests {
     return {batch, first, address + first * bytes_};
   }
 
-  void launch(const std::vector<DigestCall>& calls, uint64_t address) const {
+  void launch(const std::vector<DigestCall>& calls, uint64_t address, const uint64_t* tensors) const {
     for (const DigestCall& call : calls) {
-      call.launch(stream_, address);
+      call.launch(stream_, address, tensors);
       address += call.slots * bytes_;
+      if (tensors != nullptr) tensors += call.slots;
     }
   }
 

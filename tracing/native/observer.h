@@ -2,7 +2,6 @@
 #pragma once
 
 #include <torch/csrc/Exceptions.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/torch_dispatch_mode.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "known_operators.h"
+#include "operator_digests.h"
 #include "python_interpreter.h"
 #include "recorded_calls.h"
 #include "recording_lock.h"
@@ -44,6 +44,8 @@ class Observer {
     failing_ = attribute<"failing">(Object::borrowed(mode));
     open_ = attribute<"open_graphs">(attribute<"captured">(calls_));
     partial_ = attribute<"partial">(calls_).get() == Py_True;
+    const Object digests = attribute<"digests">(calls_);
+    if (digests.get() != Py_None) digests_ = std::make_unique<OperatorDigests>(digests);
   }
   PyObject* mode() const { return mode_; }
   void close() { closed_ = true; }
@@ -64,9 +66,11 @@ class Observer {
     if (only_python_records()) return to_python(op, stack, interpreter, {});
     if (structure == nullptr) return to_python(op, stack, interpreter, {this, &op, known ? &key : nullptr});
     const c10::SmallVector<c10::IValue, 8> held(arguments.begin(), arguments.end());
+    Kept before(digests_ && !effect->allocates ? digested(*effect, held) : Object());
     run(op, stack);
+    if (closed_) return;
     const size_t returned = schema.returns().size();
-    record(*effect, *structure, held, Arguments(stack->data() + stack->size() - returned, returned));
+    record(*effect, *structure, held, Arguments(stack->data() + stack->size() - returned, returned), before);
   }
 
   // What Python knows of the call that was passed on.
@@ -78,7 +82,7 @@ class Observer {
   template <typename Text>
   bool allocated(const Effect& effect, Structure& structure, const at::TensorBase& tensor, Text text) {
     if (!is_plain(tensor) || only_python_records()) return false;
-    return closed_ || safely([&] { return recorded(effect, structure, {&tensor}, 0, text); }, true);
+    return closed_ || safely([&] { return recorded(effect, structure, {&tensor}, 0, text, {}); }, true);
   }
 
  private:
@@ -110,7 +114,22 @@ class Observer {
     return safely([&] { return PyObject_IsTrue(attribute<"paused">(calls_).get()) != 0; }, true);
   }
 
-  void record(const Effect& effect, Structure& structure, Arguments arguments, Arguments results) {
+  // The digests of what an operator is about to read; null: it is not recorded.
+  Object digested(const Effect& effect, Arguments arguments) {
+    Tensors reads;
+    for (int at : effect.reads) collect(arguments[at], reads);
+    pybind11::gil_scoped_acquire gil;
+    Object taken;
+    safely([&] {
+      if (as_long(attribute<"hidden">(thread_)) != 0) return true;
+      RecordingLock lock(recorded_.lock());
+      taken = digests_->take(effect.object, reads);
+      return true;
+    }, true);
+    return taken;
+  }
+
+  void record(const Effect& effect, Structure& structure, Arguments arguments, Arguments results, Kept& digests) {
     Tensors tensors;
     for (int at : effect.reads) collect(arguments[at], tensors);
     const size_t reads = tensors.size();
@@ -124,7 +143,8 @@ class Observer {
     }
     if (tensors.size() == reads) return;
     pybind11::gil_scoped_acquire gil;
-    safely([&] { return recorded(effect, structure, tensors, reads, [&] { return structure.text; }); }, true);
+    const Object before = digests.released();
+    safely([&] { return recorded(effect, structure, tensors, reads, [&] { return structure.text; }, before); }, true);
   }
 
   // True if a result lies in the storage of an argument.
@@ -137,12 +157,16 @@ class Observer {
     });
   }
 
+  // before: the digests of what it read; null: it has no digests
   template <typename Text>
-  bool recorded(const Effect& effect, Structure& structure, const Tensors& tensors, size_t reads, Text text) {
+  bool recorded(const Effect& effect, Structure& structure, const Tensors& tensors, size_t reads, Text text,
+                const Object& before) {
     if (as_long(attribute<"hidden">(thread_)) != 0) return true;
     RecordingLock lock(recorded_.lock());
-    if (recorded_.segment_changed()) forget_numbers();
     const bool plain = std::all_of(tensors.begin(), tensors.end(), [](const auto* one) { return is_plain(*one); });
+    Object after;
+    if (before && plain) after = digests_->take(effect.object, TensorsView(tensors).slice(reads));
+    if (recorded_.segment_changed()) forget_numbers();  // also by digests that were written
     Key layouts{static_cast<int64_t>(reads)};
     Blocks blocks;
     if (plain) {
@@ -153,19 +177,22 @@ class Observer {
       auto known = structure.by_layouts.find(view(layouts));
       if (known != structure.by_layouts.end() && known->second->number >= 0) {
         const auto signature = known->second;
-        recorded_.append(*signature, blocks, effect.allocates);
+        const long index = recorded_.append(*signature, blocks, effect.allocates);
+        if (before) digests_->expect(index, before, after);
         return true;
       }
     }
-    const auto signature = by_python(effect, text(), tensors, reads);
+    const auto signature = by_python(effect, text(), tensors, reads, before, after);
     if (plain && signature != nullptr) remember(structure, layouts, signature);
     return true;
   }
 
   // Of a new signature, the call is recorded by Python.
-  std::shared_ptr<Signature> by_python(const Effect& effect, const Object& text, const Tensors& tensors, size_t reads) {
-    Object read = wrapped(tensors, 0, reads), wrote = wrapped(tensors, reads, tensors.size());
-    Object known = call<"executed">(calls_, effect.object.get(), text.get(), read.get(), wrote.get());
+  std::shared_ptr<Signature> by_python(const Effect& effect, const Object& text, TensorsView tensors, size_t reads,
+                                       const Object& before, const Object& after) {
+    const Object read = wrapped(tensors.slice(0, reads)), wrote = wrapped(tensors.slice(reads));
+    const Object known = call<"executed">(calls_, effect.object.get(), text.get(), read.get(), wrote.get(),
+                                          before ? before.get() : Py_None, after ? after.get() : Py_None);
     if (known.get() == Py_None) return nullptr;
     auto signature = std::make_shared<Signature>();
     Object name = attribute<"name">(effect.object);
@@ -181,14 +208,6 @@ class Observer {
     if (structure.by_layouts.size() >= kLayouts) structure.by_layouts.clear();
     structure.by_layouts[words(layouts)] = signature;
     if (recorded_.has_segments()) remembered_.push_back(signature);
-  }
-
-  static Object wrapped(const Tensors& tensors, size_t start, size_t stop) {
-    Object list = checked(PyList_New(static_cast<Py_ssize_t>(stop - start)));
-    for (size_t i = start; i < stop; ++i) {
-      PyList_SET_ITEM(list.get(), i - start, checked(THPVariable_Wrap(*tensors[i])).release());
-    }
-    return list;
   }
 
   // Signatures have a line in each segment that refers to them.
@@ -224,6 +243,7 @@ class Observer {
   Object calls_;
   RecordedCalls recorded_;
   Object thread_, failing_, open_;
+  std::unique_ptr<OperatorDigests> digests_;  // null: none are taken
   bool partial_ = false;
   std::atomic<bool> closed_ = false;
   KnownOperators operators_;

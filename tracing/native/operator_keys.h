@@ -35,6 +35,7 @@ struct WordsEqual {
 };
 
 using Tensors = c10::SmallVector<const at::TensorBase*, 16>;
+using TensorsView = c10::ArrayRef<const at::TensorBase*>;
 
 // A tensor with memory and strides, and no `__torch_dispatch__`; all others are left to Python.
 inline bool is_plain(const at::TensorBase& tensor) {

@@ -33,6 +33,26 @@ class Object {
   PyObject* object_ = nullptr;
 };
 
+// A reference that is kept while the GIL may not be held.
+class Kept {
+ public:
+  Kept() = default;
+  explicit Kept(Object object) : object_(object.release()) {}
+  Kept(const Kept&) = delete;
+  ~Kept() {
+    if (object_ == nullptr) return;
+    PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF(object_);
+    PyGILState_Release(state);
+  }
+
+  // Call it with the GIL held.
+  Object released() { return Object(std::exchange(object_, nullptr)); }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
 // The result of a call of Python's C interface, which returns a new reference, or null and sets an exception.
 inline Object checked(PyObject* result) {
   if (result == nullptr) throw PythonError();

@@ -50,7 +50,8 @@ class RecordedCalls {
     return true;
   }
 
-  void append(const Signature& signature, const Blocks& blocks, bool allocates) {
+  // Returns the number of the operator.
+  long append(const Signature& signature, const Blocks& blocks, bool allocates) {
     Numbers storages;
     for (const Block& block : blocks) storages.push_back(numbered(block));
     const long site = sites_.current(), thread = thread_number();
@@ -63,6 +64,7 @@ class RecordedCalls {
       PyObject* storage = storages[reads + i].get();
       allocates ? writers_.allocated(storage) : writers_.wrote(storage, signature.writes[i]);
     }
+    return index;
   }
 
  private:

@@ -77,7 +77,7 @@ class OperatorCalls:
         self.writers = writers
         self._host = host
         catalogue = recording.catalogue
-        self._digests = OperatorDigestQueue(recording.writer, catalogue.not_covered) if digests else None
+        self.digests = OperatorDigestQueue(recording.writer, catalogue.not_covered) if digests else None
         self._inputs = inputs
         self._known: dict[tuple[Any, ...], _Known] = {}
         self._segments = recording.writer.segments
@@ -94,7 +94,9 @@ class OperatorCalls:
     @property
     def compiles(self) -> bool:
         """True if the compiled form of this class may record operators that it knows."""
-        return self._digests is None and not self._host.follows_memory
+        kept = self.digests is not None and self._inputs is not None
+        watched = self.digests is not None and self._flight.watch is not None
+        return not (kept or watched or self._host.follows_memory)
 
     @property
     def partial(self) -> bool:
@@ -108,7 +110,7 @@ class OperatorCalls:
 
     def looks_before(self, effect: Effect) -> bool:
         """True if `before` must be called for an operator."""
-        taken = self._digests is not None and not self._flight.paused
+        taken = self.digests is not None and not self._flight.paused
         return effect.resizes or (taken and not effect.allocates)
 
     def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Before | None:
@@ -116,12 +118,12 @@ class OperatorCalls:
         if effect.resizes:
             known = self._usable([args[0]])
             return _Before([], self.recording.catalogue.meta(args[0]), memory_of(known)) if known else None
-        if self._digests is None or effect.allocates or self._flight.paused:
+        if self.digests is None or effect.allocates or self._flight.paused:
             return None
         reads = self._usable(effect.read(args, kwargs))
         inputs = self._inputs.cloned(effect, reads, self.recording.launches) if self._inputs else []
         with self.recording.lock:
-            return _Before(self._digests.take(effect, reads), inputs=inputs)
+            return _Before(self.digests.take(effect, reads), inputs=inputs)
 
     def after(
         self,
@@ -149,22 +151,29 @@ class OperatorCalls:
         if noted is None or not writes:
             return
         key, memory = noted
-        digests = self._digests if before is not None else None
+        digests = self.digests if before is not None else None
         with self.recording.lock:
             after = digests.take(effect, writes) if digests is not None else []
             known = self._known.get(key)
             if known is None:
                 known = self._new(key, effect, arguments_text(effect, args, kwargs), reads, writes)
-            if digests is not None and before is not None and self.captured.operators(writes) is None:
-                digests.expect(self.count, before.digests, after, self._watched(effect))
-                if self._inputs is not None:
-                    self._inputs.keep(self.count, before.inputs)
+            if before is not None and self._expect(effect, before.digests, after, writes) and self._inputs:
+                self._inputs.keep(self.count, before.inputs)
             self._append(effect, known, memory, writes, frame)
 
     def executed(
-        self, effect: Effect, text: str, reads: _Tensors, writes: _Tensors
+        self,
+        effect: Effect,
+        text: str,
+        reads: _Tensors,
+        writes: _Tensors,
+        before: Arriving | None,
+        after: Arriving | None,
     ) -> tuple[int, tuple[TensorMeta, ...]] | None:
         """Record an operator that the compiled form has run, and whose signature is new.
+
+        before -- the digests of what it read; None: it has no digests
+        after  -- those of what it wrote; None: they are not taken yet
 
         Returns the signature's number, and the layouts of what it wrote. None: later calls may have another.
         """
@@ -177,8 +186,12 @@ class OperatorCalls:
             if noted is None or not usable[1]:
                 return None
             with self.recording.lock:
+                if before is not None and after is None and self.digests is not None:
+                    after = self.digests.take(effect, usable[1])
                 metas = [tuple(map(self.recording.catalogue.meta, tensors)) for tensors in usable]
                 known = self._signature(effect, text, *metas)
+                if before is not None and after is not None:
+                    self._expect(effect, before, after, usable[1])
                 self._append(effect, known, noted[1], usable[1], frame)
         return (known.number, metas[1]) if usable == (reads, writes) else None
 
@@ -197,8 +210,15 @@ class OperatorCalls:
     def close(self) -> None:
         """Wait for all digests, and write everything."""
         self.flush()
-        if self._digests is not None:
-            self._digests.close()
+        if self.digests is not None:
+            self.digests.close()
+
+    def _expect(self, effect: Effect, before: Arriving, after: Arriving, writes: _Tensors) -> bool:
+        # False: a CUDA graph captures the operator
+        if self.digests is None or self.captured.operators(writes) is not None:
+            return False
+        self.digests.expect(self.count, before, after, self._watched(effect))
+        return True
 
     def _watched(self, effect: Effect) -> Callable[[Sequence[Digest]], None] | None:
         # receives what the operator wrote, when that has arrived
@@ -207,8 +227,8 @@ class OperatorCalls:
 
     def hand_over(self, *, wait: bool) -> None:
         """Let the digests so far arrive soon; wait: first wait for those of earlier calls."""
-        if self._digests is not None:
-            self._digests.hand_over(wait=wait)
+        if self.digests is not None:
+            self.digests.hand_over(wait=wait)
 
     def _append(
         self,

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 from tracing.digest.columns import Columns, Digested
-from tracing.digest.gpu import Sides, StreamDigests
+from tracing.digest.gpu import SLOTS, Sides, StreamDigests
 from tracing.digest.host import digest
 from tracing.launch import hooks
 from tracing.launch.coverage import NO_GRAPHS
+from tracing.launch.hidden_computation import HiddenComputation
 from tracing.model import Digest, OperatorDigests
 from tracing.operators.effects import Effect
+from tracing.record.launches.digest_batches import DigestBatches
 from tracing.record.launches.digested_tensors import (
     DigestedTensors,
     calls_at,
@@ -27,38 +29,35 @@ from tracing.record.launches.digested_tensors import (
     digested_tensors,
 )
 from tracing.store import RunWriter
-from tracing.upstream.torch.cuda_graphs import is_capturing
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
-from tracing.upstream.torch.streams import current_handle
+from tracing.upstream.torch.streams import current_device, current_handle
 
 NOT_TAKEN = Digest("")
 _NO_FACTS = np.empty((0, 3), np.int64)
 _KNOWN = 1 << 12  # layouts of tensors that are remembered
 
 Arriving: TypeAlias = list[Digest | None]  # digests of tensors; None: a GPU computes it
+# an operator, the digests before and after it, and what receives those of what it wrote
+_Expected: TypeAlias = tuple[int, Arriving, Arriving, Callable[[Sequence[Digest]], None] | None]
 
 
-@dataclass(slots=True)
-class _Expected:
-    operator: int
-    before: Arriving
-    after: Arriving
-    seen: Callable[[Sequence[Digest]], None] | None  # receives what it wrote
+class OperatorDigestQueue(DigestBatches):
+    """The digests of operators; never waits for a device before `close`.
 
-    def arrived(self) -> bool:
-        return None not in self.before and None not in self.after
+    The compiled form, OperatorDigests in tracing/native/operator_digests.h, uses the public attributes.
+    """
 
-
-class OperatorDigestQueue:
-    """The digests of operators; never waits for a device before `close`."""
+    device_type = "cuda"  # of the tensors that a GPU reads
+    current_device: Callable[[], int] = staticmethod(current_device)
+    current_stream: Callable[[int], int] = staticmethod(current_handle)
 
     def __init__(self, writer: RunWriter, not_covered: Callable[[str, str], None]) -> None:
         self._writer, self._not_covered = writer, not_covered
         self._streams: dict[tuple[torch.device, int], StreamDigests] = {}
         self._sides: dict[tuple[Any, ...], DigestedTensors] = {}
-        self._computed: dict[int, Arriving] = {}  # on GPUs, by number
-        self._count = 0
-        self._expected: deque[_Expected] = deque()
+        self.computed: dict[int, Arriving] = {}  # on GPUs, by number
+        self.count = 0
+        self.expected: deque[_Expected] = deque()
 
     def take(self, effect: Effect, tensors: Sequence[torch.Tensor]) -> Arriving:
         """The digests of tensors as they are now; those on a GPU arrive later in the returned list.
@@ -69,14 +68,40 @@ class OperatorDigestQueue:
         on_gpus: dict[torch.device, dict[int, torch.Tensor]] = {}
         with dispatch_disabled(), hooks.hidden():
             for i, tensor in enumerate(tensors):
-                if tensor.is_cuda and self._is_taken(effect, tensor):
+                on_gpu = tensor.device.type == self.device_type
+                if on_gpu and self._is_taken(effect, tensor):
                     on_gpus.setdefault(tensor.device, {})[i] = tensor
                     taken.append(None)
                 else:
-                    taken.append(NOT_TAKEN if tensor.is_cuda else self._on_host(effect, tensor))
+                    taken.append(NOT_TAKEN if on_gpu else self._on_host(effect, tensor))
             for device, some in on_gpus.items():
-                self._on_gpu(effect, device, some, taken)
+                for part in _parts(some):
+                    self._on_gpu(effect, device, part, taken)
         return taken
+
+    def learned(
+        self, effect: Effect, tensors: Sequence[torch.Tensor]
+    ) -> tuple[Arriving, tuple[Any, ...] | None]:
+        """`take` for the compiled form, and what it needs to take digests of such tensors itself.
+
+        None: it cannot. See DigestPlan in tracing/native/operator_digests.h.
+        """
+        with HiddenComputation():
+            taken = self.take(effect, tensors)
+            return taken, self._plan(tensors) if all(digest is None for digest in taken) else None
+
+    def _plan(self, tensors: Sequence[torch.Tensor]) -> tuple[Any, ...] | None:
+        # of tensors whose digests were taken on GPUs
+        device = tensors[0].device
+        apart = len(tensors) > SLOTS or any(tensor.device != device for tensor in tensors)
+        if apart or torch.version.hip is not None:
+            return None
+        side = self._side(device, dict(enumerate(tensors)))
+        ready = calls_at(side, [tensor.data_ptr() for tensor in tensors])
+        if ready is None:
+            return None
+        stream = self._streams[device, self.current_stream(device.index or 0)]
+        return side, side.positions, side.misaligned, stream.plan(ready, (), _sides(side))
 
     def expect(
         self,
@@ -89,8 +114,13 @@ class OperatorDigestQueue:
 
         seen -- called then with the digests of what it wrote
         """
-        self._expected.append(_Expected(operator, before, after, seen))
+        self.expected.append((operator, before, after, seen))
         self._write()
+
+    def write_hidden(self) -> None:
+        """Write the digests that have arrived, in the middle of a program."""
+        with HiddenComputation():
+            self._write()
 
     def hand_over(self, *, wait: bool) -> None:
         """Let the digests so far arrive soon; wait: first wait for those of earlier calls."""
@@ -101,15 +131,15 @@ class OperatorDigestQueue:
         """Wait for all digests, and write them."""
         for stream in self._streams.values():
             stream.drain()
-        for one in self._expected:  # a digest that failed never arrives
-            one.before = [NOT_TAKEN if digest is None else digest for digest in one.before]
-            one.after = [NOT_TAKEN if digest is None else digest for digest in one.after]
+        for _, *sides, _ in self.expected:  # a digest that failed never arrives
+            for side in sides:
+                side[:] = [NOT_TAKEN if digest is None else digest for digest in side]
         self._write()
 
     def _is_taken(self, effect: Effect, tensor: torch.Tensor) -> bool:
         if _may_run(effect):
             return False
-        if is_capturing():
+        if self.capturing():
             self._not_covered("digests of operators captured into a CUDA graph", NO_GRAPHS)
             return False
         if tensor.numel() and not tensor.untyped_storage().nbytes():  # as FSDP frees that of parameters
@@ -139,7 +169,7 @@ class OperatorDigestQueue:
             for i in tensors:
                 taken[i] = NOT_TAKEN
             return
-        handle = current_handle(device.index or 0)
+        handle = self.current_stream(device.index or 0)
         stream = self._streams.get((device, handle))
         if stream is None:
             stream = self._streams[device, handle] = StreamDigests(device, handle, self._arrived)
@@ -148,14 +178,17 @@ class OperatorDigestQueue:
         if ready is None:
             ready = copied_calls(side, [tensors[i] for i in side.positions], device, handle)
         stream.add(batch, slot, ready)
-        self._computed[self._count] = taken
-        stream.ended(batch, (self._count, slot, Sides(side.positions, (), (side.facts, _NO_FACTS))))
-        self._count += 1
+        self.computed[self.count] = taken
+        stream.ended(batch, (self.count, slot, _sides(side)))
+        self.count += 1
 
     def _side(self, device: torch.device, tensors: dict[int, torch.Tensor]) -> DigestedTensors:
         key = (
             device,
-            *((i, one.shape, one.stride(), one.dtype, one.is_conj()) for i, one in tensors.items()),
+            *(
+                (i, one.shape, one.stride(), one.dtype, one.is_conj(), one.is_neg())
+                for i, one in tensors.items()
+            ),
         )
         side = self._sides.get(key)
         if side is None:
@@ -170,18 +203,39 @@ class OperatorDigestQueue:
         for one in computed:
             if one.columns is not columns:
                 columns, digests = one.columns, one.columns.digests()
-            taken = self._computed.pop(one.launch)
+            taken = self.computed.pop(one.launch)
             for position, bits in zip(one.before, digests[one.first : one.stop], strict=True):
                 taken[position] = bits
         self._write()
 
     def _write(self) -> None:
-        while self._expected and self._expected[0].arrived():
-            one = self._expected.popleft()
-            before, after = (tuple(filter(None, side)) for side in (one.before, one.after))
-            self._writer.append(OperatorDigests(one.operator, before, after))
-            if one.seen is not None:
-                one.seen(after)
+        records: list[OperatorDigests] = []
+        seen: list[Callable[[], None]] = []
+        while self.expected and _arrived(self.expected[0]):
+            operator, *sides, watch = self.expected.popleft()
+            before, after = (tuple(filter(None, side)) for side in sides)
+            records.append(OperatorDigests(operator, before, after))
+            if watch is not None:
+                seen.append(partial(watch, after))
+        self._writer.extend(records)
+        for call in seen:
+            call()
+
+
+def _parts(tensors: dict[int, torch.Tensor]) -> list[dict[int, torch.Tensor]]:
+    # each fits a batch: a fused optimizer reads all parameters, gradients and moments at once
+    positions = list(tensors)
+    parts = [positions[start : start + SLOTS] for start in range(0, len(positions), SLOTS)]
+    return [{i: tensors[i] for i in part} for part in parts]
+
+
+def _arrived(one: _Expected) -> bool:
+    _, before, after, _ = one
+    return None not in before and None not in after
+
+
+def _sides(side: DigestedTensors) -> Sides:
+    return Sides(side.positions, (), (side.facts, _NO_FACTS))
 
 
 def _may_run(effect: Effect) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
-from tracing.digest.gpu import Batch, StreamDigests
-from tracing.launch import hooks
 from tracing.launch.call_sites import CallSites
 from tracing.launch.hidden_computation import HiddenComputation
 from tracing.record.failsafe import Failsafe
+from tracing.record.launches.digest_batches import DigestBatches
 from tracing.record.launches.launch_digests import LaunchDigests
 from tracing.record.launches.launch_template import DigestSlots
 from tracing.record.launches.launch_writer import LaunchWriter
@@ -19,14 +18,12 @@ from tracing.record.launches.timing import Clock, LaunchTimes
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.recording import Recording
 from tracing.upstream.inductor.code import GENERATED
-from tracing.upstream.torch.cuda_graphs import is_capturing
 
 
-class KnownLaunches:
+class KnownLaunches(DigestBatches):
     """The parts of a recording that the class of the same name in tracing/native/known_launches.h uses."""
 
     generated: Collection[str] = GENERATED
-    capturing: Callable[[], bool] = staticmethod(is_capturing)
 
     def __init__(
         self,
@@ -49,16 +46,6 @@ class KnownLaunches:
         """Write the lines that are known."""
         with HiddenComputation():
             self._lines.flush()
-
-    def next_batch(self, digests: StreamDigests) -> None:
-        """Begin another batch of digests."""
-        with hooks.hidden(), HiddenComputation():
-            digests.next_batch()
-
-    def leave(self, digests: StreamDigests, batch: Batch) -> None:
-        """All launches of a full batch have ended."""
-        with hooks.hidden(), HiddenComputation():
-            digests.leave(batch)
 
     def facts(
         self, slots: DigestSlots, stream: int

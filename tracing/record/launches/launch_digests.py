@@ -10,7 +10,7 @@ import torch
 
 from tracing.digest.captured import CapturedDigests
 from tracing.digest.columns import Columns, Digested
-from tracing.digest.gpu import SLOTS, Batch, Sides, StreamDigests, driver_calls
+from tracing.digest.gpu import Batch, Sides, StreamDigests
 from tracing.digest.host import digest
 from tracing.digest.kernel import FIELDS
 from tracing.digest.spare_memory import OutOfSpareMemoryError
@@ -146,18 +146,13 @@ class LaunchDigests:
         stream.ended(launch.batch, (launch.index, launch.slot, _sides(before, after)))
 
     def plan(self, slots: DigestSlots, stream: int) -> tuple[Any, ...] | None:
-        """What the compiled form needs for launches at these addresses; None: it cannot digest them.
-
-        See LaunchDigests in tracing/native/digests.h.
-        """
+        """What the compiled form needs for launches at these addresses; None: it cannot digest them."""
         template, digests = slots.template, slots.template.streams.get(stream)
         before, after = template.before, template.after
         copied = (before.positions and slots.before is None) or (after.positions and slots.after is None)
         if digests is None or copied or template.device is None or torch.version.hip is not None:
             return None
-        device = template.device.index or 0
-        sides = [driver_calls(device, calls or ()) for calls in (slots.before, slots.after)]
-        return digests, stream, SLOTS, FIELDS * 8, *sides, _sides(before, after)
+        return digests.plan(slots.before or (), slots.after or (), _sides(before, after))
 
     # ---- on a GPU, while a graph is captured
 

@@ -24,6 +24,9 @@ def stream_of(handle: int, device: torch.device) -> torch.cuda.Stream:
 # None: torch was built for CPUs.
 current_handle: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # type: ignore[assignment]
 
+# () -> the index of the current device, without the checks of torch.cuda.current_device(). None: likewise.
+current_device: Callable[[], int] = getattr(torch._C, "_cuda_getDevice", None)  # type: ignore[assignment]
+
 
 def hold(clocks: int) -> None:
     """Let the current stream spin for a number of GPU clocks; returns immediately."""
@@ -35,10 +38,12 @@ def contract() -> None:
     require(callable(stream_of), "streams by handle")
     if torch.version.cuda:
         require(current_handle is not None and hasattr(torch.cuda, "_sleep"), "the handle of a stream")
+        require(current_device is not None, "the current device")
     if torch.cuda.is_available():
         device = torch.device("cuda", torch.cuda.current_device())
         stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call, unused-ignore]
         with torch.cuda.stream(stream):
             require(current_handle(device.index) == stream.cuda_stream, "the handle of the current stream")
         external = stream_of(stream.cuda_stream, device)
+        require(current_device() == device.index, "the index of the current device")
         require(external.cuda_stream == stream.cuda_stream, "the stream of a handle")
