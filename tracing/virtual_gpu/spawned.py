@@ -19,13 +19,13 @@ _LINE = (
 @contextmanager
 def reported() -> Iterator[None]:
     """While active, the first process that is spawned is reported on standard error."""
-    said = False
+    written = False
 
     def wrapper(original: Method) -> Method:
         def launch(*args: Any, **kwargs: Any) -> Any:
-            nonlocal said
-            if not said:
-                said = True
+            nonlocal written
+            if not written:
+                written = True
                 with suppress(OSError, ValueError, AttributeError):  # the program may have closed the stream
                     sys.stderr.write(_LINE)
             return original(*args, **kwargs)
