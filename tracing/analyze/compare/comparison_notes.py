@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, OutputDiffers
+from tracing.errors import Problem
 from tracing.store import Run
 
 
@@ -48,6 +50,14 @@ class Notes:
         """Note something that was not compared; repetitions are ignored."""
         if note not in self.notes:
             self.notes.append(note)
+
+    @contextmanager
+    def damage(self, consequence: str) -> Iterator[None]:
+        """While active, damage of a run is noted, with what is not compared because of it."""
+        try:
+            yield
+        except Problem as problem:
+            self.add(f"{problem.problem}; {consequence}")
 
     def select(self, what: str) -> None:
         """Note launches to which both runs limit the comparison; repetitions are ignored."""
