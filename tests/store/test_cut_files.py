@@ -66,7 +66,9 @@ def test_a_run_whose_process_was_killed_is_read_up_to_the_cut(tmp_path: Path) ->
         assert f"ends early: {run.name}/{path.name}: its last " in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("kind", "size"), [("kernels", -7), ("launches", -7), ("launches", 0), ("digests", -7)])
+@pytest.mark.parametrize(
+    ("kind", "size"), [("kernels", -7), ("launches", -7), ("launches", 0), ("digests", -7)]
+)
 @pytest.mark.parametrize("command", ["nan", "show", "report", "compare"])
 def test_no_command_gives_an_answer_from_a_damaged_file(
     run: Run, kind: str, size: int, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -35,6 +35,7 @@ class Notes:
     suspects: list[Divergence] = field(default_factory=list)  # the first of each kind of doubt
     first_consequence: Divergence | None = None
     addresses: set[tuple[str, str]] = field(default_factory=set)  # kernels and arguments that were left out
+    damaged: Problem | None = None  # the first damage that ended a part of the comparison
     notes: list[str] = field(default_factory=list)  # what was not compared, and why
 
     @property
@@ -57,7 +58,12 @@ class Notes:
         try:
             yield
         except Problem as problem:
-            self.add(f"{problem.problem}; {consequence}")
+            self.damages(problem, consequence)
+
+    def damages(self, problem: Problem, consequence: str) -> None:
+        """Note damage of a run, and what is not compared because of it."""
+        self.damaged = self.damaged or problem
+        self.add(f"{problem.problem}; {consequence}")
 
     def select(self, what: str) -> None:
         """Note launches to which both runs limit the comparison; repetitions are ignored."""

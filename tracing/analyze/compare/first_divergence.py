@@ -72,6 +72,11 @@ class Comparison:
         with notes.damage(UNREAD_RESULTS):
             yield from self._suspected()
 
+    def require_undamaged(self) -> None:
+        """Raise Problem if damage of a run ended the comparison, for callers that do not print the notes."""
+        if self.notes.damaged is not None:
+            raise self.notes.damaged
+
     def _suspected(self) -> Iterator[Divergence]:
         # the result if nothing else differs: doubts and consequences
         notes = self.notes
