@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tracing.model import LaunchLine, OperatorCall, OperatorSignature, Signature, file_of
 from tracing.store.recording import being_recorded, is_complete
 from tracing.store.run_files import damaged, opened
 
@@ -64,9 +65,19 @@ def require_whole(path: Path) -> None:
 def _cut(path: Path) -> CutFile | None:
     complete = is_complete(path)
     if not path.stat().st_size:
-        return CutFile(path, 0, complete) if complete else None  # None: killed before its first record
+        return CutFile(path, 0, complete) if complete and not _may_be_empty(path) else None
     lost = _lost(path)
     return CutFile(path, lost, complete) if lost else None
+
+
+def _may_be_empty(path: Path) -> bool:
+    # files of launches and operators were opened before the first one: without a signature there was none
+    for kind, signature in ((LaunchLine, Signature), (OperatorCall, OperatorSignature)):
+        name = file_of(kind).name
+        if path.name.startswith(f"{name}-"):
+            process = path.name[len(name) + 1 :].partition(".ndjson")[0]
+            return not path.with_name(file_of(signature).file(process)).exists()
+    return False
 
 
 def _lost(path: Path) -> int:
