@@ -12,6 +12,7 @@ from damage.run_readers import ask
 from handmade.records import arg, launch
 from handmade.runs import saved
 
+from tracing.model import LaunchLine, file_of
 from tracing.store import Run
 from tracing.store.cut_files import cut_files
 
@@ -52,6 +53,15 @@ def _truncated(run: Run, kind: str, size: int = -7) -> Path:
     path = _path(run, kind)
     path.write_bytes(path.read_bytes()[:size])
     return path
+
+
+def test_a_file_of_launches_is_empty_where_nothing_was_launched(tmp_path: Path) -> None:
+    run = saved(tmp_path / "run", [launch(0)])
+    for kind in ("launches", "digests"):
+        _path(run, kind).unlink()
+    (run.path / file_of(LaunchLine).file(_path(run, "kernels").name[8:-7])).touch()
+
+    assert cut_files(run.path) == [] and ask("show", str(run.path)).status == 0
 
 
 def test_a_run_whose_process_was_killed_is_read_up_to_the_cut(tmp_path: Path) -> None:

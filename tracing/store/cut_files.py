@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracing.model import LaunchLine, OperatorCall, OperatorSignature, Signature, file_of
+from tracing.model import DigestBatch, LaunchLine, OperatorCall, OperatorDigests, file_of
 from tracing.store.recording import being_recorded, is_complete
 from tracing.store.run_files import damaged, opened
 
@@ -71,12 +71,12 @@ def _cut(path: Path) -> CutFile | None:
 
 
 def _may_be_empty(path: Path) -> bool:
-    # files of launches and operators were opened before the first one: without a signature there was none
-    for kind, signature in ((LaunchLine, Signature), (OperatorCall, OperatorSignature)):
+    # the files of launches and operators are opened before the first one: without digests there was none
+    for kind, digests in ((LaunchLine, DigestBatch), (OperatorCall, OperatorDigests)):
         name = file_of(kind).name
         if path.name.startswith(f"{name}-"):
             process = path.name[len(name) + 1 :].partition(".ndjson")[0]
-            return not path.with_name(file_of(signature).file(process)).exists()
+            return not path.with_name(file_of(digests).file(process)).exists()
     return False
 
 

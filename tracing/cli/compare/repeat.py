@@ -91,7 +91,7 @@ def _repeated(
         deterministic.record(case, program, runs, deterministic=True)
         least = rate(series.repeats).interval()[0]
         out.print(report.deterministic_text(deterministic.differing, least, len(deterministic.repeats)))
-    return int(series.differing or bool(series.unlike_eager or series.memory_findings)), every
+    return series.status, every
 
 
 def _as_json(case: str, status: int, every: Sequence[RepeatSeries]) -> dict[str, Any]:

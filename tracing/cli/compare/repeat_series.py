@@ -67,6 +67,11 @@ class RepeatSeries:
         return list({line.plain: line for line in every}.values())
 
     @property
+    def status(self) -> int:
+        """The exit status: 0 if the runs are equal, agree with eager, and access memory correctly."""
+        return int(self.differing or bool(self.unlike_eager or self.memory_findings))
+
+    @property
     def next(self) -> list[str]:
         """The commands to type next where a run differs from eager."""
         return hints.of_wrong_result(self.runs[min(self.unlike_eager)]) if self.unlike_eager else []
