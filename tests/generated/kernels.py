@@ -190,5 +190,6 @@ def evidence(accesses: Accesses) -> list[object]:
                   for one in accesses.outside if one.argument == name]  # fmt: skip
     if accesses.conflict is not None:
         conflict, where = accesses.conflict
-        noted += [accesses.names_at(conflict.address), conflict.reader, conflict.writer, where]
+        noted += [accesses.names_at(conflict.address), conflict.other, conflict.writer, where]
+        noted.append(conflict.overwrites)
     return noted

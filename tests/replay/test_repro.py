@@ -164,7 +164,7 @@ def test_inputs_that_differ_from_the_recorded_ones_are_refused(racing: Path, tmp
 
 
 def test_a_missing_launch_is_refused(racing: Path) -> None:
-    with pytest.raises(Problem, match="no single launch 99"):
+    with pytest.raises(Problem, match="no launch 99: its launches are 0 to "):
         recorded_launch(Run(racing), 99)
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import zstandard
 from commands import tracing
+from damage.run_readers import ask
 from handmade.records import arg, launch
 from handmade.runs import saved
 
+from tracing.model import LaunchLine, file_of
 from tracing.store import Run
 from tracing.store.cut_files import cut_files
 
@@ -47,15 +49,71 @@ def test_every_cut_of_a_file_is_found_and_the_records_before_it_are_read(run: Ru
         assert len(ends) < len(content) / 10
 
 
-def test_show_and_compare_say_which_file_ends_early(run: Run, tmp_path: Path) -> None:
-    path = _path(run, "launches")
-    path.write_bytes(path.read_bytes()[:-7])
+def _truncated(run: Run, kind: str, size: int = -7) -> Path:
+    path = _path(run, kind)
+    path.write_bytes(path.read_bytes()[:size])
+    return path
+
+
+def test_a_file_of_launches_is_empty_where_nothing_was_launched(tmp_path: Path) -> None:
+    run = saved(tmp_path / "run", [launch(0)])
+    for kind in ("launches", "digests"):
+        _path(run, kind).unlink()
+    (run.path / file_of(LaunchLine).file(_path(run, "kernels").name[8:-7])).touch()
+
+    assert cut_files(run.path) == [] and ask("show", str(run.path)).status == 0
+
+
+def test_a_run_whose_process_was_killed_is_read_up_to_the_cut(tmp_path: Path) -> None:
+    run = saved(tmp_path / "run", [launch(n, arg("x", "in", str(n))) for n in range(20)], ended=False)
+    path = _truncated(run, "launches")
 
     shown = tracing("show", str(run.path), runs=tmp_path)
     compared = tracing("compare", str(run.path), str(run.path), runs=tmp_path)
 
+    assert (shown.returncode, compared.returncode) == (0, 2)
     for done in (shown, compared):
         assert f"ends early: {run.name}/{path.name}: its last " in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"), [("kernels", -7), ("launches", -7), ("launches", 0), ("digests", -7)]
+)
+@pytest.mark.parametrize("command", ["nan", "show", "report", "compare"])
+def test_no_command_gives_an_answer_from_a_damaged_file(
+    run: Run, kind: str, size: int, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = _truncated(run, kind, size)
+
+    answer = ask(command, *[str(run.path)] * (2 if command == "compare" else 1))
+
+    assert answer.status == 2
+    assert f"{path.name} is damaged: it" in answer.out + answer.err
+
+
+def test_a_truncated_run_does_not_end_earlier_than_the_other(run: Run, tmp_path: Path) -> None:
+    other = saved(tmp_path / "other", [launch(n, arg("x", "in", str(n))) for n in range(20)])
+    path = _truncated(other, "launches")
+
+    both = [ask("compare", str(a.path), str(b.path)) for a, b in [(run, other), (other, run)]]
+
+    for answer in both:
+        assert answer.status == 2 and "divergence" not in answer.out
+        assert f"{path.name} is damaged" in answer.out
+        assert "equal as far as both were recorded: 19 launches" in answer.out
+
+
+def test_a_difference_before_the_damage_is_reported(run: Run, tmp_path: Path) -> None:
+    launches = [launch(n, arg("x", "in", "other" if n == 2 else str(n))) for n in range(20)]
+    other = saved(tmp_path / "other", launches)
+    path = _truncated(other, "launches")
+
+    answer = ask("compare", str(run.path), str(other.path))
+
+    assert answer.status == 1
+    assert "first divergence: launch #2" in answer.out and "at the end of its run" not in answer.out
+    assert f"{path.name} is damaged" in answer.out
 
 
 def test_the_cut_of_a_long_file_is_found(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ class MemoryEvidence(Record, frozen=True, file="memoryevidence", segmented=True)
     launch: int
     kind: Literal[
         "out of bounds",  # an access outside of an argument
-        "race",  # a program, or a thread, reads what another one writes
+        "race",  # a program, or a thread, reads what another one writes, or overwrites it with another value
         "overwritten",  # a launch overwrites a buffer whose content is read later
         "unmasked",  # a load or store without a mask leaves its argument
         "first shape",  # a block has the size that an argument had in the first launch, and does not fit

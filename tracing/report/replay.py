@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tracing.analyze.compare.signature_pair import constants_of
+from tracing.analyze.memory.evidence import evidence_sentence
 from tracing.analyze.replay.replay_verdict import (
     CodeDiffers,
     InputsChanged,
@@ -29,7 +30,15 @@ from tracing.analyze.replay.replay_verdict import (
     rate,
     varies,
 )
-from tracing.model import DifferingElements, KernelLaunch, ReplayResult, ReplaySeries, Side
+from tracing.model import (
+    DifferingElements,
+    KernelLaunch,
+    MemoryEvidence,
+    ReplayResult,
+    ReplaySeries,
+    Side,
+)
+from tracing.report.run_json import evidence_json
 
 _OTHER = "memory whose content was not kept (unwritten, or outside of its arguments)"
 
@@ -55,10 +64,12 @@ def replay_text(
     recorded: Recorded,
     launches: Mapping[Side, KernelLaunch],
     names: RunNames,
+    races: Sequence[MemoryEvidence] = (),
 ) -> Iterator[str]:
     """The verdict, and for each series the counts of differing replays and of replays with the recorded bits.
 
     recorded -- the recorded results of the launch in each run
+    races    -- of the launch, that were recorded: replays with equal bits do not refute them
     """
     launch = launches[result.series[0].launched]
     programs = prod(launch.grid)
@@ -66,7 +77,9 @@ def replay_text(
     if not result.device and programs > 1:
         where += ", its programs in another order each time"
     yield f"launch #{launch.index} {launch.kernel_name}, replayed {where}:"
-    yield f"  {verdict_text(verdict, names, launched_otherwise(launches))}"
+    for race in races:
+        yield f"  memory: {evidence_sentence(race)}"
+    yield f"  {verdict_text(verdict, names, launched_otherwise(launches), raced=bool(races))}"
     for series in result.series:
         if len(names) > 1:
             who = f"launch #{launches[series.launched].index} of {names[series.launched]}"
@@ -78,8 +91,8 @@ def replay_text(
     if not result.device and len(names) > 1:
         yield "  (the interpreter executes the source of both kernels, and no compiled code)"
     if not result.device and not isinstance(verdict, ReplaysDiffer):
-        order = "one program has only one order, and " if programs == 1 else ""
-        yield f"  ({order}a race between threads of a program does not show in the interpreter)"
+        order = "between programs that interleave, or " if programs > 1 else ""
+        yield f"  (programs run one after another: a race {order}between threads of a program does not show)"
 
 
 def launched_otherwise(launches: Mapping[Side, KernelLaunch]) -> tuple[str, ...]:
@@ -98,11 +111,15 @@ def _configured(launch: KernelLaunch) -> object:
     return kernel.num_warps, kernel.num_stages, kernel.num_ctas, constants
 
 
-def verdict_text(verdict: ReplayVerdict, names: RunNames, otherwise: Sequence[str] = ()) -> str:
+def verdict_text(
+    verdict: ReplayVerdict, names: RunNames, otherwise: Sequence[str] = (), *, raced: bool = False
+) -> str:
     """A verdict in a sentence.
 
     otherwise -- settings that differ between the launches of the two runs
+    raced     -- the run recorded a race of the launch
     """
+    deterministic = "the race does not show in replays" if raced else "deterministic"
     match verdict:
         case ReplaysDiffer(series):
             whose = " and ".join(dict.fromkeys(names[one.launched] for one in series))
@@ -125,10 +142,11 @@ def verdict_text(verdict: ReplayVerdict, names: RunNames, otherwise: Sequence[st
             return f"cannot be decided: elements that depend on {_OTHER} hide the others"
         case Reproduced():
             return (
-                f"deterministic: every replay reproduces the recorded bits of {' and '.join(names.values())}"
+                f"{deterministic}: every replay reproduces the recorded bits of "
+                f"{' and '.join(names.values())}"
             )
         case NothingRecorded():
-            return "deterministic; the run has no digests of this launch's outputs"
+            return f"{deterministic}; the run has no digests of this launch's outputs"
         case NotReproduced():
             left = f"no replay reproduces the recorded bits of {' or '.join(names.values())}"
             return f"not reproduced: {left}; zeros replaced memory whose content was not kept"
@@ -151,9 +169,16 @@ def payload_text(payloads: ReplayResult) -> Iterator[str]:
 
 
 def replay_json(
-    result: ReplayResult, verdict: ReplayVerdict, recorded: Recorded, launches: Mapping[Side, KernelLaunch]
+    result: ReplayResult,
+    verdict: ReplayVerdict,
+    recorded: Recorded,
+    launches: Mapping[Side, KernelLaunch],
+    races: Sequence[MemoryEvidence] = (),
 ) -> dict[str, Any]:
-    """Keys: verdict, kernel, launch, device, series, differences; the series are those of `ReplayResult`."""
+    """Keys: verdict, kernel, launch, device, series, differences, memory_evidence.
+
+    The series are those of `ReplayResult`.
+    """
     series = [
         {
             "launched": one.launched,
@@ -167,13 +192,15 @@ def replay_json(
         for one in result.series
     ]
     launched = isinstance(verdict, CodeDiffers) and launched_otherwise(launches)
+    raced = races and isinstance(verdict, Reproduced | NothingRecorded)
     return {
-        "verdict": "configuration" if launched else _KINDS[type(verdict)],
+        "verdict": "configuration" if launched else "race" if raced else _KINDS[type(verdict)],
         "kernel": next(iter(launches.values())).kernel_name,
         "launch": {side: one.index for side, one in launches.items()},
         "device": result.device or "interpreter",
         "series": series,
         "differences": msgspec.to_builtins(result.differences),
+        "memory_evidence": [evidence_json(one) for one in races],
     }
 
 

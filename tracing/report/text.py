@@ -308,11 +308,10 @@ def uncovered_text(runs: Iterable[Run]) -> Iterator[Text]:
 
 def cut_text(runs: Iterable[Run]) -> Iterator[Text]:
     """The truncated files of these runs, and the lost records."""
-    for run in runs:
+    for run in {run.path: run for run in runs}.values():
         for cut in cut_files(run.path):
-            kind = cut.path.name.partition("-")[0]
-            lost = f"its last {plural(cut.lost, 'byte')} are an incomplete record: all later {kind} are lost"
-            yield Text.assemble(("ends early", "yellow"), f": {run.name}/{cut.path.name}: {lost}")
+            title = "damaged" if cut.damaged else "ends early"
+            yield Text.assemble((title, "yellow"), f": {run.name}/{cut.path.name}: {cut.how}")
 
 
 def summary_text(run: Run) -> str:

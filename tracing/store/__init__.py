@@ -9,7 +9,8 @@
                                             packed-*.ndjson.zst tells which part of it is which blob
 
 Nothing is ever rewritten, and every complete line is written to the operating system immediately, so a run is
-readable even if its process was killed: a truncated last line is ignored. One process writes one file of a
+readable even if its process was killed: a truncated last line is ignored. If its process noted its end, the
+file was truncated later, and reading it fails there. One process writes one file of a
 kind; all of them are read together.
 """
 

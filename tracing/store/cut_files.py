@@ -1,6 +1,7 @@
 """Find the files of a run that end in the middle of a record.
 
-A killed process, a full disk or an incomplete copy truncates files. Records before the cut are readable.
+A killed process and a full disk truncate files: the records before the cut are all that was recorded. A file
+of a process that noted its end was truncated later, by an incomplete copy: it is damaged.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracing.store.recording import being_recorded
-from tracing.store.run_files import opened
+from tracing.model import DigestBatch, LaunchLine, OperatorCall, OperatorDigests, file_of
+from tracing.store.recording import being_recorded, is_complete
+from tracing.store.run_files import damaged, opened
 
 # Source: RFC 8878, 3.1.1: frames, their headers and blocks
 _MAGIC = b"\x28\xb5\x2f\xfd"
@@ -26,7 +28,17 @@ class CutFile:
     """A file whose last record is incomplete."""
 
     path: Path
-    lost: int  # bytes at its end that cannot be read
+    lost: int  # bytes at its end that cannot be read; 0: it is empty
+    damaged: bool  # False: its process was killed, or its disk was full
+
+    @property
+    def how(self) -> str:
+        """What is lost: "its last 7 bytes are an incomplete record: all later launches are lost"."""
+        kind = self.path.name.partition("-")[0]
+        if not self.lost:
+            return f"it is empty: all {kind} are lost"
+        of = f"{self.lost} bytes are" if self.lost > 1 else "byte is"
+        return f"its last {of} an incomplete record: all later {kind} are lost"
 
 
 def cut_files(run: Path) -> list[CutFile]:
@@ -37,9 +49,35 @@ def cut_files(run: Path) -> list[CutFile]:
     """
     if being_recorded(run):
         return []
-    paths = sorted(run.glob("*.ndjson*"))
-    cuts = (CutFile(path, _lost(path)) for path in paths if path.is_file() and path.stat().st_size)
-    return [cut for cut in cuts if cut.lost]
+    paths = (path for path in sorted(run.glob("*.ndjson*")) if path.is_file())
+    return [cut for cut in map(_cut, paths) if cut is not None]
+
+
+def require_whole(path: Path) -> None:
+    """Raise Problem if a file of records is damaged: truncated after its process had noted its end.
+
+    Cost: as of `cut_files`.
+    """
+    if is_complete(path) and (cut := _cut(path)) and not being_recorded(path.parent):
+        raise damaged(path, cut.how)
+
+
+def _cut(path: Path) -> CutFile | None:
+    complete = is_complete(path)
+    if not path.stat().st_size:
+        return CutFile(path, 0, complete) if complete and not _may_be_empty(path) else None
+    lost = _lost(path)
+    return CutFile(path, lost, complete) if lost else None
+
+
+def _may_be_empty(path: Path) -> bool:
+    # the files of launches and operators are opened before the first one: without digests there was none
+    for kind, digests in ((LaunchLine, DigestBatch), (OperatorCall, OperatorDigests)):
+        name = file_of(kind).name
+        if path.name.startswith(f"{name}-"):
+            process = path.name[len(name) + 1 :].partition(".ndjson")[0]
+            return not path.with_name(file_of(digests).file(process)).exists()
+    return False
 
 
 def _lost(path: Path) -> int:

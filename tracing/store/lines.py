@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from tracing.model import Record, Segment, file_of
+from tracing.store.cut_files import require_whole
 from tracing.store.run_files import LINE, damaged, records
 
 # of a line: not JSON, not this record, nested a thousand deep, or with values that the record refuses
@@ -86,7 +87,9 @@ def lines_of(paths: Sequence[Path], kind: type[R], skip: int = 0) -> Iterator[R]
 
 
 def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:
-    """The complete records of one file; raises Problem at the first damaged one.
+    """The complete records of one file; raises Problem at the first damaged one, or where it was truncated.
+
+    If a killed process left its last record incomplete, the records end there.
 
     skip -- number of lines to skip at the beginning
     """
@@ -107,6 +110,7 @@ def lines(path: Path, kind: type[R], skip: int = 0) -> Iterator[R]:
         else:
             yield from decoded
         number += count
+    require_whole(path)
 
 
 def _one_by_one(path: Path, number: int, decoder: msgspec.json.Decoder[R], block: bytes) -> Iterator[R]:
@@ -119,7 +123,7 @@ def _one_by_one(path: Path, number: int, decoder: msgspec.json.Decoder[R], block
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:
-    """The whole lines of a file, some at a time; its last line lacks its end if its process was killed."""
+    """The whole lines of a file, some at a time; the last line may lack its end: `cut_files`."""
     rest: list[bytes] = []
     held = 0
     for piece in records(path):

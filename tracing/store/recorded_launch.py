@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tracing.digest.columns import Row
 from tracing.errors import Problem
 from tracing.model import Blob, Digest, KeptTensor, KernelArg, KernelLaunch
 from tracing.store.kernel_file import kernel_file
@@ -87,17 +88,29 @@ def find_launch(run: Run, index: int, rank: int | None = None) -> tuple[str, Ker
     Raises Problem if there is none, or more than one.
     """
     processes = [one for one in run.processes() if rank in (None, rank_of(one))]
-    having = [(one, row) for one in processes for row in run.rows(one) if row.line.index == index]
-    if len(having) != 1:
-        kept = [one for one in processes if run.first_launch(one) > index]
-        why = f"{len(having)} processes of it have one" if having else "it has none"
-        why = f"launches 0:{run.first_launch(kept[0])} were deleted while it was recorded" if kept else why
-        there = "name its rank: `--rank R`;  " if having else ""
+    indices: list[int] = []
+    having: list[tuple[str, Row]] = []
+    for process in processes:
+        for row in run.rows(process):
+            indices.append(row.line.index)
+            having += [(process, row)] if row.line.index == index else []
+    lists = f"`tracing show {run.path}` lists them"
+    if len(having) > 1:
+        why = f"{len(having)} processes of it have one"
         raise Problem(
-            f"{run.path} has no single launch {index}: {why}", f"{there}`tracing show {run.path}` lists them"
+            f"{run.path} has no single launch {index}: {why}", f"name its rank: `--rank R`;  {lists}"
         )
+    if not having:
+        first = max(map(run.first_launch, processes), default=0)
+        deleted = f"; launches 0:{first} were deleted while it was recorded" if 0 <= index < first else ""
+        raise Problem(f"{run.path} has no launch {index}: {launches_text(indices)}{deleted}", lists)
     process, row = having[0]
     return process, run.joiner(process).launch(row)
+
+
+def launches_text(indices: Collection[int]) -> str:
+    """The launches that a run has, in words: "its launches are 0 to 7"."""
+    return f"its launches are {min(indices)} to {max(indices)}" if indices else "it has no launches"
 
 
 def launches_of(run: Run, process: str, kernel: str) -> list[int]:

@@ -8,7 +8,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
-from tracing.model import Outcome, file_of
+from tracing.model import Cut, Outcome, file_of
 
 _RECORD = re.compile(r"[a-z]+-(?P<host>.+)-(?P<rank>\d+)-(?P<pid>\d+)(?:\.\d{6,9})?\.ndjson(?:\.zst)?")
 
@@ -28,6 +28,17 @@ def being_recorded(run: Path) -> bool:
         if host == here and int(pid) != os.getpid() and _has_open(int(pid), run):
             return True
     return False
+
+
+def is_complete(path: Path) -> bool:
+    """True if the process that wrote a file of a run noted its end: until then it wrote the file as a whole.
+
+    False if it was killed, or if its disk was full.
+    """
+    match = _RECORD.fullmatch(path.name)
+    process = f"{match['host']}-{match['rank']}-{match['pid']}" if match else ""
+    outcome, cut = (path.with_name(file_of(kind).file(process)) for kind in (Outcome, Cut))
+    return path != outcome and outcome.exists() and not cut.exists()
 
 
 def _processes(run: Path, kind: str = "*") -> set[tuple[str, str, str]]:

@@ -27,6 +27,7 @@ from tracing.model import (
     Digest,
     KernelArg,
     KernelLaunch,
+    MemoryEvidence,
     ReplayResult,
     ReplaySeries,
     SeriesDifference,
@@ -159,6 +160,20 @@ def printed(replays: ReplayResult, left_by: dict[Side, dict[str, Digest]]) -> st
         side: one.index for side, one in launches.items()
     }
     return "\n".join(replay_text(replays, said, left_by, launches, names))
+
+
+@pytest.mark.parametrize("left_by", [recorded("xxx"), {"a": {}}])
+def test_a_recorded_race_is_not_refuted_by_equal_replays(left_by: dict[Side, dict[str, Digest]]) -> None:
+    replays = result(series("xxx", "xxx"))
+    launches: dict[Side, KernelLaunch] = {"a": launch(3)}
+    race = MemoryEvidence(3, "race", ("y",), "program (0, 0, 0) writes y[7]", "k.py:3")
+    said = verdict(replays, left_by, ())
+
+    text = "\n".join(replay_text(replays, said, left_by, launches, {"a": "the run"}, [race]))
+
+    assert "memory: race: program (0, 0, 0) writes y[7] (k.py:3)" in text
+    assert "the race does not show in replays" in text and "deterministic" not in text
+    assert replay_json(replays, said, left_by, launches, [race])["verdict"] == "race"
 
 
 def test_the_counts_are_printed_after_the_verdict() -> None:

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 from commands import DATA, tracing
+from handmade.records import launch
+from handmade.runs import saved
 from recorded.runs import words
 
 from tracing.analyze.runs.determinism import Rate, Repeat, table
+from tracing.cli.compare.repeat_series import RepeatSeries, RepeatSettings
+from tracing.model import MemoryEvidence
 from tracing.report.compare.repeat import table_text
 
 
@@ -60,6 +64,19 @@ def test_a_deterministic_case_differs_in_no_run(caches: tuple[str, ...], tmp_pat
     assert done.returncode == 0, done.stderr
     assert "✓ 1 launch: all read and wrote the same bits" in done.stdout
     assert "the deterministic settings were not tried: no run differed" in done.stdout
+
+
+def test_wrong_memory_accesses_of_the_runs_are_listed_once(tmp_path: Path) -> None:
+    race = MemoryEvidence(0, "race", ("y",), "program (0, 0, 0) writes y[7]")
+    settings = RepeatSettings(2, None, "sm_90", False, False, False, 10)
+    runs = {number: saved(tmp_path / str(number), [launch(0)], [race]) for number in range(2)}
+
+    series, clean = RepeatSeries(settings, runs=runs), RepeatSeries(settings)
+
+    assert [one.plain for one in series.memory_findings] == [
+        f"memory: #0 {launch(0).kernel_name}: race: program (0, 0, 0) writes y[7]"
+    ]
+    assert (series.status, clean.status) == (1, 0)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A launch whose programs, or threads, read what others write is named; correct kernels in place are not."""
+"""A launch whose programs, or threads, access what others write is named; correct kernels are not."""
 
 from __future__ import annotations
 
@@ -69,6 +69,20 @@ def sum_without_lock(x, out, BLOCK: tl.constexpr):
     tl.store(out, tl.load(out) + tl.sum(tl.load(x + at), 0))
 
 
+@triton.jit
+def store_sum(x, out, BLOCK: tl.constexpr, SHARED: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + tl.program_id(0) // SHARED, 0.0)
+    tl.store(out + tl.program_id(0) // SHARED, tl.sum(tl.load(x + at), 0))
+
+
+@triton.jit
+def add_atomically(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + 1, tl.program_id(0).to(tl.float32))
+    tl.atomic_add(out, tl.sum(tl.load(x + at), 0))
+
+
 def evidence(runs: Path, call: Callable[[], object]) -> list[MemoryEvidence]:
     writer = store.create(runs, INFO)
     with LaunchRecorder(writer):
@@ -109,6 +123,37 @@ def test_one_argument_that_programs_read_and_write_is_a_race(kernel: object, tmp
     assert seen.kind == "race"
 
 
+def test_different_values_that_programs_leave_in_one_element_are_a_race(tmp_path: Path) -> None:
+    x, out = torch.arange(64.0), torch.zeros(2)
+
+    (seen,) = evidence(tmp_path, lambda: store_sum[(4,)](x, out, BLOCK=16, SHARED=2))
+
+    assert (seen.launch, seen.kind, seen.arguments) == (0, "race", ("out",))
+    assert seen.what.startswith("programs (0, 0, 0) and (1, 0, 0) write different values to out[0]: ")
+    assert seen.where == f"test_program_order.py:{store_sum.fn.__code__.co_firstlineno + 3}"
+
+
+def test_different_values_of_the_last_two_programs_are_a_race(tmp_path: Path) -> None:
+    x = torch.ones(64)
+    x[-1] = 2
+
+    (seen,) = evidence(tmp_path, lambda: store_sum[(4,)](x, torch.zeros(1), BLOCK=16, SHARED=4))
+
+    assert "programs (2, 0, 0) and (3, 0, 0) write different values to out[0]" in seen.what
+
+
+def an_own_element_written_twice() -> None:
+    store_sum[(4,)](torch.rand(64), torch.zeros(4), BLOCK=16, SHARED=1)
+
+
+def equal_values_in_one_element() -> None:
+    store_sum[(4,)](torch.ones(64), torch.zeros(1), BLOCK=16, SHARED=4)
+
+
+def ordered_by_atomics() -> None:
+    add_atomically[(4,)](torch.rand(64), torch.zeros(2), BLOCK=16)
+
+
 def in_place() -> None:
     x = torch.rand(1000)
     double[(4,)](x, x, 1000, BLOCK=256)
@@ -147,7 +192,8 @@ def one_input_twice() -> None:
     "call",
     [
         in_place, halves_of_one_storage, even_and_odd_elements, rows_in_place, transposed_in_place,
-        under_a_lock, one_input_twice,
+        under_a_lock, one_input_twice, an_own_element_written_twice, equal_values_in_one_element,
+        ordered_by_atomics,
     ],
     ids=lambda call: call.__name__,
 )  # fmt: skip
@@ -156,7 +202,7 @@ def test_a_correct_kernel_has_no_race(call: Callable[[], None], tmp_path: Path) 
 
 
 def test_what_several_programs_read_and_one_writes_is_a_conflict() -> None:
-    order = ProgramOrder(1000, 1040, 4, shifted=False)
+    order = ProgramOrder(1000, np.zeros(40, np.uint8), 4, shifted=False)
     at = np.array([1008])
     for program in range(2):
         assert order.note("load", at, 4, (program, 0, 0)) is None

@@ -96,6 +96,18 @@ def test_compilations_of_other_ranks_are_not_derived(tmp_path: Path) -> None:
     assert len(Run(writer.path).underived()) == 1
 
 
+def test_no_compilation_without_its_source_is_repeated(tmp_path: Path) -> None:
+    writer = new_run(tmp_path)
+    with PassRecorder(writer):
+        kernels.compiled("vector_add", "sm_90")
+    for blob in (writer.path / "blobs").iterdir():
+        blob.unlink()
+
+    with pytest.raises(Problem, match="is damaged: No such file"):
+        derive(writer.path)
+    assert list(Run(writer.path).records(Derivation)) == []
+
+
 def test_passes_that_differ_from_the_recorded_ones_are_not_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

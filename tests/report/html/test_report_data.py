@@ -144,7 +144,7 @@ def test_a_run_whose_files_are_missing_is_damaged(tmp_path: Path) -> None:
     run = written(tmp_path)
     shutil.rmtree(run.path / "blobs")
 
-    report = Report(run)
+    report = Report(run, status=2)
 
     first = report.index["findings"][0]
     assert (first["tone"], first["kernel"]) == ("bad", [0, 0])

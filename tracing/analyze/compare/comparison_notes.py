@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, OutputDiffers
+from tracing.errors import Problem
 from tracing.store import Run
 
 
@@ -33,6 +35,7 @@ class Notes:
     suspects: list[Divergence] = field(default_factory=list)  # the first of each kind of doubt
     first_consequence: Divergence | None = None
     addresses: set[tuple[str, str]] = field(default_factory=set)  # kernels and arguments that were left out
+    damaged: Problem | None = None  # the first damage that ended a part of the comparison
     notes: list[str] = field(default_factory=list)  # what was not compared, and why
 
     @property
@@ -48,6 +51,19 @@ class Notes:
         """Note something that was not compared; repetitions are ignored."""
         if note not in self.notes:
             self.notes.append(note)
+
+    @contextmanager
+    def damage(self, consequence: str) -> Iterator[None]:
+        """While active, damage of a run is noted, with what is not compared because of it."""
+        try:
+            yield
+        except Problem as problem:
+            self.damages(problem, consequence)
+
+    def damages(self, problem: Problem, consequence: str) -> None:
+        """Note damage of a run, and what is not compared because of it."""
+        self.damaged = self.damaged or problem
+        self.add(f"{problem.problem}; {consequence}")
 
     def select(self, what: str) -> None:
         """Note launches to which both runs limit the comparison; repetitions are ignored."""

@@ -37,6 +37,8 @@ from tracing.analyze.runs.results import ResultDiffers, differing_results, resul
 from tracing.model import LaunchLine, OperatorCall, Outcome, TensorValue
 from tracing.store import Run, rank_of
 
+UNREAD_RESULTS = "values at the start and results are not compared"  # because a run is damaged
+
 
 class Comparison:
     """The comparison of two runs: iteration yields the divergences; `notes` is complete after it.
@@ -56,17 +58,24 @@ class Comparison:
         notes = self.notes
         codes = KernelCodes(notes.a, notes.b)
         for rank, processes in self._processes():
-            pair = ProcessPair(notes, rank, processes, codes)
-            self._pairs.setdefault(rank, pair)
-            for divergence in pair.differences():
-                key = key_of(divergence)
-                self.repeated[key] += 1
-                if self.repeated[key] == 1:
-                    notes.reported += 1
-                    yield divergence
+            with notes.damage("later launches are not compared"):
+                pair = ProcessPair(notes, rank, processes, codes)
+                self._pairs.setdefault(rank, pair)
+                for divergence in pair.differences():
+                    key = key_of(divergence)
+                    self.repeated[key] += 1
+                    if self.repeated[key] == 1:
+                        notes.reported += 1
+                        yield divergence
         for note in codes.notes:
             notes.add(note)
-        yield from self._suspected()
+        with notes.damage(UNREAD_RESULTS):
+            yield from self._suspected()
+
+    def require_undamaged(self) -> None:
+        """Raise Problem if damage of a run ended the comparison, for callers that do not print the notes."""
+        if self.notes.damaged is not None:
+            raise self.notes.damaged
 
     def _suspected(self) -> Iterator[Divergence]:
         # the result if nothing else differs: doubts and consequences

@@ -155,7 +155,7 @@ class ProcessPair:
                     return
         except Problem as problem:
             self._cut.add(side)
-            self._notes.add(f"{problem.problem}; later launches are not compared")
+            self._notes.damages(problem, "later launches are not compared")
 
     def _compared(self, a: TimelineStep, b: TimelineStep, moved: bool) -> Iterator[Divergence]:
         seen = self._differences.of(a, b)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tracing.analyze.compare.causes.cause_answer import Follows
 from tracing.analyze.compare.divergence_kinds import Cause, Divergence, UnknownCause
-from tracing.analyze.compare.first_divergence import Comparison
+from tracing.analyze.compare.first_divergence import UNREAD_RESULTS, Comparison
 from tracing.analyze.runs.coverage import coverage
 from tracing.analyze.runs.recorded_steps import not_covered_steps
 from tracing.analyze.runs.results import (
@@ -55,20 +55,24 @@ class ComparisonVerdict:
             notes.unrecorded = "only some steps were recorded"
         if a.info.selection != b.info.selection:
             notes.covers = both.covers
-        start = differing_start(a, b)
-        notes.started = any(one.tensor for one in start)
-        if start:
-            notes.unknown = f"the case's own {start[0].title} differs from the start"
-        for one in (*uncomparable_results(a, b), *failed_alike(a, b)):
-            notes.add(one)
-        return cls(comparison, start, differing_outcomes(a, b), differing_results(a, b), _runs=(a, b))
+        verdict = cls(comparison, (), differing_outcomes(a, b), (), _runs=(a, b))
+        with notes.damage(UNREAD_RESULTS):
+            verdict.start = differing_start(a, b)
+            verdict.results = differing_results(a, b)
+            for one in (*uncomparable_results(a, b), *failed_alike(a, b)):
+                notes.add(one)
+        notes.started = any(one.tensor for one in verdict.start)
+        if verdict.start:
+            notes.unknown = f"the case's own {verdict.start[0].title} differs from the start"
+        return verdict
 
     def __iter__(self) -> Iterator[Divergence]:
         for divergence in self.comparison:
             self.found += 1
             yield divergence
-        a, b = (results(run) for run in self._runs)
-        self.equal_results = len(a.keys() & b.keys()) - len(self.results)
+        with self.comparison.notes.damage(UNREAD_RESULTS):
+            a, b = (results(run) for run in self._runs)
+            self.equal_results = len(a.keys() & b.keys()) - len(self.results)
         if self.results and not self.found:
             causes = ((one, self.comparison.cause_of(one)) for one in self.results)
             known = [ResultCause(one, why) for one, why in causes if why and not isinstance(why, Follows)]

@@ -120,7 +120,10 @@ def write_parquet(runs: Sequence[Run], folder: Path, *, anonymous: bool = False)
     """Write every table as a Parquet file into a new folder; returns the files.
 
     anonymous -- without paths, and without the names of hosts, users and runs
+
+    Raises Problem if DuckDB is not installed, before the folder is made.
     """
+    _duckdb()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:

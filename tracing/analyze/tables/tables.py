@@ -99,7 +99,7 @@ def _passes(runs: Sequence[Run]) -> TableRows:
 
 def _divergences(runs: Sequence[Run]) -> TableRows:
     for run in runs[1:]:
-        for divergence in Comparison(runs[0], run):
+        for divergence in (comparison := Comparison(runs[0], run)):
             launch, who, sides = divergence.pair.launch, accused(divergence), _sides(divergence)
             yield DivergenceRow(
                 run=run.name,
@@ -117,6 +117,7 @@ def _divergences(runs: Sequence[Run]) -> TableRows:
                 runs=who.runs,
                 certain=who.certain,
             )
+        comparison.require_undamaged()
 
 
 def _sides(divergence: Divergence) -> tuple[str | None, str | None]:

@@ -19,12 +19,17 @@ _EXAMINED = 10_000  # launches whose digests are searched for a NaN
 def findings_text(run: store.Run) -> Iterator[Text]:
     """A line for each finding: no kernel, out of bounds, memory, NaN or inf, what was not covered."""
     yield from no_kernel_text(run)
-    for line in out_of_bounds_text(run, padding=False):
-        yield Text.assemble(("out of bounds", "yellow"), f": {line}")
-    yield from memory_text(run, but=("out of bounds",))
+    yield from memory_findings_text(run)
     if nonfinite := _nonfinite(run):
         yield Text.assemble(("not finite", "yellow"), f": {nonfinite}: `tracing nan {quote(str(run.path))}`")
     yield from uncovered_text([run])
+
+
+def memory_findings_text(run: store.Run) -> Iterator[Text]:
+    """A line for each access to memory that no correct kernel makes."""
+    for line in out_of_bounds_text(run, padding=False):
+        yield Text.assemble(("out of bounds", "yellow"), f": {line}")
+    yield from memory_text(run, but=("out of bounds",))
 
 
 def _nonfinite(run: store.Run) -> str:

@@ -55,7 +55,8 @@ def _print(launch: RecordedLaunch, evidence: Sequence[MemoryEvidence], not_cover
         out.print(f"{of_it}: {evidence_sentence(one)}")
     if not evidence:
         nothing = (
-            "every access is within the arguments, and no program reads memory that another program writes"
+            "every access is within the arguments, and no program reads memory that another program writes, "
+            "or leaves another value there"
         )
         out.print(f"{of_it}: {nothing}")
     out.print(f"not covered: {not_covered}")

@@ -91,7 +91,7 @@ def _repeated(
         deterministic.record(case, program, runs, deterministic=True)
         least = rate(series.repeats).interval()[0]
         out.print(report.deterministic_text(deterministic.differing, least, len(deterministic.repeats)))
-    return int(series.differing or bool(series.unlike_eager)), every
+    return series.status, every
 
 
 def _as_json(case: str, status: int, every: Sequence[RepeatSeries]) -> dict[str, Any]:
@@ -103,6 +103,7 @@ def _as_json(case: str, status: int, every: Sequence[RepeatSeries]) -> dict[str,
         "first": str(first[1].path) if first else None,
         "runs": [_repeat_json(series, one) for one in series.repeats],
         "rate": report.rate_json(series.repeats),
+        "memory_findings": [line.plain for line in series.memory_findings],
         "next": series.next,
         "unlike_eager": {str(index): detail for index, detail in series.unlike_eager.items()},
         "deterministic": report.rate_json(deterministic.repeats) if deterministic else None,

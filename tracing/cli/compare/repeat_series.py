@@ -19,6 +19,7 @@ from tracing.analyze.runs.determinism import Repeat, rate, table, unasked
 from tracing.analyze.runs.results import uncomparable_results
 from tracing.cli.answers import hints
 from tracing.cli.answers.divergence_answer import print_divergence
+from tracing.cli.answers.findings import memory_findings_text
 from tracing.cli.app import err, out, spinner
 from tracing.errors import Problem
 from tracing.model import Outcome, Perturbed
@@ -63,6 +64,17 @@ class RepeatSeries:
     def differing(self) -> bool:
         """True if a run differs from the first."""
         return any(one.differs for one in self.repeats)
+
+    @property
+    def memory_findings(self) -> list[Text]:
+        """The accesses to memory that no correct kernel makes, of all runs, each once."""
+        every = (line for run in self.runs.values() for line in memory_findings_text(run))
+        return list({line.plain: line for line in every}.values())
+
+    @property
+    def status(self) -> int:
+        """The exit status: 0 if the runs are equal, agree with eager, and access memory correctly."""
+        return int(self.differing or bool(self.unlike_eager or self.memory_findings))
 
     @property
     def next(self) -> list[str]:
@@ -184,6 +196,8 @@ class RepeatSeries:
             out.print(uncovered)
         for why in uncomparable_results(reference, reference):
             out.print(Text.assemble(("not compared", "yellow"), f": {why}"))
+        for line in self.memory_findings:
+            out.print(line)
         out.print(f"{rate(self.repeats)} differ from run {number}")
         if self.unlike_eager:
             out.print(unlike_eager_text(self.unlike_eager, 1 + len(self.repeats), differing=self.differing))

@@ -106,7 +106,7 @@ def _compared(runs: RunPair) -> ReportedComparison:
 
 def _status(compared: ReportedComparison | None, index: dict[str, Any]) -> int:
     if compared is None:
-        return 0
+        return 2 if any(kernel["unread"] for run in index["runs"] for kernel in run["kernels"]) else 0
     differing = any(one["known"] and not one["equal"] for one in index["comparison"]["kernels"])
     return 1 if differing else compared.verdict.status
 

@@ -47,8 +47,8 @@ def report(
 
     Example: tracing report demo-sound demo-faulty -o report.html
 
-    Exit status: 0; of several runs 1 if they differ, 2 if they could be compared in part only; 2 if no report
-    was written.
+    Exit status: 0; of several runs 1 if they differ, 2 if they could be compared in part only; 2 if a run is
+    damaged or no report was written.
     """
     opened = [(open_run if len(names) > 2 else open_for_report)(one, runs) for one in names]
     stem = "-".join(file_name(one.name) for one in opened[:_NAMED])

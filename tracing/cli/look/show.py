@@ -29,6 +29,7 @@ from tracing.report.failure import failure_text
 from tracing.report.launch import compiled_text, launch_in_full
 from tracing.report.passes.passes import unfinished_text
 from tracing.report.run_json import run_json, summary_json
+from tracing.store.recorded_launch import launches_text
 
 
 @app.command(rich_help_panel=LOOK)
@@ -111,17 +112,16 @@ def print_wrong_result(run: store.Run, console: Console = out) -> None:
 
 def _launches(run: store.Run, index: int | None) -> list[tuple[int, KernelLaunch]]:
     # with their ranks; several ranks may have a launch of one index
-    first, last, chosen = -1, -1, []
+    indices, chosen = set[int](), []
     for rank in dict.fromkeys(map(store.rank_of, run.processes())):
         for one in run.launches(rank):
-            first, last = one.index if first < 0 else min(first, one.index), max(last, one.index)
+            indices.add(one.index)
             if index in (None, one.index):
                 chosen.append((rank, one))
     if index is not None and not chosen:
-        there = f"its launches are {first} to {last}" if last >= 0 else "it has no launches"
         why = "".join(f"; not recorded: {one.what}" for one in not_covered_steps(run))
         listing = f"list them with `tracing show {run.path}`"
-        raise Problem(f"{run.path} has no launch {index}: {there}{why}", listing)
+        raise Problem(f"{run.path} has no launch {index}: {launches_text(indices)}{why}", listing)
     return chosen
 
 

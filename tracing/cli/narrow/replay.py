@@ -12,6 +12,7 @@ from tracing import store
 from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.suspect import suspect
 from tracing.analyze.compare.verdict import ComparisonVerdict
+from tracing.analyze.memory.evidence import memory_evidence
 from tracing.analyze.replay.replay_verdict import NothingRecorded, Reproduced, UndecidedReplay
 from tracing.cli.answers.divergence_answer import print_divergence
 from tracing.cli.answers.kept_answer import keep_answer
@@ -23,7 +24,7 @@ from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
-from tracing.model import Side
+from tracing.model import MemoryEvidence, Side
 from tracing.report import replay as report
 from tracing.store.recorded_launch import RecordedLaunch, recorded_launch, same_call
 
@@ -68,8 +69,8 @@ def replay(
 
     Example: tracing replay demo-sound --launch 1 --against demo-faulty
 
-    Exit status: 0 if every replay reproduced the recorded results, 1 if one did not, 2 if undecided. With
-    --check-memory: 1 if there is memory evidence, else 0.
+    Exit status: 0 if every replay reproduced the recorded results, 1 if one did not, or if the run shows a
+    race of the launch, 2 if undecided. With --check-memory: 1 if there is memory evidence, else 0.
     """
     run = consenting(open_run(name, runs), trust)
     other = consenting(open_run(against, runs), trust) if against is not None else None
@@ -97,6 +98,8 @@ def _replayed(launches: LaunchOfSide, how: Replaying, *, as_json: bool) -> int:
     status = 0 if isinstance(answer.verdict, Reproduced) else 1
     if isinstance(answer.verdict, NothingRecorded | UndecidedReplay):
         status = 2
+    if _races(answer):
+        status = 1
     lines = [*_text(answer, _names(answer))]
     for one in launches.values():
         rank = store.rank_of(one.process)
@@ -183,14 +186,26 @@ def _names(answer: ReplayAnswer) -> dict[Side, str]:
 def _text(answer: ReplayAnswer, names: report.RunNames) -> Iterator[str]:
     yield from answer.notes
     launches = {side: one.launch for side, one in answer.launches.items()}
-    yield from report.replay_text(answer.result, answer.verdict, answer.recorded, launches, names)
+    races = _races(answer)
+    yield from report.replay_text(answer.result, answer.verdict, answer.recorded, launches, names, races)
     if answer.payloads is not None:
         yield from report.payload_text(answer.payloads)
 
 
+def _races(answer: ReplayAnswer) -> list[MemoryEvidence]:
+    # that a run shows of its launch: the interpreter executes one program after another, as it did before
+    every = [
+        evidence
+        for one in answer.launches.values()
+        for evidence in memory_evidence(one.run, store.rank_of(one.process), one.launch.index)
+    ]
+    return [one for one in dict.fromkeys(every) if one.kind == "race"]
+
+
 def _json(answer: ReplayAnswer) -> dict[str, object]:
     launches = {side: one.launch for side, one in answer.launches.items()}
-    fields = report.replay_json(answer.result, answer.verdict, answer.recorded, launches)
+    races = _races(answer)
+    fields = report.replay_json(answer.result, answer.verdict, answer.recorded, launches, races)
     fields["runs"] = {side: str(one.run.path) for side, one in answer.launches.items()}
     fields["notes"] = list(answer.notes)
     return fields

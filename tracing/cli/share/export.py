@@ -99,5 +99,6 @@ def _require(
 def _divergences(opened: Sequence[store.Run]) -> Iterator[dict[str, Any]]:
     if len(opened) == 2:
         pair = opened[0], opened[1]
-        for divergence in Comparison(*pair, WINDOW):
+        for divergence in (comparison := Comparison(*pair, WINDOW)):
             yield divergence_as_json(divergence, pair)
+        comparison.require_undamaged()

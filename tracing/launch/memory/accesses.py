@@ -156,7 +156,15 @@ class Accesses:
             order = self._orders[block.start] = block.program_order()
         conflict = order.note(kinds[0], addresses, size, program_index())
         if conflict is not None and (known is None or not conflict.of_threads):
-            self.conflict = conflict, kernel_line()
+            self.conflict = conflict, conflict.where or kernel_line()
+
+    def end_programs(self) -> None:
+        """Note that the last program has ended; call it before the memory is changed."""
+        for order in self._orders.values():
+            conflict = order.end_program()
+            known = self.conflict is not None and not self.conflict[0].of_threads
+            if conflict is not None and not (known or self._ordered):
+                self.conflict = conflict, conflict.where
 
     def names_at(self, address: int) -> list[str]:
         """The elements at an address: `x[3]`, of each argument that has one there."""

@@ -141,7 +141,7 @@ class MemoryBlock:
     def program_order(self) -> ProgramOrder:
         """The tracker of conflicts between programs in this block."""
         unit = min(one.itemsize for one in self.arguments)
-        return ProgramOrder(self.start, self.stop, unit, shifted=self.shifted)
+        return ProgramOrder(self.start, self._memory, unit, shifted=self.shifted)
 
     # ---- when it has run
 

@@ -135,7 +135,11 @@ class ExactAccesses:
 
 
 def race_of(launch: int, accesses: Accesses) -> MemoryEvidence | None:
-    """Programs, or threads, of a launch that access one address in no guaranteed order; or None."""
+    """Programs, or threads, of a launch that access one address in no guaranteed order; or None.
+
+    Call it when the launch has run, before its memory is changed.
+    """
+    accesses.end_programs()
     if accesses.conflict is None:
         return None
     conflict, where = accesses.conflict
@@ -143,8 +147,13 @@ def race_of(launch: int, accesses: Accesses) -> MemoryEvidence | None:
     element = ", which is ".join(names) or "memory"
     if conflict.of_threads:
         what = f"threads of program {conflict.writer} read {element} and others write it, in no fixed order"
+    elif conflict.overwrites:
+        what = (
+            f"programs {conflict.other} and {conflict.writer} write different values to {element}: "
+            "programs have no fixed order"
+        )
     else:
-        reader = f"program {conflict.reader} reads" if conflict.reader else "several programs read"
+        reader = f"program {conflict.other} reads" if conflict.other else "several programs read"
         what = f"program {conflict.writer} writes {element}, and {reader} it: programs have no fixed order"
     arguments = tuple(name.partition("[")[0] for name in names)
     return MemoryEvidence(launch, "race", arguments, what, where)

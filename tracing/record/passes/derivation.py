@@ -84,6 +84,8 @@ def derive(
     Cost: about that of the compilations up to LLVM IR, and as much for printing, over the number of
     cores; some milliseconds where none waits. After an interruption, the next call continues. It forks, and
     uses no GPU.
+
+    Raises Problem if the source of a compilation is missing or damaged.
     """
     waiting = _waiting(Run(path, scratch), rank)
     how = _How(path, scratch, seconds)
@@ -111,6 +113,7 @@ def _waiting(run: Run, rank: int | None) -> list[_Waiting]:
         ends |= {(process, end.compilation, end.index) for end in run.view(f"-{process}", PassEnd, PassEnd)}
     waiting = []
     for process, one in underived:
+        run.bytes(one.source)  # raises here, once, if the run is damaged
         passes = starts[process, one.id]
         last = passes[-1].index
         unfinished = None if (process, one.id, last) in ends else last
