@@ -55,7 +55,11 @@ def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) ->
     without = [name for name, one in actual.items() if isinstance(one, Uncomparable)]
     remarks = [*verdicts.remarks(), *([f"not compared: {_some(without)}"] if without else [])]
     summary = _detail(differing) if differing else _agreed(actual)
-    outcome = Outcome("differs" if differing else "passed", "; ".join([summary, *remarks]))
+    outcome = Outcome(
+        "differs" if differing else "passed",
+        "; ".join([summary, *remarks]),
+        differing=tuple(one.name for one in differing),
+    )
     return Agreement(outcome, tuple(differing), verdicts.eager_off())
 
 

@@ -47,6 +47,15 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
     named = [f"{one.launch} {one.kernel}" for one in suspects]
     which = "launch" if len(suspects) == 1 else "one of launches"
     yield f"✗ the results differ from eager's; the suspect is {which} {_some(named)}"
+    agreeing = {one.launch: judgement.reached[one.launch].agreeing for one in suspects if judgement.reached}
+    for one in suspects if len(suspects) > 1 else ():
+        if names := agreeing.get(one.launch):
+            yield f"    less so   launch {one.launch} {one.kernel}: {_some(names)} depends on it, and agrees"
+    for one in judgement.cleared:
+        reached = judgement.reached[one.launch]
+        what = f"all that it wrote is {_some(reached.written)}, which agrees"
+        only = f"only {_some(reached.agreeing)} depends on it, and agrees"
+        yield f"    cleared   launch {one.launch} {one.kernel}: {what if reached.written else only}"
     them = "it" if len(suspects) == 1 else "them"
     others = "; every other launch is right for its inputs" if judgement.any_right else ""
     yield f"    why       only eager's results check {them}{others}"

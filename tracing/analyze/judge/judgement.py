@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from tracing.analyze.judge.reached_results import ReachedResults
 from tracing.model import Outcome
 from tracing.store.graph_file import PythonLine
 
@@ -119,6 +121,7 @@ class RunJudgement:
     not_covered: tuple[str, ...]
     outcome: Outcome | None = None  # of the run: outputs compared with eager
     in_eager: tuple[str, ...] = ()  # hand-written kernels that eager launches, too
+    reached: Mapping[int, ReachedResults] = field(default_factory=dict)  # by launch; empty: not known
 
     @property
     def accused(self) -> JudgedLaunch | None:
@@ -156,12 +159,26 @@ class RunJudgement:
     def suspects(self) -> list[JudgedLaunch]:
         """The launches without a reference, if results differ from eager and all other launches are right.
 
-        A kernel that eager launches, too, does not make the results differ.
+        The most suspect ones are first: those on which no result that agrees depends. A kernel that eager
+        launches, too, does not make the results differ, nor does a launch that reaches only results that agree.
         """
+        own = [one for one in self._unexplained if not self._reached(one).cleared]
+        return sorted(own, key=lambda one: bool(self._reached(one).agreeing))
+
+    @property
+    def cleared(self) -> list[JudgedLaunch]:
+        """The launches without a reference that are no suspects, because they reach only results that agree."""
+        return [one for one in self._unexplained if self._reached(one).cleared]
+
+    @property
+    def _unexplained(self) -> list[JudgedLaunch]:
         if not self.differs or self.accused or self.findings:
             return []
         unjudged = (one for one in self.launches if one.verdict == "no reference")
         return [one for one in unjudged if one.kernel not in self.in_eager]
+
+    def _reached(self, launch: JudgedLaunch) -> ReachedResults:
+        return self.reached.get(launch.launch, ReachedResults())
 
     @property
     def differs(self) -> bool:

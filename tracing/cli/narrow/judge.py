@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from shlex import join
 from typing import Any
@@ -14,6 +14,7 @@ import typer
 
 from tracing import store
 from tracing.analyze.judge.judgement import RunJudgement
+from tracing.analyze.judge.reached_results import reached_results
 from tracing.analyze.runs.recording_commands import case_of, is_virtual, with_variables
 from tracing.analyze.runs.unchecked_kernels import unchecked_kernels
 from tracing.cli.answers import hints
@@ -154,6 +155,9 @@ def judgement_of(run: store.Run, asked: store.Run) -> JudgedRun:
         judgement = _NOTHING
         if processes:
             judgement = judge_run(run, processes[0], now, own, unchecked_kernels(asked))
+            if judgement.outcome is not None and judgement.suspects:
+                reached = reached_results(run, processes[0], judgement.outcome)
+                judgement = replace(judgement, reached=reached)
     return JudgedRun(judgement, tuple(_next(run, judgement)))
 
 
