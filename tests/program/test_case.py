@@ -41,7 +41,8 @@ def test_a_case_imports_files_next_to_it_when_it_is_loaded_and_when_it_runs(tmp_
     for name in ("loaded_early", "loaded_late"):
         (tmp_path / f"{name}.py").write_text("def half(x):\n    return x / 2\n")
     late = "def call(x):\n    from loaded_late import half\n    return half(x)\n"
-    path = write(tmp_path, f"from loaded_early import half\n{late}\ndef build(device):\n    return half, call\n")
+    built = "def build(device):\n    return half, call\n"
+    path = write(tmp_path, f"from loaded_early import half\n{late}{built}")
 
     halved, called = load_case(path).build("cpu")
 

@@ -1,8 +1,9 @@
 """Find and load a case by name or path.
 
 A case is a Python file with `build(device) -> Workload`; its docstring is its description. It is loaded
-by path, as pytest loads tests, so any file is a case, and it can import the files next to it. Keyword arguments of build that have a default are the
-case's options: `NAME:option=value,option=value`, converted to the type of the default.
+by path, as pytest loads tests, so any file is a case, and it can import the files next to it. Keyword
+arguments of build that have a default are the case's options: `NAME:option=value,option=value`, converted to
+the type of the default.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def require_case(name: str) -> Path:
 def load_case(name: str) -> Case:
     """Import a case's file; raises Problem if it cannot be imported, or lacks `build` or an option.
 
-    Its folder becomes and stays the first of `sys.path`, as for a program: a case imports the files next to it.
+    Its folder becomes and stays the first of `sys.path`, as for a program.
 
     name -- a name or a path, and its options after a colon
     """

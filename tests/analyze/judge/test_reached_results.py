@@ -11,12 +11,23 @@ from handmade.runs import Operators, digits, saved
 
 from tracing.analyze.judge.judgement import JudgedLaunch, RunJudgement
 from tracing.analyze.judge.reached_results import ReachedResults, reached_results
-from tracing.model import Digest, KernelArg, KernelLaunch, Outcome, Record, Result, Start, Storage, TensorValue
+from tracing.model import (
+    Digest,
+    KernelArg,
+    KernelLaunch,
+    Outcome,
+    Record,
+    Result,
+    Start,
+    Storage,
+    TensorValue,
+)
 from tracing.report.judgement import judgement_json, judgement_text
 
 INPUT, MIDDLE, LAST, SUM = range(4)
-FIRST = launch(0, arg("x", "in", "x", storage=INPUT), arg("o", "out", "-", "mid", storage=MIDDLE), name="first")
-SECOND = launch(1, arg("x", "in", "mid", storage=MIDDLE), arg("o", "out", "-", "last", storage=LAST), name="second")
+MID, END = arg("o", "out", "-", "mid", storage=MIDDLE), arg("o", "out", "-", "last", storage=LAST)
+FIRST = launch(0, arg("x", "in", "x", storage=INPUT), MID, name="first")
+SECOND = launch(1, arg("x", "in", "mid", storage=MIDDLE), END, name="second")
 
 
 def value(storage: int, word: str) -> TensorValue:
@@ -68,9 +79,7 @@ def test_a_launch_that_only_an_agreeing_result_depends_on_is_cleared(tmp_path: P
     total = Operators().call(2, "aten::sum", [MIDDLE], [SUM]).records
     results = {"output[0]": value(SUM, "sum"), "output[1]": value(LAST, "last")}
 
-    judgement = suspects(
-        reached(tmp_path, results, "output[1]", launches=(FIRST, separate), records=total)
-    )
+    judgement = suspects(reached(tmp_path, results, "output[1]", launches=(FIRST, separate), records=total))
 
     assert [one.launch for one in judgement.suspects] == [1]
     line = "    cleared   launch 0 first: only output[0] depends on it, and agrees"

@@ -132,11 +132,11 @@ class RunJudgement:
     def status(self) -> int:
         """0: all that was judged is right; 1: something is off, or suspected; 2: no answer.
 
-        There is no answer if nothing could be judged, or if results differ from eager without a suspect.
+        There is no answer if nothing checks a launch, or if results differ from eager without a suspect.
         """
         if self.accused or self.findings or self.suspects:
             return 1
-        return 0 if self.any_right and not self.differs else 2
+        return 0 if (self.any_right or self.checked) and not self.differs else 2
 
     @property
     def any_right(self) -> bool:
@@ -156,18 +156,25 @@ class RunJudgement:
         return [one for one in self.hand_written if one in self.in_eager or not compared]
 
     @property
+    def checked(self) -> list[str]:
+        """The hand-written kernels that the comparison with eager checks."""
+        unchecked = self.unchecked
+        return [one for one in self.hand_written if one not in unchecked]
+
+    @property
     def suspects(self) -> list[JudgedLaunch]:
         """The launches without a reference, if results differ from eager and all other launches are right.
 
         The most suspect ones are first: those on which no result that agrees depends. A kernel that eager
-        launches, too, does not make the results differ, nor does a launch that reaches only results that agree.
+        launches, too, does not make the results differ, nor does a launch that reaches only results that
+        agree.
         """
         own = [one for one in self._unexplained if not self._reached(one).cleared]
         return sorted(own, key=lambda one: bool(self._reached(one).agreeing))
 
     @property
     def cleared(self) -> list[JudgedLaunch]:
-        """The launches without a reference that are no suspects, because they reach only results that agree."""
+        """The launches without a reference that are no suspects, as they reach only results that agree."""
         return [one for one in self._unexplained if self._reached(one).cleared]
 
     @property

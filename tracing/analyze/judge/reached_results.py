@@ -1,4 +1,4 @@
-"""Which results of a case each launch reaches, through memory: its outputs, and what was computed from them."""
+"""Which results of a case depend on each launch: what it wrote, and what was computed from that."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ReachedResults:
 
     agreeing: tuple[str, ...] = ()  # with eager
     differing: tuple[str, ...] = ()
-    written: tuple[str, ...] = ()  # results that agree and are all that the launch wrote; empty: it wrote more
+    written: tuple[str, ...] = ()  # results that agree, if they are all that the launch wrote
 
     @property
     def cleared(self) -> bool:
@@ -110,5 +110,6 @@ class _Writers:
             return frozenset()
         if write.number not in self._operators:  # of a long chain of operators the first ones are not known
             known = write.kind == "allocation" or write.depth > 0
-            self._operators[write.number] = self._joined(one.sources for one in write.reads) if known else None
+            given = (one.sources for one in write.reads)
+            self._operators[write.number] = self._joined(given) if known else None
         return self._operators[write.number]

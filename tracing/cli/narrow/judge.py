@@ -25,10 +25,20 @@ from tracing.cli.options.opened import open_run
 from tracing.cli.options.trust import Trust, consenting
 from tracing.cli.processes.new_recording import record_all_anew
 from tracing.errors import Problem
-from tracing.model import AnswerTable, CompiledGraph, GraphTensor, KernelLaunch, LaunchLine, Outcome
+from tracing.model import (
+    AnswerTable,
+    CompiledGraph,
+    FrameCompile,
+    GraphTensor,
+    KeptTensor,
+    KernelLaunch,
+    LaunchLine,
+    Outcome,
+)
 from tracing.report.judgement import judgement_json, judgement_text
 from tracing.report.run_json import memory_evidence_json
 from tracing.report.text import memory_text
+from tracing.store.cut_files import cut_files
 from tracing.store.recorded_launch import find_launch, recorded_launch
 
 _ROWS = 1000  # launches of the table that is kept
@@ -53,10 +63,10 @@ def judge(
     """
     run = consenting(open_run(name, runs), trust)
     asked = run
-    if not has_contents(run):
+    if lacking := _lacking(run):
         _refuse_failed(run)
         run = record_all_anew(run, runs)
-        err.print(f"{asked.path} kept no tensors; it was recorded anew, with them, into {run.path}")
+        err.print(f"{asked.path} {lacking}; it was recorded anew, with all of it, into {run.path}")
     answer = judgement_of(run, asked)
     answer.keep(asked, run)
     if as_json:
@@ -79,9 +89,16 @@ def _refuse_failed(run: store.Run) -> None:
             )
 
 
-def has_contents(run: store.Run) -> bool:
-    """True if a run has the records that a referee needs: graphs, and the contents of their inputs."""
-    return any(True for _ in run.records(GraphTensor)) and any(True for _ in run.records(CompiledGraph))
+def _lacking(run: store.Run) -> str:
+    # what a run lacks that the referee needs; "": nothing, or no graph and no reference would need it
+    if any(run.records(GraphTensor)) and any(run.records(CompiledGraph)):
+        return ""
+    if cut_files(run.path):
+        return "is damaged"
+    kept = any(run.records(KeptTensor))
+    if any(one.operators for one in run.records(FrameCompile)):  # else torch.compile compiled no graph
+        return "has no compiled graph with its inputs" if kept else "kept no tensors"
+    return "" if kept or is_virtual(run.info.environment) else "kept no tensors"
 
 
 @dataclass(frozen=True, slots=True)
