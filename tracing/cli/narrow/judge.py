@@ -188,7 +188,8 @@ _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))
 
 
 def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
-    bisect = [_bisect(run)] if run.info.kind == "case" else []
+    repeats = judgement.outcome is None or judgement.outcome.eager_repeats  # else it has no answer
+    bisect = [_bisect(run)] if run.info.kind == "case" and repeats else []
     named = [one for one in (judgement.accused, *judgement.suspects) if one is not None]
     if named:
         _, launch = find_launch(run, named[0].launch)
