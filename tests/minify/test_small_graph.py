@@ -13,6 +13,8 @@ import torch
 from tracing.analyze.minify.graph_edit import GraphEdit, Size, closed
 from tracing.minify.captured_graph import CapturedGraph, captured_graphs
 from tracing.minify.graph_results import graph_results
+from tracing.minify.graph_trials import GraphTrials
+from tracing.minify.predicate import Fails
 from tracing.minify.recorded_values import StoredTensor
 from tracing.minify.small_graph import SmallGraph, small_graph
 from tracing.model import Case, Workload
@@ -132,3 +134,17 @@ def test_inputs_get_simple_values(change: Any, values: list[float]) -> None:
     small = kept(graph, *(node.name for node in graph.nodes()), changes=((change, "l_x_"),))
 
     assert results(small)["output 0"].tolist() == values
+
+
+def test_the_kernels_and_operators_of_the_program_that_a_graph_calls_are_named() -> None:
+    @torch.library.custom_op("minified::halved", mutates_args=())
+    def halved(x: torch.Tensor) -> torch.Tensor:
+        return x / 2
+
+    halved.register_fake(torch.empty_like)
+
+    workload = Workload(lambda x: halved(x).sin(), (torch.ones(2),))
+    case = Case("small", Path(__file__), "", lambda device: workload)
+    trials = GraphTrials(Experiment(case, Device("sm_90").host(), 0), Fails())
+
+    assert trials.hand_written(0) == ["minified::halved"]

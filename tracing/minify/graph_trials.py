@@ -16,6 +16,8 @@ from tracing.minify.predicate import GraphPredicate, error_text
 from tracing.minify.script import write_script
 from tracing.minify.small_graph import SmallGraph, small_graph
 from tracing.program.experiment import Experiment
+from tracing.upstream.inductor.user_kernels import launched_name
+from tracing.upstream.torch.custom_operators import custom_operator
 
 
 class GraphTrials:
@@ -48,6 +50,11 @@ class GraphTrials:
         """The user's line of each node that has one: "model.py:12: return x.sin()"."""
         lines = {node.name: ": ".join(filter(None, user_line(node))) for node in self.graphs[graph].calls}
         return {name: line for name, line in lines.items() if line}
+
+    def hand_written(self, graph: int) -> list[str]:
+        """The kernels and the operators of the program that a graph calls."""
+        called = (launched_name(one) or custom_operator(one.target) for one in self.graphs[graph].calls)
+        return list(dict.fromkeys(filter(None, called)))
 
     @property
     def virtual(self) -> bool:

@@ -19,7 +19,7 @@ from tracing.analyze.judge.judgement import (
     WrongElements,
 )
 from tracing.model.numbers import number_text
-from tracing.report.text import IN_EAGER, line_text, plural
+from tracing.report.text import ONE_BY_ONE, line_text, plural, reference_text
 from tracing.store.graph_file import PythonLine
 
 _NODES = 8  # maximum of nodes and lines that are printed
@@ -48,10 +48,13 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
     named = [f"{one.launch} {one.kernel}" for one in suspects]
     which = "launch" if len(suspects) == 1 else "one of launches"
     yield f"✗ the results differ from eager's; the suspect is {which} {_some(named)}"
-    agreeing = {one.launch: judgement.reached[one.launch].agreeing for one in suspects if judgement.reached}
+    if len({one.kernel for one in suspects if one.graph < 0}) > 1:
+        yield f"    to know   which kernel it is: {ONE_BY_ONE}"
     for one in suspects if len(suspects) > 1 else ():
-        if names := agreeing.get(one.launch):
-            yield f"    less so   launch {one.launch} {one.kernel}: {_some(names)} depends on it, and agrees"
+        reached = judgement.reached.get(one.launch)
+        if reached is not None and reached.agreeing:
+            names = _some(reached.agreeing)
+            yield f"    less so   launch {one.launch} {one.kernel}: {names} depends on it, and agrees"
     them = "it" if len(suspects) == 1 else "them"
     others = "; every other launch is right for its inputs" if judgement.any_right else ""
     yield f"    why       only eager's results check {them}{others}"
@@ -69,7 +72,7 @@ def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
     judged = "every launch that was judged is right" if judgement.any_right else "no launch could be judged"
     if judgement.unchecked:
         yield f"nothing checks the hand-written {_some(judgement.unchecked)}; {judged}"
-        yield IN_EAGER
+        yield reference_text(len(judgement.unchecked))
     elif judgement.checked and not judgement.differs:
         also = f"{judged}; " if judgement.any_right else ""
         yield f"{also}eager's results agree, and check the hand-written {_some(judgement.checked)}"

@@ -18,7 +18,7 @@ from tracing.errors import Problem
 from tracing.model import Compilation, KeptAnswer, KeptTensor, Outcome
 from tracing.report.bisect.bisect_case import no_pass_text
 from tracing.report.judgement import judgement_text
-from tracing.report.text import IN_EAGER
+from tracing.report.text import reference_text
 from tracing.store import Run
 
 
@@ -94,11 +94,14 @@ def test_a_case_that_passed_names_the_kernels_that_nothing_checks(
 
     unchecked = "eager launches softmax, too: nothing checks what it computes"
     passed = f"passed: {outcome.detail}; but {unchecked}"
-    assert capsys.readouterr().err.splitlines()[:2] == [passed, IN_EAGER]
+    assert capsys.readouterr().err.splitlines()[:2] == [passed, reference_text(1)]
     RunAnswer(run, outcome).print(show=False, as_json=True)
     assert json.loads(capsys.readouterr().out)["unchecked_kernels"] == ["softmax"]
     judged = [*judgement_text(RunJudgement((own,), (), ()), ())]
-    assert judged[:2] == ["nothing checks the hand-written softmax; no launch could be judged", IN_EAGER]
+    assert judged[:2] == [
+        "nothing checks the hand-written softmax; no launch could be judged",
+        reference_text(1),
+    ]
 
 
 def test_a_search_of_a_case_names_it_and_not_the_latest_run() -> None:
