@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from torch.fx import Node
+
 from tracing.analyze.minify.graph_edit import GraphEdit, GraphNode
 from tracing.analyze.minify.trial import ScriptForm, Trial
 from tracing.backend.node_values import user_line
 from tracing.minify.captured_graph import CapturedGraph, captured_graphs
+from tracing.minify.kernel_call import kernel_call, kernel_name
 from tracing.minify.predicate import GraphPredicate, error_text
 from tracing.minify.script import write_script
 from tracing.minify.small_graph import SmallGraph, small_graph
@@ -53,8 +56,7 @@ class GraphTrials:
 
     def hand_written(self, graph: int) -> list[str]:
         """The kernels and the operators of the program that a graph calls."""
-        called = (launched_name(one) or custom_operator(one.target) for one in self.graphs[graph].calls)
-        return list(dict.fromkeys(filter(None, called)))
+        return list(dict.fromkeys(filter(None, map(_hand_written, self.graphs[graph].calls))))
 
     @property
     def virtual(self) -> bool:
@@ -91,6 +93,11 @@ class GraphTrials:
         small = self.small(edit)
         with self._experiment.device.active():
             return write_script(small, self.predicate, trial, path, form)
+
+
+def _hand_written(node: Node) -> str | None:
+    call = kernel_call(node.target)
+    return kernel_name(call) if call else launched_name(node) or custom_operator(node.target)
 
 
 def _described(small: SmallGraph) -> dict[str, Any]:
