@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 from tracing.analyze.minify.graph_edit import GraphEdit, Size, closed
 from tracing.minify.captured_graph import CapturedGraph, captured_graphs
 from tracing.minify.graph_results import graph_results
+from tracing.minify.graph_trials import GraphTrials
+from tracing.minify.predicate import Fails
 from tracing.minify.recorded_values import StoredTensor
 from tracing.minify.small_graph import SmallGraph, small_graph
 from tracing.model import Case, Workload
@@ -132,3 +136,29 @@ def test_inputs_get_simple_values(change: Any, values: list[float]) -> None:
     small = kept(graph, *(node.name for node in graph.nodes()), changes=((change, "l_x_"),))
 
     assert results(small)["output 0"].tolist() == values
+
+
+@triton.jit
+def doubled(x, y, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at))
+
+
+def test_the_kernels_and_operators_of_the_program_that_a_graph_calls_are_named() -> None:
+    @torch.library.custom_op("minified::halved", mutates_args=())
+    def halved(x: torch.Tensor) -> torch.Tensor:
+        return x / 2
+
+    halved.register_fake(torch.empty_like)
+
+    def launches(x: torch.Tensor) -> torch.Tensor:
+        y = torch.empty_like(x)
+        doubled[(1,)](x, y, BLOCK=8)
+        return halved(y).sin()
+
+    case = Case(
+        "small", Path(__file__), "", lambda device: Workload(launches, (torch.ones(8, device=device),))
+    )
+    trials = GraphTrials(Experiment(case, Device("sm_90"), 0), Fails())
+
+    assert trials.hand_written(0) == ["doubled", "minified::halved"]

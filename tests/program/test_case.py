@@ -37,6 +37,18 @@ def test_a_case_is_found_by_path(tmp_path: Path) -> None:
     assert build(load_case(path), "cpu").fn is len
 
 
+def test_a_case_imports_files_next_to_it_when_it_is_loaded_and_when_it_runs(tmp_path: Path) -> None:
+    for name in ("loaded_early", "loaded_late"):
+        (tmp_path / f"{name}.py").write_text("def half(x):\n    return x / 2\n")
+    late = "def call(x):\n    from loaded_late import half\n    return half(x)\n"
+    built = "def build(device):\n    return half, call\n"
+    path = write(tmp_path, f"from loaded_early import half\n{late}{built}")
+
+    halved, called = load_case(path).build("cpu")
+
+    assert (halved(4), called(4)) == (2, 2)
+
+
 @pytest.mark.parametrize(("name", "near"), [("sliu", "silu"), ("zzzz", "silu")])
 def test_an_unknown_case_is_refused_with_similar_ones_or_all(name: str, near: str) -> None:
     with pytest.raises(Problem) as problem:

@@ -30,6 +30,32 @@ def counted(x):
 def build(device):
     return Workload(lambda x: counted(x) + 1, (torch.ones(8, device=device),))
 """
+NO_FORMULA = """
+import torch
+from tracing import Workload
+
+if not hasattr(torch.ops.partial_case, "plain"):
+
+    @torch.library.custom_op("partial_case::plain", mutates_args=())
+    def plain(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @plain.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+
+def fn(x):
+    if torch.compiler.is_compiling():
+        x = torch.ops.partial_case.plain(x)
+    else:
+        x = x * 2
+    return x.view(-1).sum()
+
+
+def build(device):
+    return Workload(fn, (torch.ones(2, 4, device=device, requires_grad=True),), backward=True)
+"""
 RAISING = """
 import torch
 import triton
@@ -109,7 +135,7 @@ def symptom(text: str, folder: Path) -> Symptom:
     device = Device("sm_90")
     case = PartialCase(Experiment(device.load(str(path)), device, 0))
     answer = case.evaluate("inductor", {}, {}, {})["symptom"]
-    return Symptom(answer["kind"], answer["text"], in_eager=answer.get("in_eager", False))
+    return Symptom(answer["kind"], answer["text"], remedy=answer.get("remedy", ""))
 
 
 def problem(of: Symptom) -> Problem:
@@ -124,13 +150,23 @@ def problem(of: Symptom) -> Problem:
 def test_a_case_that_eager_does_not_repeat_has_no_answer(tmp_path: Path) -> None:
     seen = symptom(COUNTING, tmp_path)
 
-    assert seen.kind == "no answer" and seen.text.startswith("eager gives another result each time")
-    assert "eager gives another result each time" in problem(seen).problem
+    assert seen.kind == "no answer" and seen.text.startswith("eager itself gives another result each time")
+    assert "the program keeps state" in problem(seen).problem
+    assert "build(device)" in problem(seen).remedy and "tracing run" not in problem(seen).remedy
+
+
+def test_an_operator_of_the_program_that_lacks_a_formula_is_named_and_no_step_accused(tmp_path: Path) -> None:
+    seen = symptom(NO_FORMULA, tmp_path)
+
+    line = next(n for n, code in enumerate(NO_FORMULA.splitlines(), 1) if "plain(x)" in code)
+    assert seen.text.startswith("operator partial_case.plain (FX node ")
+    assert "no autograd formula was registered" in seen.text and f"(case.py:{line}: " in seen.text
+    assert "no step of the compiler is to blame" in problem(seen).remedy
 
 
 def test_a_kernel_that_fails_in_eager_is_named_with_its_line(tmp_path: Path) -> None:
     seen = symptom(RAISING, tmp_path)
 
-    assert seen.in_eager and "kernel undefined does not compile" in seen.text
+    assert "kernel undefined does not compile" in seen.text
     assert "missing is not defined" in seen.text and "case.py:10" in seen.text
     assert "`tracing bisect RUN --crash`" in problem(seen).remedy

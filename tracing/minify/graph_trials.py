@@ -8,14 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from torch.fx import Node
+
 from tracing.analyze.minify.graph_edit import GraphEdit, GraphNode
 from tracing.analyze.minify.trial import ScriptForm, Trial
 from tracing.backend.node_values import user_line
 from tracing.minify.captured_graph import CapturedGraph, captured_graphs
+from tracing.minify.kernel_call import kernel_call, kernel_name
 from tracing.minify.predicate import GraphPredicate, error_text
 from tracing.minify.script import write_script
 from tracing.minify.small_graph import SmallGraph, small_graph
 from tracing.program.experiment import Experiment
+from tracing.upstream.inductor.user_kernels import launched_name
+from tracing.upstream.torch.custom_operators import custom_operator
 
 
 class GraphTrials:
@@ -48,6 +53,10 @@ class GraphTrials:
         """The user's line of each node that has one: "model.py:12: return x.sin()"."""
         lines = {node.name: ": ".join(filter(None, user_line(node))) for node in self.graphs[graph].calls}
         return {name: line for name, line in lines.items() if line}
+
+    def hand_written(self, graph: int) -> list[str]:
+        """The kernels and the operators of the program that a graph calls."""
+        return list(dict.fromkeys(filter(None, map(_hand_written, self.graphs[graph].calls))))
 
     @property
     def virtual(self) -> bool:
@@ -84,6 +93,11 @@ class GraphTrials:
         small = self.small(edit)
         with self._experiment.device.active():
             return write_script(small, self.predicate, trial, path, form)
+
+
+def _hand_written(node: Node) -> str | None:
+    call = kernel_call(node.target)
+    return kernel_name(call) if call else launched_name(node) or custom_operator(node.target)
 
 
 def _described(small: SmallGraph) -> dict[str, Any]:

@@ -18,6 +18,8 @@ class Outcome(Record, frozen=True, file="outcomes"):
     detail: str  # the comparison with eager, or the error with the line of the case that it came from
     traceback: str = ""
     message: str = ""  # the whole message of the error; `detail` has its first line
+    eager_repeats: bool = True  # False: eager itself gives another result each time
+    differing: tuple[str, ...] = ()  # names of the results that differ from eager's, the worst first
 
 
 class Cut(Record, frozen=True, file="cuts"):

@@ -12,6 +12,7 @@ from tracing.digest.host import digest
 from tracing.model import Container, Outcome, PlainValue, Uncomparable
 from tracing.model.numbers import number_text
 from tracing.numerics.referee import Referee
+from tracing.numerics.reference import UNREPEATABLE
 from tracing.numerics.verdict import Judged
 from tracing.program.state import AFTERWARDS, STEPPED
 from tracing.program.structure import Fact, Facts
@@ -55,7 +56,12 @@ def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) ->
     without = [name for name, one in actual.items() if isinstance(one, Uncomparable)]
     remarks = [*verdicts.remarks(), *([f"not compared: {_some(without)}"] if without else [])]
     summary = _detail(differing) if differing else _agreed(actual)
-    outcome = Outcome("differs" if differing else "passed", "; ".join([summary, *remarks]))
+    outcome = Outcome(
+        "differs" if differing else "passed",
+        "; ".join([summary, *remarks]),
+        eager_repeats=verdicts.eager_repeats,
+        differing=tuple(one.name for one in differing),
+    )
     return Agreement(outcome, tuple(differing), verdicts.eager_off())
 
 
@@ -149,6 +155,7 @@ class _Verdicts:
         self._explained: dict[str, Judged] = {}
         self._drawn: list[str] = []
         self._without: list[str] = []
+        self.eager_repeats = True
 
     def of(self, name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float] | None:
         """The disagreement and its size; None: the referee cannot decide."""
@@ -162,6 +169,7 @@ class _Verdicts:
         if judged is None:
             return None
         if judged.verdict == "no reference":
+            self.eager_repeats &= UNREPEATABLE not in judged.missing
             self._without.append(f"{name} has no reference, because of {_some(list(judged.missing))}")
             return None
         if judged.verdict == "compiled is off":

@@ -1,8 +1,9 @@
 """Find and load a case by name or path.
 
 A case is a Python file with `build(device) -> Workload`; its docstring is its description. It is loaded
-by path, as pytest loads tests, so any file is a case. Keyword arguments of build that have a default are the
-case's options: `NAME:option=value,option=value`, converted to the type of the default.
+by path, as pytest loads tests, so any file is a case, and it can import the files next to it. Keyword
+arguments of build that have a default are the case's options: `NAME:option=value,option=value`, converted to
+the type of the default.
 """
 
 from __future__ import annotations
@@ -101,9 +102,12 @@ def require_case(name: str) -> Path:
 def load_case(name: str) -> Case:
     """Import a case's file; raises Problem if it cannot be imported, or lacks `build` or an option.
 
+    Its folder becomes and stays the first of `sys.path`, as for a program.
+
     name -- a name or a path, and its options after a colon
     """
     path, (_, chosen) = require_case(name), split_options(name)
+    _first_on_path(path.resolve().parent)
     module = import_file(path)
     build = getattr(module, "build", None)
     if not callable(build):
@@ -113,6 +117,11 @@ def load_case(name: str) -> Case:
         [path.stem, *([",".join(chosen)] if chosen else [])]
     )  # the characters that are safe in a path
     return Case(full, path, (module.__doc__ or "").strip(), partial(build, **options) if options else build)
+
+
+def _first_on_path(folder: Path) -> None:
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[:] = [str(folder), *(one for one in sys.path if one != str(folder))]
 
 
 def _not_a_case(path: Path) -> Problem:

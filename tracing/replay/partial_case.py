@@ -18,14 +18,16 @@ from tracing.launch.hooks import NOTHING_AFTER, installed
 from tracing.launch.launch_site import LaunchSite
 from tracing.numerics.agreement import Agreement, Disagreement, agreement
 from tracing.numerics.referee import Referee
-from tracing.numerics.reference import UNREPEATABLE
 from tracing.program.compile_steps import CompileSteps
 from tracing.program.experiment import Experiment
 from tracing.program.partial_compile import partly_compiled
 from tracing.program.structure import Fact, Facts
-from tracing.record.failures.diagnosis import Diagnosis
+from tracing.record.failures.diagnosis import Diagnosis, sentence
+from tracing.record.failures.error_chain import ErrorChain
+from tracing.record.failures.inductor_failures import node_failure, operator_failure, raised_by_operator
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.store import RunWriter
+from tracing.upstream.inductor.code import is_generated
 from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.inductor.generated_kernels import KernelWritten
 from tracing.upstream.inductor.graph_stages import INDUCTOR
@@ -33,6 +35,19 @@ from tracing.upstream.inductor.user_kernels import FunctionLines, user_kernel
 from tracing.upstream.torch.dynamo import compiling_reported, forget_compiled
 
 CPP, UNCOMPILED = "inductor, C++", "uncompiled"
+_IN_EAGER = (
+    "torch.compile is not to blame. `tracing run CASE` records what fails; if it is a pass of a kernel's "
+    "compiler, `tracing bisect RUN --crash` finds what provokes it"
+)
+_UNREPEATABLE = (
+    "eager itself gives another result each time: the program keeps state, draws random numbers of its own, "
+    "or reads memory that nothing wrote",
+    "let build(device) make all state, and seed all generators, so that eager repeats its result",
+)
+_OF_OPERATOR = (
+    "no step of the compiler is to blame: the operator or torch.library raises it; mend the operator as the "
+    "error says"
+)
 _IN_PROCESS = {"compile_threads": 1}  # a fork has no workers, and a worker none of the steps
 
 
@@ -102,7 +117,7 @@ class PartialCase:
                 expected = self._in_eager() if self._eager is None else self._eager
         except Exception as error:  # of the case's own
             reason = diagnosis.of(error) if diagnosis.failure is not None else _error_text(error)
-            return {"kind": "no answer", "text": f"it fails in eager: {reason}", "in_eager": True}
+            return {"kind": "no answer", "text": f"it fails in eager: {reason}", "remedy": _IN_EAGER}
 
         def written(name: str, source: str, nodes: list[str]) -> None:
             kernels.append({"name": name, "source": source, "nodes": nodes})
@@ -123,6 +138,11 @@ class PartialCase:
             self._referee.draw_with(with_eagers_numbers)
             one = agreement(actual, expected, self._referee if self._experiment.referee else None)
         except (Exception, SystemExit) as error:  # of the compiler, or of the case's own
+            chain = ErrorChain(error, self._experiment.case.path)
+            if raised_by_operator(chain):
+                failure = operator_failure(chain) or node_failure(chain)
+                text = sentence(failure) if failure else _error_text(chain.errors[-1])
+                return {"kind": "no answer", "text": text, "remedy": _OF_OPERATOR}
             where = _raised_at(error)
             return {
                 "kind": "raises",
@@ -180,9 +200,8 @@ class _OwnKernels:
 
 
 def _described(one: Agreement, actual: Facts, expected: Facts) -> dict[str, Any]:
-    if one.differing and UNREPEATABLE in one.outcome.detail:
-        why = "eager gives another result each time; `tracing run` shows memory that a launch uses wrongly"
-        return {"kind": "no answer", "text": why}
+    if one.differing and not one.outcome.eager_repeats:
+        return {"kind": "no answer", "text": _UNREPEATABLE[0], "remedy": _UNREPEATABLE[1]}
     if one.differing:
         results = [
             {"name": other.name, "how": _how(other, actual.get(other.name), expected.get(other.name))}
@@ -209,8 +228,7 @@ def _raised_at(error: BaseException) -> str:
     if not frames:
         return ""
     last = frames[-1]
-    generated = Path(last.filename).is_relative_to(tempfile.gettempdir())
-    file = "the code that Inductor generated" if generated else last.filename
+    file = "the code that Inductor generated" if is_generated(last.filename) else last.filename
     return f"{file}, line {last.lineno}: {last.line}"
 
 

@@ -19,7 +19,7 @@ from tracing.analyze.judge.judgement import (
     WrongElements,
 )
 from tracing.model.numbers import number_text
-from tracing.report.text import IN_EAGER, line_text, plural
+from tracing.report.text import ONE_BY_ONE, line_text, plural, reference_text
 from tracing.store.graph_file import PythonLine
 
 _NODES = 8  # maximum of nodes and lines that are printed
@@ -37,6 +37,7 @@ def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Ite
         yield from _suspected(judgement)
     elif judgement.status != 1:
         yield from _nothing_off(judgement)
+    yield from _cleared(judgement)
     yield from _counts(judgement)
     for command in next_commands:
         yield f"    next      {command}"
@@ -47,20 +48,34 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
     named = [f"{one.launch} {one.kernel}" for one in suspects]
     which = "launch" if len(suspects) == 1 else "one of launches"
     yield f"✗ the results differ from eager's; the suspect is {which} {_some(named)}"
+    if len({one.kernel for one in suspects if one.graph < 0}) > 1:
+        yield f"    to know   which kernel it is: {ONE_BY_ONE}"
+    for one in suspects if len(suspects) > 1 else ():
+        reached = judgement.reached.get(one.launch)
+        if reached is not None and reached.agreeing:
+            names = _some(reached.agreeing)
+            yield f"    less so   launch {one.launch} {one.kernel}: {names} depends on it, and agrees"
     them = "it" if len(suspects) == 1 else "them"
     others = "; every other launch is right for its inputs" if judgement.any_right else ""
     yield f"    why       only eager's results check {them}{others}"
 
 
+def _cleared(judgement: RunJudgement) -> Iterator[str]:
+    for one in judgement.cleared:
+        reached = judgement.reached[one.launch]
+        what = f"all that it wrote is {_some(reached.written)}, which agrees"
+        only = f"only {_some(reached.agreeing)} depends on it, and agrees"
+        yield f"    cleared   launch {one.launch} {one.kernel}: {what if reached.written else only}"
+
+
 def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
     judged = "every launch that was judged is right" if judgement.any_right else "no launch could be judged"
-    unchecked = judgement.unchecked
-    by_eager = [one for one in judgement.hand_written if one not in unchecked]
-    if unchecked:
-        yield f"nothing checks the hand-written {_some(unchecked)}; {judged}"
-        yield IN_EAGER
-    elif by_eager:
-        yield f"{judged}; eager's results agree, and check the hand-written {_some(by_eager)}"
+    if judgement.unchecked:
+        yield f"nothing checks the hand-written {_some(judgement.unchecked)}; {judged}"
+        yield reference_text(len(judgement.unchecked))
+    elif judgement.checked and not judgement.differs:
+        also = f"{judged}; " if judgement.any_right else ""
+        yield f"{also}eager's results agree, and check the hand-written {_some(judgement.checked)}"
     else:
         yield judged
     if judgement.differs:

@@ -38,6 +38,8 @@ from tracing.store.graph_file import PythonLine
 
 _NAMED = 4  # kernels that one sentence names
 _TUNERS = {"inductor": "Inductor's autotuner", "triton": "@triton.autotune"}
+CHECKED = "docs/case.md#check-a-hand-written-kernel"  # how a case checks a kernel of the program
+ONE_BY_ONE = f"check them one by one, each in a case of its own: {CHECKED}"
 Line: TypeAlias = str | Text  # the console has no markup: a str is printed unchanged, a Text with its styles
 SHORT = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "c64",
@@ -285,10 +287,13 @@ def no_kernel_text(run: Run) -> Iterator[Text]:
         yield Text.assemble(("no Triton kernel", "yellow"), f": {reason}")
 
 
-IN_EAGER = (
-    "    to check it: a case whose eager code computes it by operators of torch, "
-    "`if not torch.compiler.is_compiling(): return REFERENCE`"
-)
+def reference_text(kernels: int) -> str:
+    """How a number of hand-written kernels that nothing checks can be checked."""
+    them = "it" if kernels == 1 else "them one by one, each in a case of its own"
+    return (
+        f"    to check {them}: begin the function that launches it with "
+        f"`if not torch.compiler.is_compiling(): return REFERENCE`: {CHECKED}"
+    )
 
 
 def unchecked_text(kernels: Sequence[str]) -> str:

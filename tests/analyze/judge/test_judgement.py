@@ -64,3 +64,24 @@ def test_a_kernel_whose_results_agree_with_eagers_operators_is_checked() -> None
 
     assert (judgement.status, judgement.unchecked) == (0, [])
     assert lines[0].endswith("eager's results agree, and check the hand-written rowmean")
+
+
+def test_several_hand_written_suspects_are_to_be_checked_one_by_one() -> None:
+    launches = tuple(JudgedLaunch(n, f"own{n}", -1, "no reference") for n in range(2))
+    several, single = (
+        [*judgement_text(RunJudgement(some, (), (), Outcome("differs", "")), [])]
+        for some in (launches, launches[:1])
+    )
+    advice = "one by one, each in a case of its own: docs/case.md#check-a-hand-written-kernel"
+
+    assert any(advice in line for line in several) and not any(advice in line for line in single)
+
+
+def test_hand_written_kernels_that_eagers_results_check_need_no_other_judged_launch() -> None:
+    launches = (JudgedLaunch(0, "rowmean", -1, "no reference"),)
+    judgement = RunJudgement(launches, (), (), Outcome("passed", ""))
+
+    assert judgement.status == 0
+    first = next(judgement_text(judgement, []))
+    assert first == "eager's results agree, and check the hand-written rowmean"
+    assert RunJudgement(launches, (), (), Outcome("ended", "")).status == 2  # nothing was compared

@@ -23,6 +23,7 @@ from tracing.model import (
 from tracing.report.text import run_text
 
 COMPILED = Compilation(0, "softmax", "ab", "cuda:90", {}, "")
+FAILED = "backend='inductor' raised:\nRuntimeError: no formula\n\nSet TORCHDYNAMO_VERBOSE=1"
 GRAPH = FrameCompile("0/0", "forward", "case.py:3", operators=2)
 
 
@@ -45,6 +46,11 @@ def test_a_run_with_a_launch_lacks_nothing(tmp_path: Path) -> None:
             [FrameCompile("0/0", "f", "case.py:3", breaks=(GraphBreak("print\nmore", "case.py:5"),) * 2)],
             ["a graph break at case.py:5: print"],
         ),
+        (
+            [FrameCompile("0/0", "f", "case.py:3", breaks=(GraphBreak(FAILED),), eager=FAILED)],
+            ["f (case.py:3) stays in eager: backend='inductor' raised: RuntimeError: no formula"],
+        ),
+        ([FrameCompile("0/0", "f", "case.py:3", breaks=(GraphBreak("print"),))], ["a graph break: print"]),
         ([FrameCompile("0/0", "f", "case.py:3")], ["the graphs that torch.compile made compute nothing"]),
     ],
 )  # fmt: skip

@@ -42,7 +42,7 @@ from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.passes.pass_table import compilation, compilations
 from tracing.cli.answers import divergence_hints, hints
-from tracing.model import KeptOperatorTensor, KernelLaunch, Record
+from tracing.model import KeptOperatorTensor, KernelLaunch, Outcome, Record
 
 HASH = "0123456789ab"
 
@@ -402,3 +402,11 @@ def test_on_a_virtual_gpu_no_verdict_leads_to_the_compiler(tmp_path: Path) -> No
     typed = words_of(OutputDiffers(BOTH, 0), (runs[0], runs[1]))
 
     assert typed and not any(re.search(rf"(^|; ){name} ", one) for name in COMPILER for one in typed)
+
+
+def test_a_case_whose_eager_result_is_not_repeatable_is_not_to_be_bisected(tmp_path: Path) -> None:
+    for repeats, proposed in ((True, ["judge", "bisect"]), (False, ["judge"])):
+        outcome = Outcome("differs", "output: compiled is off", eager_repeats=repeats)
+        run = saved(tmp_path / str(repeats), [launch(0)], [outcome], ended=False)
+
+        assert [command.split()[1] for command in hints.of_wrong_result(run)] == proposed

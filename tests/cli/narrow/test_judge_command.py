@@ -6,17 +6,19 @@ import json
 from pathlib import Path
 
 import pytest
+import typer
 from handmade.records import arg, launch, new_run
-from handmade.runs import saved
+from handmade.runs import HOST, saved
+from msgspec.structs import replace
 
 from tracing.analyze.judge.judgement import JudgedLaunch, RunJudgement
 from tracing.cli.answers.run_answer import RunAnswer
 from tracing.cli.narrow.judge import JudgedRun, judge
 from tracing.errors import Problem
-from tracing.model import Compilation, KeptAnswer, Outcome
+from tracing.model import Compilation, KeptAnswer, KeptTensor, Outcome
 from tracing.report.bisect.bisect_case import no_pass_text
 from tracing.report.judgement import judgement_text
-from tracing.report.text import IN_EAGER
+from tracing.report.text import reference_text
 from tracing.store import Run
 
 
@@ -29,6 +31,23 @@ def test_a_failed_run_is_not_recorded_once_more(tmp_path: Path) -> None:
         judge(str(writer.path), trust=True, runs=tmp_path)
 
     assert "tracing bisect" in raised.value.remedy and "tracing run" not in raised.value.remedy
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_run_without_a_graph_on_the_virtual_gpu_is_not_recorded_anew(
+    kept: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = [KeptTensor(0, 0, "before", "0" * 32)] if kept else []
+    run = saved(
+        tmp_path, [launch(0, arg("x", "in", "x"))], content, environment=replace(HOST, device="virtual GPU")
+    )
+
+    with pytest.raises(typer.Exit) as ended:
+        judge(str(run.path), trust=True, runs=tmp_path)
+
+    printed = capsys.readouterr()
+    assert (ended.value.exit_code, printed.err) == (0, "")
+    assert not (run.path / "anew").exists()
 
 
 def test_a_judgement_is_kept_in_the_run_that_was_asked_about(tmp_path: Path) -> None:
@@ -75,11 +94,14 @@ def test_a_case_that_passed_names_the_kernels_that_nothing_checks(
 
     unchecked = "eager launches softmax, too: nothing checks what it computes"
     passed = f"passed: {outcome.detail}; but {unchecked}"
-    assert capsys.readouterr().err.splitlines()[:2] == [passed, IN_EAGER]
+    assert capsys.readouterr().err.splitlines()[:2] == [passed, reference_text(1)]
     RunAnswer(run, outcome).print(show=False, as_json=True)
     assert json.loads(capsys.readouterr().out)["unchecked_kernels"] == ["softmax"]
     judged = [*judgement_text(RunJudgement((own,), (), ()), ())]
-    assert judged[:2] == ["nothing checks the hand-written softmax; no launch could be judged", IN_EAGER]
+    assert judged[:2] == [
+        "nothing checks the hand-written softmax; no launch could be judged",
+        reference_text(1),
+    ]
 
 
 def test_a_search_of_a_case_names_it_and_not_the_latest_run() -> None:

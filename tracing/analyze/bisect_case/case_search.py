@@ -53,10 +53,6 @@ from tracing.errors import Problem
 
 _WRITTEN = (FUSION, INLINING, LOWERINGS)  # parts whose fault may be in the generated code
 _CONFIRMING = 4  # builds after a border was found, and before it
-_IN_EAGER = (
-    "torch.compile is not to blame. `tracing run CASE` records what fails; if it is a pass of a kernel's "
-    "compiler, `tracing bisect RUN --crash` finds what provokes it"
-)
 
 
 class CaseSearch:
@@ -89,7 +85,7 @@ class CaseSearch:
             return
         symptom = commonest(wrong)
         if symptom.kind == "no answer":
-            raise Problem(f"the case cannot be judged: {symptom.text}", _IN_EAGER if symptom.in_eager else "")
+            raise Problem(f"the case cannot be judged: {symptom.text}", symptom.remedy)
         bad = sum(judged_as(one, symptom).verdict == "bad" for one in wrong)
         repeats = repeats_for(bad, self._times)
         yield CaseTried(symptom, bad, self._times, repeats)

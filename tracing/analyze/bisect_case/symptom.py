@@ -30,7 +30,7 @@ class Symptom:
     results: tuple[Wrong, ...] = ()  # if it differs
     error: str = ""  # type of the exception, or the signal
     where: str = ""  # the line that raises it, and its source
-    in_eager: bool = False  # it fails without any compiler
+    remedy: str = ""  # if there is no answer
 
 
 def judged_as(build: Symptom, wanted: Symptom) -> Judgement:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from tracing.analyze.judge.reached_results import ReachedResults
 from tracing.model import Outcome
 from tracing.store.graph_file import PythonLine
 
@@ -119,6 +121,7 @@ class RunJudgement:
     not_covered: tuple[str, ...]
     outcome: Outcome | None = None  # of the run: outputs compared with eager
     in_eager: tuple[str, ...] = ()  # hand-written kernels that eager launches, too
+    reached: Mapping[int, ReachedResults] = field(default_factory=dict)  # by launch; empty: not known
 
     @property
     def accused(self) -> JudgedLaunch | None:
@@ -129,11 +132,11 @@ class RunJudgement:
     def status(self) -> int:
         """0: all that was judged is right; 1: something is off, or suspected; 2: no answer.
 
-        There is no answer if nothing could be judged, or if results differ from eager without a suspect.
+        There is no answer if nothing checks a launch, or if results differ from eager without a suspect.
         """
         if self.accused or self.findings or self.suspects:
             return 1
-        return 0 if self.any_right and not self.differs else 2
+        return 0 if (self.any_right or self.checked) and not self.differs else 2
 
     @property
     def any_right(self) -> bool:
@@ -153,15 +156,36 @@ class RunJudgement:
         return [one for one in self.hand_written if one in self.in_eager or not compared]
 
     @property
+    def checked(self) -> list[str]:
+        """The hand-written kernels that the comparison with eager checks."""
+        unchecked = self.unchecked
+        return [one for one in self.hand_written if one not in unchecked]
+
+    @property
     def suspects(self) -> list[JudgedLaunch]:
         """The launches without a reference, if results differ from eager and all other launches are right.
 
-        A kernel that eager launches, too, does not make the results differ.
+        The most suspect ones are first: those on which no result that agrees depends. A kernel that eager
+        launches, too, does not make the results differ, nor does a launch that reaches only results that
+        agree.
         """
+        own = [one for one in self._unexplained if not self._reached(one).cleared]
+        return sorted(own, key=lambda one: bool(self._reached(one).agreeing))
+
+    @property
+    def cleared(self) -> list[JudgedLaunch]:
+        """The launches without a reference that are no suspects, as they reach only results that agree."""
+        return [one for one in self._unexplained if self._reached(one).cleared]
+
+    @property
+    def _unexplained(self) -> list[JudgedLaunch]:
         if not self.differs or self.accused or self.findings:
             return []
         unjudged = (one for one in self.launches if one.verdict == "no reference")
         return [one for one in unjudged if one.kernel not in self.in_eager]
+
+    def _reached(self, launch: JudgedLaunch) -> ReachedResults:
+        return self.reached.get(launch.launch, ReachedResults())
 
     @property
     def differs(self) -> bool:

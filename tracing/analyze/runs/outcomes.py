@@ -39,6 +39,14 @@ def outcome_of(run: Run, rank: int) -> Outcome | None:
     )
 
 
+def failed_anew(run: Run, anew: Run) -> str:
+    """The error of a new recording of a run's program, if the program failed now only; "": it did not."""
+    before, now = outcome_of(run, 0), outcome_of(anew, 0)
+    if now is None or now.status != "failed" or (before is not None and before.status == "failed"):
+        return ""
+    return now.detail
+
+
 def cut_short(run: Run, process: str) -> bool:
     """True if a process lost its last launches but not their digests. Reads the whole recording."""
     launches = max((one.index for one in run.view(process, LaunchLine, _Index)), default=-1)

@@ -77,9 +77,11 @@ def _frames(run: Run) -> Iterator[str]:
     frames = list(run.records(FrameCompile))
     if not frames and run.info.kind == "case":
         yield "torch.compile compiled none of its code: it is disabled there, or no tensor is computed"
-    breaks = [one for frame in frames for one in frame.breaks]
-    for reason in dict.fromkeys(f"{one.python}: {_first(one.reason)}" for one in breaks):
-        yield f"a graph break at {reason}"
+    breaks = [(frame, one) for frame in frames for one in frame.breaks]
+    for at, reason in dict.fromkeys(
+        (one.python, _first(one.reason)) for frame, one in breaks if one.python or one.reason != frame.eager
+    ):
+        yield f"a graph break{f' at {at}' if at else ''}: {reason}"
     for frame in frames:
         if frame.eager:
             yield f"{frame.function} ({frame.python}) stays in eager: {_first(frame.eager)}"
@@ -100,4 +102,7 @@ def _some(names: list[str]) -> str:
 
 
 def _first(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "no reason is known")
+    # with the following lines while it ends with a colon: "backend='inductor' raised:"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    count = next((n for n, line in enumerate(lines, 1) if not line.endswith(":")), len(lines))
+    return " ".join(lines[:count]) or "no reason is known"

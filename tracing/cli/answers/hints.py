@@ -23,7 +23,16 @@ from tracing.analyze.runs.recording_commands import (
 from tracing.cli.answers.pass_hints import of_passes
 from tracing.cli.app import RUNS
 from tracing.errors import Problem
-from tracing.model import Compilation, KeptTensor, KernelLaunch, PassRecord, RunInfo, Selection, StepSelection
+from tracing.model import (
+    Compilation,
+    KeptTensor,
+    KernelLaunch,
+    Outcome,
+    PassRecord,
+    RunInfo,
+    Selection,
+    StepSelection,
+)
 from tracing.model.chips import DEFAULT_TARGET
 from tracing.report.compare.comparison import incomparable
 
@@ -58,6 +67,8 @@ def of_wrong_result(run: store.Run) -> list[str]:
     info = run.info
     judged = [f"tracing judge {quote(str(run.path))}"]
     if info.world_size > 1 or info.kind != "case":  # the case of one process is compiled repeatedly
+        return judged
+    if not all(outcome.eager_repeats for outcome in run.records(Outcome)):  # it has no answer then
         return judged
     words = [*with_variables(run), "tracing", "bisect", case_of(info)]
     words += ["--seed", str(info.seed)] if info.seed else []

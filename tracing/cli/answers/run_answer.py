@@ -26,7 +26,7 @@ from tracing.errors import Problem
 from tracing.model import Failure, Outcome
 from tracing.report.passes.passes import failed_pass_text
 from tracing.report.run_json import memory_evidence_json
-from tracing.report.text import IN_EAGER, unchecked_text
+from tracing.report.text import reference_text, unchecked_text
 
 _LINES = 16  # of an error's message that are shown
 
@@ -98,7 +98,7 @@ class RunAnswer:
             if self.judgement is None:  # else the judgement prints the next commands
                 print_wrong_result(self.run, err)
         if self._unchecked and self.judgement is None:  # else the judgement says so
-            err.print(IN_EAGER)
+            err.print(reference_text(len(self._unchecked)))
         if outcome.status in ("passed", "out of bounds"):
             shown = "passes" if show else "show"
             err.print(f"    next      tracing {shown} {quote(str(path))}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from shlex import join
 from typing import Any
@@ -14,6 +14,7 @@ import typer
 
 from tracing import store
 from tracing.analyze.judge.judgement import RunJudgement
+from tracing.analyze.judge.reached_results import reached_results
 from tracing.analyze.runs.recording_commands import case_of, is_virtual, with_variables
 from tracing.analyze.runs.unchecked_kernels import unchecked_kernels
 from tracing.cli.answers import hints
@@ -24,10 +25,20 @@ from tracing.cli.options.opened import open_run
 from tracing.cli.options.trust import Trust, consenting
 from tracing.cli.processes.new_recording import record_all_anew
 from tracing.errors import Problem
-from tracing.model import AnswerTable, CompiledGraph, GraphTensor, KernelLaunch, LaunchLine, Outcome
+from tracing.model import (
+    AnswerTable,
+    CompiledGraph,
+    FrameCompile,
+    GraphTensor,
+    KeptTensor,
+    KernelLaunch,
+    LaunchLine,
+    Outcome,
+)
 from tracing.report.judgement import judgement_json, judgement_text
 from tracing.report.run_json import memory_evidence_json
 from tracing.report.text import memory_text
+from tracing.store.cut_files import cut_files
 from tracing.store.recorded_launch import find_launch, recorded_launch
 
 _ROWS = 1000  # launches of the table that is kept
@@ -52,10 +63,10 @@ def judge(
     """
     run = consenting(open_run(name, runs), trust)
     asked = run
-    if not has_contents(run):
+    if lacking := _lacking(run):
         _refuse_failed(run)
         run = record_all_anew(run, runs)
-        err.print(f"{asked.path} kept no tensors; it was recorded anew, with them, into {run.path}")
+        err.print(f"{asked.path} {lacking}; it was recorded anew, with all of it, into {run.path}")
     answer = judgement_of(run, asked)
     answer.keep(asked, run)
     if as_json:
@@ -78,9 +89,16 @@ def _refuse_failed(run: store.Run) -> None:
             )
 
 
-def has_contents(run: store.Run) -> bool:
-    """True if a run has the records that a referee needs: graphs, and the contents of their inputs."""
-    return any(True for _ in run.records(GraphTensor)) and any(True for _ in run.records(CompiledGraph))
+def _lacking(run: store.Run) -> str:
+    # what a run lacks that the referee needs; "": nothing, or no graph and no reference would need it
+    if any(run.records(GraphTensor)) and any(run.records(CompiledGraph)):
+        return ""
+    if cut_files(run.path):
+        return "is damaged"
+    kept = any(run.records(KeptTensor))
+    if any(one.operators for one in run.records(FrameCompile)):  # else torch.compile compiled no graph
+        return "has no compiled graph with its inputs" if kept else "kept no tensors"
+    return "" if kept or is_virtual(run.info.environment) else "kept no tensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +172,9 @@ def judgement_of(run: store.Run, asked: store.Run) -> JudgedRun:
         judgement = _NOTHING
         if processes:
             judgement = judge_run(run, processes[0], now, own, unchecked_kernels(asked))
+            if judgement.outcome is not None and judgement.suspects:
+                reached = reached_results(run, processes[0], judgement.outcome)
+                judgement = replace(judgement, reached=reached)
     return JudgedRun(judgement, tuple(_next(run, judgement)))
 
 
@@ -167,7 +188,8 @@ _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))
 
 
 def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
-    bisect = [_bisect(run)] if run.info.kind == "case" else []
+    repeats = judgement.outcome is None or judgement.outcome.eager_repeats  # else it has no answer
+    bisect = [_bisect(run)] if run.info.kind == "case" and repeats else []
     named = [one for one in (judgement.accused, *judgement.suspects) if one is not None]
     if named:
         _, launch = find_launch(run, named[0].launch)

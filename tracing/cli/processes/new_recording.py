@@ -12,6 +12,7 @@ from shlex import join
 
 from tracing import store
 from tracing.analyze.replay.new_recording import NewRecording, launch_recorded_anew
+from tracing.analyze.runs.outcomes import failed_anew
 from tracing.analyze.runs.recording_commands import command, recording, require_recordable, variables
 from tracing.analyze.runs.winners import choices
 from tracing.cli.app import spinner
@@ -36,9 +37,7 @@ def record_anew(recorded: RecordedLaunch, runs: Path) -> NewRecording:
         raise Problem(f"{why}, and the run is of several processes", typed)
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
         try:
-            return launch_recorded_anew(recorded, _Commands(run, runs, Path(folder)))
-        except subprocess.CalledProcessError as error:
-            raise Problem(f"{why}, and recording it anew failed: {_last(error)}", typed) from None
+            return launch_recorded_anew(recorded, _Commands(run, runs, Path(folder), why))
         except Problem as problem:
             raise Problem(problem.problem, problem.remedy or typed) from None
 
@@ -56,21 +55,14 @@ def record_all_anew(run: store.Run, runs: Path) -> store.Run:
     if run.info.world_size > 1 or len(run.processes()) > 1:
         raise Problem(f"{why}, and the run is of several processes", typed)
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
-        try:
-            return _Commands(run, runs, Path(folder)).all()
-        except subprocess.CalledProcessError as error:
-            raise Problem(f"{why}, and recording it anew failed: {_last(error)}", typed) from None
-
-
-def _last(error: subprocess.CalledProcessError) -> str:
-    last = next(iter(error.stderr.strip().splitlines()[-1:]), f"exit status {error.returncode}")
-    return str(last).strip()
+        return _Commands(run, runs, Path(folder), why).all()
 
 
 class _Commands:
     # the recorder that launch_recorded_anew takes; `folder` is for temporary files
 
-    def __init__(self, run: store.Run, runs: Path, folder: Path) -> None:
+    def __init__(self, run: store.Run, runs: Path, folder: Path, why: str) -> None:
+        self._why = why  # the program is recorded anew
         run.require_trust(f"`{join(recording(run))}`")
         # inside of the run: neither a list of runs nor "latest" shall name what nobody asked to record
         kept = run.path / "anew" if os.access(run.path, os.W_OK) else runs
@@ -101,6 +93,7 @@ class _Commands:
         with spinner(f"recording {what}"):
             process = subprocess.Popen(
                 [sys.executable, "-m", *words],
+                stdin=subprocess.DEVNULL,  # what the program read of it is gone, and a terminal would wait
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
@@ -114,8 +107,19 @@ class _Commands:
         else:  # 1: the results differ from eager's
             run = Path(lines[-1]) if process.returncode in (0, 1) and lines else None
         if run is None:
-            raise subprocess.CalledProcessError(process.returncode, words, stderr=errors)
-        return store.Run(run)
+            last = next(iter(errors.strip().splitlines()[-1:]), f"exit status {process.returncode}")
+            raise self._failed(last.strip())
+        anew = store.Run(run)
+        if error := failed_anew(self._run, anew):  # it has not made all launches
+            raise self._failed(error)
+        return anew
+
+    def _failed(self, error: str) -> Problem:
+        remedy = "record the run with them"
+        if self._run.info.kind == "program":
+            remedy += "; standard input was empty now, so give a program that reads it the same input"
+        command = join(recording(self._run, "--keep-inputs"))
+        return Problem(f"{self._why}, and recording it anew failed: {error}", f"{remedy}: `{command}`")
 
 
 def _written_by(pid: int, runs: Path) -> Path | None:

@@ -61,7 +61,7 @@ def run(
     Example: tracing run silu --keep-inputs
 
     Exit status: that of a program. Of a case 0 if the results agree with eager, 1 if they differ, 2 if it
-    failed; with --judge also 1 if a launch is off, and 2 if none could be judged.
+    failed; with --judge also 1 if a launch is off, and 2 if nothing checks a launch.
     """
     environment.require_compiler()
     program = program_of(words)

@@ -16,6 +16,7 @@ from tracing.record.failures.inductor_failures import (
     cpp_failure,
     generated_failure,
     node_failure,
+    operator_failure,
     origin,
     worker_failure,
 )
@@ -30,6 +31,7 @@ _KINDS = (
     resources_failure,
     stage_failure,
     cpp_failure,
+    operator_failure,
     node_failure,
     generated_failure,
 )

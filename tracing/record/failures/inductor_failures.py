@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from traceback import walk_tb
 
+import msgspec
 import torch
 
 from tracing.model import Failure
@@ -15,12 +16,42 @@ from tracing.record.failures.error_chain import ErrorChain, one_line
 from tracing.upstream.inductor.code import is_generated, program_lines
 from tracing.upstream.inductor.compile_errors import CppCompileError, SubprocException
 from tracing.upstream.inductor.user_kernels import line_of_user
+from tracing.upstream.torch.custom_operators import files_of_operator
 
 _TRACE_LINE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _CPP_ERROR = re.compile(r"^(.*?):(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
 _CALLED = re.compile(r"\b(\w+)\.run\(|\b(torch\.ops\.[\w.]+|extern_kernels\.\w+|\w+)\(")
 _NODES = re.compile(r"Source Nodes: (\[[^\]]*\])")
 _FRONTEND_TEXT = re.compile(r"CompilationError: at (\d+):\d+:\n(.*?)\n *\^\n(.*)", re.DOTALL)
+
+
+def operator_failure(chain: ErrorChain) -> Failure | None:
+    """The failure of an operator of the program that torch.library or its own code raises, and that it names.
+
+    Such an error can come from another node than the operator's: from the backward of the whole graph.
+    """
+    first = chain.errors[-1]
+    if not raised_by_operator(chain):
+        return None
+    graphs = (
+        one
+        for frame in chain.innermost()
+        for one in frame.f_locals.values()
+        if isinstance(one, torch.fx.GraphModule)
+    )
+    for node in (node for graph in graphs for node in graph.graph.nodes if node.op == "call_function"):
+        name = str(node.target)
+        if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", str(first)):
+            return _of_operator(node, chain, f"{type(first).__name__}: {first}")
+    return None
+
+
+def raised_by_operator(chain: ErrorChain) -> bool:
+    """True if torch.library, or the program's code that it called, raised the error during a compile."""
+    files = files_of_operator(chain.errors[-1])
+    if any(is_generated(frame.f_code.co_filename) for frame, _ in chain.frames):
+        return False  # generated code calls the operator, perhaps with other arguments than eager
+    return bool(files) and (Path(files[-1]).parent == Path(files[0]).parent or is_users(files[-1]))
 
 
 def node_failure(chain: ErrorChain) -> Failure | None:
@@ -31,17 +62,21 @@ def node_failure(chain: ErrorChain) -> Failure | None:
         if not isinstance(node, torch.fx.Node) or node.op in ("placeholder", "output"):
             continue
         first = chain.errors[-1]
-        return Failure(
-            "lowering" if lowering else "operator",
-            str(node.target),
-            step=node.name,
-            python=_python_line(node.stack_trace or "") or chain.line,
-            code=_python_code(node.stack_trace or ""),
-            reason=one_line(
-                str(lowering) if lowering and not str(first) else f"{type(first).__name__}: {first}"
-            ),
-        )
+        reason = str(lowering) if lowering and not str(first) else f"{type(first).__name__}: {first}"
+        failure = _of_operator(node, chain, reason)
+        return msgspec.structs.replace(failure, kind="lowering") if lowering else failure
     return None
+
+
+def _of_operator(node: torch.fx.Node, chain: ErrorChain, reason: str) -> Failure:
+    return Failure(
+        "operator",
+        str(node.target),
+        step=node.name,
+        python=_python_line(node.stack_trace or "") or chain.line,
+        code=_python_code(node.stack_trace or ""),
+        reason=one_line(reason),
+    )
 
 
 def worker_failure(chain: ErrorChain) -> Failure | None:

@@ -21,7 +21,7 @@ from tracing.analyze.bisect_case.case_events import (
 )
 from tracing.analyze.bisect_case.evaluation import CompileStep
 from tracing.analyze.bisect_case.stages import EAGER, UNCOMPILED, WITHOUT
-from tracing.report.text import IN_EAGER, Line, plural, unchecked_text
+from tracing.report.text import ONE_BY_ONE, Line, plural, reference_text, unchecked_text
 
 _SHOWN = 6  # steps that are named
 _WORDS: Mapping[str, str] = {"good": "right", "bad": "wrong", "skip": "cannot tell"}
@@ -36,7 +36,7 @@ def case_tried_text(event: CaseTried) -> Iterator[Line]:
         own = f"; but {unchecked_text(names)}" if names else ""
         yield Text.assemble((whole, "bold"), right, own)
         if own:
-            yield Text(IN_EAGER)
+            yield Text(reference_text(len(names)))
         return
     style = "bold red" if event.bad == event.of else "bold yellow"
     yield Text.assemble((f"wrong in {event.bad} of {event.of} compiles", style), f": {event.symptom.text}")
@@ -136,6 +136,8 @@ def answer_text(event: CaseAnswer, sources: Mapping[str, str]) -> Iterator[Line]
             "eager does not" if event.stage.name in (UNCOMPILED, EAGER) else "the stage before it does not"
         )
         yield Text(f"    {'why':<14} stage {event.stage.name} launches {them}, and {before}")
+        if len(event.own_kernels) > 1:
+            yield Text(f"    {'to know which':<14} {ONE_BY_ONE}")
     elif event.stage.parts and not event.culprits:
         yield Text("    none by itself: leaving out no part of this stage makes the case right")
     if event.stage.name == UNCOMPILED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -134,10 +135,15 @@ def _failing(trials: Trials) -> tuple[int, Trial]:
         endings.append(f"graph {graph}: {trial.text}")
     if not endings:
         raise Problem("torch.compile makes no graph of the case", "minify a case that it compiles")
-    raise Problem(
-        f"no graph of the case fails, so there is nothing to search; {'; '.join(endings)}",
-        "`tracing run CASE` compares the whole case; --predicate asks for another failure",
-    )
+    case = shlex.quote(trials.case)
+    text = f"no graph of the case fails, so there is nothing to search; {'; '.join(endings)}"
+    graphs = range(len(trials.graphs.graphs))
+    if own := dict.fromkeys(name for graph in graphs for name in trials.graphs.hand_written(graph)):
+        raise Problem(
+            f"{text}; each graph is compared with itself in eager, which launches {', '.join(own)}, too",
+            f"`tracing bisect {case}` compares with what the case computes in eager",
+        )
+    raise Problem(text, f"`tracing run {case}` compares the whole case; --predicate asks for another failure")
 
 
 def _searched(search: GraphSearch, trials: Trials, wanted: Trial) -> Minimal:

@@ -58,6 +58,7 @@ class Trials:
         self._forks = graphs.virtual  # a fork cannot use a GPU that this process has used
         key = "\0".join([graphs.identity(), graphs.predicate.key, identity(), question.case])
         digest = hashlib.blake2b(key.encode(), digest_size=6).hexdigest()
+        self.case = question.case
         self.file = folder / f"trials-{digest}.ndjson"
         self.executed = 0
         self._known = dict(self._kept())

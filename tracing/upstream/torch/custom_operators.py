@@ -1,0 +1,29 @@
+"""Operators that a program defines by torch.library, and their errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any
+
+import torch
+from torch._ops import OpOverload, OpOverloadPacket
+
+_OF_TORCH = ("aten", "prim", "prims", "higher_order", "inductor")
+_LIBRARY = Path(torch.__file__).parent / "_library"  # what registers them, and calls what was registered
+
+
+def files_of_operator(error: BaseException) -> list[str]:
+    """The files of the frames that passed on an error, from torch.library's own on; [] if there is none."""
+    files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+    inside = [n for n, file in enumerate(files) if Path(file).parent == _LIBRARY]
+    return files[inside[0] :] if inside else []
+
+
+def custom_operator(target: Any) -> str | None:
+    """The name of the operator of the program that a node calls, "mylib::mul"; None: of no such one."""
+    packet = target.overloadpacket if isinstance(target, OpOverload) else target
+    if not isinstance(packet, OpOverloadPacket):
+        return None
+    name = str(packet).replace(".", "::", 1)
+    return None if name.startswith(tuple(f"{one}::" for one in _OF_TORCH)) else name
