@@ -289,6 +289,20 @@ def test_a_run_that_ends_early_diverges_at_its_end(compared) -> None:  # type: i
     assert (kind_of(divergence), divergence.pair.launch.index, divergence.count) == ("end", 1, 2)
 
 
+@pytest.mark.parametrize(("last", "kinds"), [(2, ["added"]), (3, ["added", "end"])])
+def test_launches_that_the_last_step_lacks_repeat_those_that_each_step_lacks(compared, last, kinds) -> None:  # type: ignore[no-untyped-def]
+    def steps(update: int) -> Launches:
+        each = [[reader(0, "x", name) for name in ("forward", "backward")] for _ in range(3)]
+        counts = (2, 2, last) if update else (0, 0, 0)
+        updates = [[reader(0, "x", "update")] * count for count in counts]
+        return renumbered([one for step in zip(each, updates, strict=True) for part in step for one in part])
+
+    divergences, comparison = compared(steps(0), steps(1))
+
+    assert [kind_of(one) for one in divergences] == kinds
+    assert comparison.repeated[key_of(divergences[0])] == 4 - len(kinds)
+
+
 def test_an_interrupted_run_is_compared_up_to_the_interruption_and_reported_as_interrupted(compared) -> None:  # type: ignore[no-untyped-def]
     run = [reader(0, "x"), reader(1, "x", "last")]
 

@@ -24,12 +24,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import zip_longest
 
 from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.causes.cause_answer import Follows
 from tracing.analyze.compare.comparison_notes import Notes
-from tracing.analyze.compare.divergence_kinds import Cause, Divergence, Key, key_of
+from tracing.analyze.compare.divergence_kinds import Cause, Divergence, Key, OneSided, key_of
 from tracing.analyze.compare.kernel_code import KernelCodes
 from tracing.analyze.compare.process_pair import ProcessPair
 from tracing.analyze.runs.outcomes import ending
@@ -53,6 +54,7 @@ class Comparison:
         self.notes = Notes(a, b, window)
         self.repeated: Counter[Key] = Counter()  # number of repetitions of each reported difference
         self._pairs: dict[int, ProcessPair] = {}  # of each rank the first
+        self._missing: Counter[Key] = Counter()  # most launches in a row that one run lacks before its end
 
     def __iter__(self) -> Iterator[Divergence]:
         notes = self.notes
@@ -62,7 +64,7 @@ class Comparison:
                 pair = ProcessPair(notes, rank, processes, codes)
                 self._pairs.setdefault(rank, pair)
                 for divergence in pair.differences():
-                    key = key_of(divergence)
+                    key = self._key(divergence)
                     self.repeated[key] += 1
                     if self.repeated[key] == 1:
                         notes.reported += 1
@@ -71,6 +73,17 @@ class Comparison:
             notes.add(note)
         with notes.damage(UNREAD_RESULTS):
             yield from self._suspected()
+
+    def _key(self, divergence: Divergence) -> Key:
+        # launches that the last step of a loop lacks are those that its other steps lack
+        key = key_of(divergence)
+        if isinstance(divergence, OneSided):
+            before = key_of(replace(divergence, last=False))
+            if not divergence.last:
+                self._missing[before] = max(self._missing[before], divergence.count)
+            elif divergence.count <= self._missing[before]:
+                return before
+        return key
 
     def require_undamaged(self) -> None:
         """Raise Problem if damage of a run ended the comparison, for callers that do not print the notes."""
