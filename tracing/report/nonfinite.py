@@ -11,9 +11,10 @@ from tracing.analyze.nonfinite.data_events import DataEvent, NonFiniteTensor
 from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, NonFiniteOrigin
 from tracing.analyze.nonfinite.nonfinite_elements import ranges
 from tracing.model import KernelLaunch
-from tracing.report.text import plural, step_text, tensor_text
+from tracing.report.text import line_text, plural, step_text, tensor_text
 
 _SHOWN = 8  # events of a chain, ranges of elements
+_LINES = 4  # lines of Python that one launch computes
 
 
 def nonfinite_text(
@@ -41,6 +42,7 @@ def _origin(origin: NonFiniteOrigin, elements: dict[str, list[int]], partial: bo
     yield Text.assemble((f"✗ {title(event)}", "bold red"), f" {what}")
     if event.source.site is not None:
         yield Text(f"    at        {event.source.site}")
+    yield from (Text(f"    computes  {line_text(line)}") for line in origin.computes[:_LINES])
     for one in origin.tensors:
         yield Text(f"    {'output' if origin.made else 'input':<9} {_counted(one)}")
         if one.name in elements:
@@ -53,6 +55,12 @@ def _origin(origin: NonFiniteOrigin, elements: dict[str, list[int]], partial: bo
             f"    → no recorded launch or operator made it: it is from {where}the program's data, or "
             "a number that it passes"
         )
+    yield from _carried(origin)
+
+
+def _carried(origin: NonFiniteOrigin) -> Iterator[Text]:
+    if origin.carriers > len(origin.chain):
+        yield Text(f"    carried   on by {origin.carriers} launches and operators, to the last one by:")
     for after in origin.chain[: _SHOWN - 1]:
         yield Text(f"    then      {title(after)}{_line(after)}")
     if more := len(origin.chain) - _SHOWN:
@@ -101,7 +109,9 @@ def nonfinite_json(
         "origin": _event_json(origin.event) if origin else None,
         "made": origin.made if origin else None,
         "tensors": [_tensor_json(one, elements) for one in origin.tensors] if origin else [],
+        "computes": [f"{one.file}:{one.line}" for one in origin.computes] if origin else [],
         "chain": [_event_json(one) for one in origin.chain] if origin else [],
+        "carriers": origin.carriers if origin else 0,
         "launches": answer.launches,
         "operators": answer.operators,
         "unknown": answer.unknown,

@@ -25,6 +25,7 @@ from tracing.model import (
     Record,
     Values,
 )
+from tracing.report.nonfinite import nonfinite_text
 
 BITS = "0" * 32
 
@@ -68,6 +69,8 @@ def test_the_first_launch_that_makes_a_nan_of_finite_values_is_named_with_those_
         step(3, 3, 4, nan_in=5, nan_out=1),
         step(4, 4, 5, nan_in=1, nan_out=1),
         step(5, 3, 8, nan_in=5),
+        step(6, 3, 7, nan_in=5, nan_out=5),
+        step(7, 4, 6, nan_in=1, nan_out=1),
     ]
 
     answer = first_nonfinite(saved(tmp_path, launches))
@@ -75,7 +78,10 @@ def test_the_first_launch_that_makes_a_nan_of_finite_values_is_named_with_those_
     assert answer.origin is not None
     assert (answer.status, answer.origin.made, answer.origin.event.name) == (1, True, "k1")
     assert [(one.name, one.digest and one.digest.nan) for one in answer.origin.tensors] == [("y", 5)]
-    assert [event.name for event in answer.origin.chain] == ["k3", "k4"]
+    assert [event.name for event in answer.origin.chain] == ["k3", "k7"]
+    assert answer.origin.carriers == 4
+    lines = [line.plain.strip() for line in nonfinite_text(answer, {}, [])]
+    assert "carried   on by 4 launches and operators, to the last one by:" in lines
 
 
 def test_an_operator_that_makes_it_is_named_if_its_digests_were_recorded(tmp_path: Path) -> None:

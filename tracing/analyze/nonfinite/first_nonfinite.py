@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tracing.analyze.graphs.launch_lines import launch_lines
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor, data_events
 from tracing.analyze.runs.recorded_steps import not_covered_steps
 from tracing.model import KernelLaunch, Operator
 from tracing.store import Run
+from tracing.store.graph_file import PythonLine
 
 _DIGESTS = "--operators digests"
 
@@ -23,7 +25,9 @@ class NonFiniteOrigin:
     event: DataEvent
     made: bool  # False: nothing that was recorded wrote the values that the event reads
     tensors: tuple[NonFiniteTensor, ...]  # written by the event; if not made, read by it
-    chain: tuple[DataEvent, ...]  # those that carry it on, up to the last one
+    chain: tuple[DataEvent, ...]  # those that carry it on to the last one, each reading what the one before wrote
+    carriers: int = 0  # how many carry it on in all
+    computes: tuple[PythonLine, ...] = ()  # the lines that the event computes, if it is a launch of compiled code
 
 
 @dataclass(slots=True)
@@ -97,7 +101,10 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
     if origin is None:
         return None
     tensors = tuple(one for one in (origin.writes if made else origin.reads) if one.bad(kind))
-    return NonFiniteOrigin(origin, made, tensors or origin.writes, tuple(_chain(carriers, last)))
+    source = origin.source
+    computes = launch_lines(run, origin.rank, source) if isinstance(source, KernelLaunch) else ()
+    chain = tuple(_chain(carriers, last))
+    return NonFiniteOrigin(origin, made, tensors or origin.writes, chain, len(carriers) - 1, computes)
 
 
 def _chain(carriers: list[tuple[DataEvent, int]], last: int) -> list[DataEvent]:
