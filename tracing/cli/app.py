@@ -148,7 +148,7 @@ def _tracing(version: PrintVersionOption = False) -> None:
 out = SafeConsole(soft_wrap=True, highlight=False, markup=False)
 err = SafeConsole(stderr=True, soft_wrap=True, highlight=False, markup=False)
 
-Runs = Annotated[Path, typer.Option("--runs", help="Folder of the runs.")]
+Runs = Annotated[Path, typer.Option("--runs", file_okay=False, help="Folder of the runs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as one JSON object: docs/json.md.")]
 RUNS = Path("runs")
 

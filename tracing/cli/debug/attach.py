@@ -13,7 +13,7 @@ from tracing.attach import permission
 from tracing.attach.compiling import WantedStop, wanted_of
 from tracing.attach.processes import Compiler, compilers
 from tracing.attach.terminal import Gdb, foreground
-from tracing.cli.app import DEBUG, app, out
+from tracing.cli.app import DEBUG, app, err, out
 from tracing.errors import Problem
 
 _START = "start one with `tracing debug CASE --pass NAME`, or with TRACING_STOP=kernel:stage:pass"
@@ -49,8 +49,6 @@ def attach(
         )
         return
     if pid is None:
-        for one in processes:
-            out.print(Text(_line(one)))
         pid = _only(processes)
     chosen = next((one for one in processes if one.pid == pid), None)
     permission.require(pid)
@@ -91,5 +89,9 @@ def _only(processes: list[Compiler]) -> int:
         raise Problem("no process of yours has Triton loaded", _START)
     choice = [one for one in processes if one.waiting] or [one for one in processes if not one.tracer]
     if len(choice) != 1:
-        raise Problem(f"{len(choice)} processes could be meant", "choose one: `tracing attach PID`")
+        for one in processes:
+            err.print(Text(_line(one)))
+        which = "wait for gdb" if choice and choice[0].waiting else "have Triton loaded, and none waits for gdb"
+        raise Problem(f"{len(choice) or len(processes)} processes {which}", "choose one: `tracing attach PID`")
+    out.print(Text(_line(choice[0])))
     return choice[0].pid

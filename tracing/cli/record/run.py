@@ -65,6 +65,7 @@ def run(
     """
     environment.require_compiler()
     program = program_of(words)
+    options.selection()  # a malformed one is refused before torch is imported
     shared = options.rank_aware and options.keeps
     with _nothing_recorded():  # imports torch
         selected = steps.selection(options.digests_of, shared_tensors=shared)
