@@ -33,12 +33,11 @@ class CutFile:
 
     @property
     def how(self) -> str:
-        """What is lost: "its last 7 bytes are an incomplete record: all later launches are lost"."""
-        kind = self.path.name.partition("-")[0]
+        """What is lost: "its last 7 bytes are an incomplete record: all later ones are lost"."""
         if not self.lost:
-            return f"it is empty: all {kind} are lost"
+            return "it is empty: all its records are lost"
         of = f"{self.lost} bytes are" if self.lost > 1 else "byte is"
-        return f"its last {of} an incomplete record: all later {kind} are lost"
+        return f"its last {of} an incomplete record: all later ones are lost"
 
 
 def cut_files(run: Path) -> list[CutFile]:

@@ -11,6 +11,7 @@ def kept_process(run: Run, rank: int) -> str:
     """The one process of a rank that kept tensors; raises Problem if there is none, or several."""
     processes = [one for one in run.processes(KeptTensor) if rank_of(one) == rank]
     if len(processes) != 1:
-        what = f"no tensors of rank {rank}" if not processes else f"tensors of {len(processes)} processes"
-        raise Problem(f"{run.path} kept {what}", "record both runs with `tracing run CASE --keep-outputs`")
+        of = f" of rank {rank}" if run.info.world_size > 1 else ""
+        what = f"no tensors{of}" if not processes else f"tensors of {len(processes)} processes"
+        raise Problem(f"{run.path} kept {what}", "record both runs with `tracing run … --keep-outputs`")
     return processes[0]

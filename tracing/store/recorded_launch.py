@@ -96,9 +96,9 @@ def find_launch(run: Run, index: int, rank: int | None = None) -> tuple[str, Ker
             having += [(process, row)] if row.line.index == index else []
     lists = f"`tracing show {run.path}` lists them"
     if len(having) > 1:
-        why = f"{len(having)} processes of it have one"
         raise Problem(
-            f"{run.path} has no single launch {index}: {why}", f"name its rank: `--rank R`;  {lists}"
+            f"{len(having)} processes of {run.path} have a launch {index}",
+            f"name its rank: `--rank R`;  {lists}",
         )
     if not having:
         first = max(map(run.first_launch, processes), default=0)

@@ -106,7 +106,7 @@ def _around_tuning(is_virtual: Callable[[], bool]) -> Callable[[Method], Method]
                 noted.add(name)
                 note = f"{name}: {tuning.left_out} of its configurations are not compiled"
                 why = "the first one that fits is taken: nothing is measured on a virtual GPU"
-                print(f"{note}, {why}", file=sys.stderr)
+                print(f"tracing: {note}, {why}", file=sys.stderr)
             return result
 
         return run

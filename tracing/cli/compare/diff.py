@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
 from tracing import store
+from tracing.analyze.runs.recording_commands import recording
 from tracing.cli.answers.kept_answer import IntoOption, finite_cells, keep_answer, run_for_answer
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.backends import known_backends_of
@@ -19,7 +21,7 @@ from tracing.cli.options.named import TargetOption
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.run_pair import Anyway, open_pair
 from tracing.errors import Problem, message
-from tracing.model import AnswerHeat, AnswerTable
+from tracing.model import AnswerHeat, AnswerTable, KeptTensor
 from tracing.model.chips import DEFAULT_TARGET
 from tracing.program.case import require_case
 from tracing.store.kept_process import kept_process
@@ -101,8 +103,11 @@ def _require(names: list[str], backends: str | None, rank: int, runs: Path) -> N
         case [case]:
             require_case(case)
         case [_, _] if backends is None:
-            for name in names:
-                kept_process(store.open_run(name, runs), rank)
+            for run in (store.open_run(name, runs) for name in names):
+                if not run.processes(KeptTensor):
+                    again = join(recording(run, "--keep-outputs"))
+                    raise Problem(f"{run.path} kept no tensors", f"record it with them: `{again}`")
+                kept_process(run, rank)
         case [_, _]:
             raise Problem("--backends needs a case, and two runs are given", "leave it out, or name one case")
         case _:

@@ -13,6 +13,7 @@ from tracing.cli.look.gathered_report import GatheredReport, gathered, open_for_
 from tracing.cli.options.completion import run_names
 from tracing.cli.options.named import OutputOption
 from tracing.cli.options.opened import open_run
+from tracing.errors import Problem
 from tracing.report.html import document
 from tracing.store.run_files import file_name
 
@@ -50,6 +51,8 @@ def report(
     Exit status: 0; of several runs 1 if they differ, 2 if they could be compared in part only; 2 if a run is
     damaged or no report was written.
     """
+    if output is not None and not output.absolute().parent.is_dir():
+        raise Problem(f"{output.parent}: there is no such folder", "--output names a file in a folder that exists")
     opened = [(open_run if len(names) > 2 else open_for_report)(one, runs) for one in names]
     stem = "-".join(file_name(one.name) for one in opened[:_NAMED])
     more = f"-and-{len(opened) - _NAMED}-more" if len(opened) > _NAMED else ""

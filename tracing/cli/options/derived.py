@@ -49,7 +49,7 @@ def open_derived(
 def warn(one: Derivation) -> None:
     """Warn that a repeated compilation differs from the recorded one."""
     err.print(
-        f"warning: compilation {one.compilation} of process {one.process}, differs when it is "
+        f"warning: compilation {one.compilation} of process {one.process} differs when it is "
         f"repeated: {one.differs}\n"
         "  `tracing run --ir during` records the IR as the passes run",
     )
