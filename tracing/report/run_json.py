@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tracing.analyze.memory.evidence import memory_evidence
+from tracing.analyze.memory.uninitialised_reads import uninitialised_reads
 from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.analyze.runs.winners import Choice
 from tracing.model import Digest, Failure, KernelArg, KernelLaunch, MemoryEvidence, Outcome
@@ -40,6 +41,7 @@ def run_json(run: Run, launches: Iterable[tuple[int, KernelLaunch]]) -> dict[str
         "seed": run.info.seed,
         "world_size": run.info.world_size,
         "memory_evidence": memory_evidence_json(run),
+        "uninitialised_reads": uninitialised_json(run),
         "failures": [_failure(one) for one in run.records(Failure)],
         "outcomes": [
             {"status": one.status, "detail": one.detail, "traceback": one.traceback or None}
@@ -57,6 +59,17 @@ def memory_evidence_json(run: Run) -> list[dict[str, Any]]:
         for rank in dict.fromkeys(map(rank_of, run.processes()))
         for one in memory_evidence(run, rank)
     ]
+
+
+def uninitialised_json(run: Run) -> list[dict[str, Any]]:
+    """The kernels that read elements which nothing wrote."""
+    return [
+        {
+            "rank": one.rank, "launch": one.launch, "kernel": one.kernel, "argument": one.argument,
+            "first": one.first, "count": one.count, "launches": one.launches,
+        }
+        for one in uninitialised_reads(run)
+    ]  # fmt: skip
 
 
 def evidence_json(one: MemoryEvidence) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from rich.text import Text
 
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
+from tracing.analyze.memory.uninitialised_reads import uninitialised_reads
 from tracing.analyze.runs.launch_counts import launch_counts, launches_between
 from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel, unlaunched
@@ -230,6 +231,7 @@ def ending_text(run: Run, *, whole: bool) -> Iterator[Line]:
         yield from memory_text(run, but=("out of bounds",))
     else:
         yield "wrong use of memory is listed with `--all` only"
+    yield from uninitialised_text(run)
     yield from no_kernel_text(run)
     yield from uncovered_text([run])
     for cut in run.records(Cut):
@@ -279,6 +281,21 @@ def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
             of = f" of rank {rank}" if rank else ""
             sentence = f": #{one.launch}{of} {kernel}: {evidence_sentence(one)}"
             yield Text.assemble(("memory", "yellow"), sentence)
+
+
+def uninitialised_text(run: Run, launch: int | None = None) -> Iterator[Text]:
+    """The kernels that read elements which nothing wrote, a line for each argument.
+
+    launch -- only those that this launch is the first to read; None: all
+    """
+    for one in uninitialised_reads(run):
+        if launch in (None, one.launch):
+            of = f" of rank {one.rank}" if one.rank else ""
+            more = f", and {plural(one.launches - 1, 'later launch')} of it" if one.launches > 1 else ""
+            at = f"from [{one.first}] on" if one.count > 1 else f"[{one.first}]"
+            what = f"reads {plural(one.count, 'element')} of {one.argument}, {at}, that nothing wrote"
+            sentence = f": #{one.launch}{of} {one.kernel}{more}: {what}"
+            yield Text.assemble(("uninitialised", "yellow"), sentence)
 
 
 def no_kernel_text(run: Run) -> Iterator[Text]:

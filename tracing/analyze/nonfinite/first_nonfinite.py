@@ -25,9 +25,9 @@ class NonFiniteOrigin:
     event: DataEvent
     made: bool  # False: nothing that was recorded wrote the values that the event reads
     tensors: tuple[NonFiniteTensor, ...]  # written by the event; if not made, read by it
-    chain: tuple[DataEvent, ...]  # those that carry it on to the last one, each reading what the one before wrote
+    chain: tuple[DataEvent, ...]  # those that carry it on to the last one, each from the one before it
     carriers: int = 0  # how many carry it on in all
-    computes: tuple[PythonLine, ...] = ()  # the lines that the event computes, if it is a launch of compiled code
+    computes: tuple[PythonLine, ...] = ()  # lines that the launch computes
 
 
 @dataclass(slots=True)

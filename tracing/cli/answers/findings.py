@@ -10,16 +10,26 @@ from rich.text import Text
 from tracing import store
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.runs.launch_counts import launch_counts
+from tracing.cli.answers import hints
 from tracing.report.nonfinite import title
-from tracing.report.text import memory_text, no_kernel_text, out_of_bounds_text, uncovered_text
+from tracing.report.text import (
+    memory_text,
+    no_kernel_text,
+    out_of_bounds_text,
+    uncovered_text,
+    uninitialised_text,
+)
 
 _EXAMINED = 10_000  # launches whose digests are searched for a NaN
 
 
 def findings_text(run: store.Run) -> Iterator[Text]:
-    """A line for each finding: no kernel, out of bounds, memory, NaN or inf, what was not covered."""
+    """A line for each finding: no kernel, memory, NaN or inf, what was not covered."""
     yield from no_kernel_text(run)
     yield from memory_findings_text(run)
+    for line in uninitialised_text(run):
+        decides = f": `{hints.of_unwritten(run)}` tells whether a result depends on it"
+        yield line + Text(decides if run.info.kind != "code" else "")
     if nonfinite := _nonfinite(run):
         yield Text.assemble(("not finite", "yellow"), f": {nonfinite}: `tracing nan {quote(str(run.path))}`")
     yield from uncovered_text([run])

@@ -105,8 +105,8 @@ def _require(names: list[str], backends: str | None, rank: int, runs: Path) -> N
         case [_, _] if backends is None:
             for run in (store.open_run(name, runs) for name in names):
                 if not run.processes(KeptTensor):
-                    again = join(recording(run, "--keep-outputs"))
-                    raise Problem(f"{run.path} kept no tensors", f"record it with them: `{again}`")
+                    command = join(recording(run, "--keep-outputs"))
+                    raise Problem(f"{run.path} kept no tensors", f"record it with them: `{command}`")
                 kept_process(run, rank)
         case [_, _]:
             raise Problem("--backends needs a case, and two runs are given", "leave it out, or name one case")

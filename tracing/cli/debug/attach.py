@@ -91,7 +91,11 @@ def _only(processes: list[Compiler]) -> int:
     if len(choice) != 1:
         for one in processes:
             err.print(Text(_line(one)))
-        which = "wait for gdb" if choice and choice[0].waiting else "have Triton loaded, and none waits for gdb"
-        raise Problem(f"{len(choice) or len(processes)} processes {which}", "choose one: `tracing attach PID`")
+        which = (
+            "wait for gdb" if choice and choice[0].waiting else "have Triton loaded, and none waits for gdb"
+        )
+        raise Problem(
+            f"{len(choice) or len(processes)} processes {which}", "choose one: `tracing attach PID`"
+        )
     out.print(Text(_line(choice[0])))
     return choice[0].pid

@@ -52,7 +52,7 @@ def report(
     damaged or no report was written.
     """
     if output is not None and not output.absolute().parent.is_dir():
-        raise Problem(f"{output.parent}: there is no such folder", "--output names a file in a folder that exists")
+        raise Problem(f"{output.parent}: there is no such folder", "create it, or name another one")
     opened = [(open_run if len(names) > 2 else open_for_report)(one, runs) for one in names]
     stem = "-".join(file_name(one.name) for one in opened[:_NAMED])
     more = f"-and-{len(opened) - _NAMED}-more" if len(opened) > _NAMED else ""

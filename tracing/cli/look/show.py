@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from tracing import store
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
@@ -133,6 +134,8 @@ def _print_launch(opened: store.Run, index: int) -> None:
             out.print(line)
         for evidence in memory_evidence(opened, rank, one.index):
             out.print(f"    memory      {evidence_sentence(evidence)}")
+        for read in text.uninitialised_text(opened, one.index):
+            out.print(Text("    ") + read)
         _print_compilation(opened, known, one, rank)
 
 
