@@ -13,6 +13,7 @@ from tracing.model import (
     Argument,
     CallSite,
     Digest,
+    FrameCompile,
     KeptTensor,
     Kernel,
     LaunchLine,
@@ -69,6 +70,7 @@ def small_run(
         writer.append(LaunchTime(index, 10.5, 2.5))
         columns = Columns.of([old, old, new])
         writer.extend(list(packed([Digested(index, columns, 0, (0, 2), (2,))])))
+    writer.append(FrameCompile("0/0", "forward", "case.py:3", operators=1))
     writer.append(KeptTensor(0, 0, "before", writer.blob(b"tensor")))
     writer.append(OutOfBounds(0, "x", "load", 2, (0, 0, 0), 4104, 4108, 1, inside=False, where="k.py:1"))
     writer.append(OperatorSignature(0, "aten::mm", "", (META,), (META,)))

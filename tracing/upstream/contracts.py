@@ -29,6 +29,7 @@ FEATURES: Mapping[str, str] = {
     "inductor.user_kernels": "lines of the user's kernels in compiled programs",
     "torch.autograd": "the phase of a launch: forward or backward",
     "torch.cuda_graphs": "recording while a CUDA graph is captured",
+    "torch.custom_operators": "naming the operator of the program that fails",
     "torch.decompositions": "how far rounding may take a result",
     "torch.dispatch_modes": "recording operators outside of Triton",
     "torch.dynamo": "recording compiled programs",

@@ -73,7 +73,9 @@ def test_a_run_is_shown_with_its_memory_evidence(race: store.Run) -> None:
 def test_a_load_without_a_mask_is_known_from_the_ttir_with_its_line(tmp_path: Path) -> None:
     run = recorded(f"{EVIDENCE / 'faulty.py'}:name=unmasked", tmp_path, allow_out_of_bounds=True)
 
-    (seen,), (proven,) = memory_evidence(run), without_interpreter(run)
+    evidence, (proven,) = memory_evidence(run), without_interpreter(run)
+    assert len(evidence) == 1, evidence
+    (seen,) = evidence
 
     assert (seen.kind, seen.arguments) == ("out of bounds", ("x",))
     assert (proven.kind, proven.arguments) == ("unmasked", ("x",))

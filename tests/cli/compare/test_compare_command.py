@@ -86,7 +86,7 @@ def test_a_run_that_lost_its_last_launches_is_compared_up_to_the_loss(tmp_path: 
     status, text = compared(a, b)
 
     assert status == 2
-    assert f"{b.path} is cut short: its last launches are lost" in text and "✗" not in text
+    assert str(file) in text.replace("\n", "") and "✗" not in text
 
 
 def test_a_launch_that_lost_its_digests_is_not_called_equal(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_launch_that_lost_its_digests_is_not_called_equal(tmp_path: Path) -> N
     status, text = compared(a, b)
 
     assert status == 2
-    assert "the contents of 1 launch without digests" in text and "every digest" not in text
+    assert str(file) in text.replace("\n", "") and "2 launches" not in text
 
 
 def test_a_run_that_lost_its_blobs_is_still_compared(tmp_path: Path) -> None:

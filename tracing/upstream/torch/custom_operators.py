@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
+from tracing.upstream.contract import require
+
 _OF_TORCH = ("aten", "prim", "prims", "higher_order", "inductor")
 _LIBRARY = Path(torch.__file__).parent / "_library"  # what registers them, and calls what was registered
 
@@ -27,3 +29,10 @@ def custom_operator(target: Any) -> str | None:
         return None
     name = str(packet).replace(".", "::", 1)
     return None if name.startswith(tuple(f"{one}::" for one in _OF_TORCH)) else name
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch has changed what this file relies on."""
+    require(_LIBRARY.is_dir(), f"the folder of torch.library's own code, {_LIBRARY}")
+    require(str(torch.ops.aten.add) == "aten.add", "an operator's text is NAMESPACE.NAME")
+    require(torch.ops.aten.add.Tensor.overloadpacket is torch.ops.aten.add, "an overload knows its operator")
