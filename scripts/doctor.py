@@ -131,6 +131,15 @@ def check_pair(venv: Path) -> Check:
     return Check("torch", present, needed, "warning", "make clean venv", cost)
 
 
+def check_duckdb(venv: Path) -> Check:
+    needed = "duckdb, for `tracing sql` and `tracing export --parquet`"
+    folders = sorted(venv.glob("lib/python*/site-packages/duckdb-*.dist-info"))
+    if folders:
+        return Check("duckdb", folders[-1].name.removesuffix(".dist-info").partition("-")[2], needed)
+    remedy = f"{venv}/bin/python -m pip install duckdb"
+    return Check("duckdb", f"none in {venv}", needed, "warning", remedy, "no SQL over runs, no Parquet")
+
+
 CHECKS: tuple[Callable[[Path], Check], ...] = (
     check_system,
     check_python,
@@ -142,6 +151,7 @@ CHECKS: tuple[Callable[[Path], Check], ...] = (
     check_memory,
     check_gpu,
     check_pair,
+    check_duckdb,
     *debug_checks.CHECKS,
     *build_checks.CHECKS,
 )
