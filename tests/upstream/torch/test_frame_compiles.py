@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 import torch
 
@@ -11,6 +13,16 @@ from tracing.upstream.torch import frame_compiles
 
 def test_the_contract_holds_with_the_installed_versions() -> None:
     frame_compiles.contract()
+
+
+def test_compiles_are_read_where_the_program_has_disabled_logging(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = vars(logging.getLogger("torch.__trace"))
+    monkeypatch.delitem(trace, "isEnabledFor", raising=False)  # as in torch 2.11
+    logging.disable(logging.WARNING)
+    try:
+        frame_compiles.contract()
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def test_a_compile_without_its_number_breaks_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from torch._dynamo.exc import FailOnRecompileLimitHit, SkipFrame
 from torch._dynamo.output_graph import GraphCompileReason
 
 from tracing.upstream.contract import require, require_parameters
-from tracing.upstream.patch import Method, patched
+from tracing.upstream.patch import Method, patched, replaced
 
 UserStack: TypeAlias = Sequence[traceback.FrameSummary]  # the innermost frame is last
 
@@ -81,6 +81,8 @@ def frame_compiles(ended: Callable[[DynamoCompile], None]) -> Iterator[None]:
     with (
         patched(convert_frame, "_compile", lambda original: _compiling(original, ended)),
         patched(GraphCompileReason, "__post_init__", _breaking),
+        # torch 2.11 does not write to its log where the program has called logging.disable
+        replaced(_TRACE, "isEnabledFor", lambda level: level >= _TRACE.level),
     ):
         _TRACE.addHandler(handler)
         try:
