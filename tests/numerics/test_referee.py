@@ -91,6 +91,22 @@ def test_a_mutated_input_is_judged_like_a_result(tmp_path: Path) -> None:
     assert "where exact arithmetic gives" in verdict.detail
 
 
+def test_random_inputs_excuse_no_wrong_result_that_another_compile_lacks(tmp_path: Path) -> None:
+    graphs: list[torch.fx.Graph] = []
+
+    def in_the_first_graph(node: torch.fx.Node) -> None:
+        if not graphs:
+            graphs.append(node.graph)
+        if node.graph is graphs[0]:
+            another_function(node)
+
+    with fault(in_the_first_graph):
+        verdict = outcome(tmp_path, "mutated")
+
+    assert verdict.status == "differs" and len(graphs) == 1
+    assert verdict.detail.startswith("input 1 afterwards: compiled is off: [")
+
+
 def test_a_case_that_keeps_state_has_no_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.nn.functional, "relu", torch.nn.functional.relu)  # the case leaves another one
     device = Device("sm_90")

@@ -9,6 +9,7 @@ import torch
 
 from tracing.minify.small_graph import SmallGraph
 from tracing.model import PlainValue
+from tracing.program.building import building
 from tracing.program.structure import Facts
 
 SEED = 0
@@ -22,7 +23,8 @@ def graph_results(small: SmallGraph, function: Callable[..., Any]) -> Facts:
     Gradients are those of the returned tensors, each weighted by the gradient that it had in the case.
     """
     torch.manual_seed(SEED)
-    given = small.arguments()
+    with building():
+        given = small.arguments()
     names = [node.name for node in small.module.graph.nodes if node.op == "placeholder"]
     inputs = {name: one for name, one in zip(names, given, strict=True) if isinstance(one, torch.Tensor)}
     outputs = flat(function(*given))

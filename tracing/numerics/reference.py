@@ -36,7 +36,7 @@ class Expected:
     spread: torch.Tensor  # [*] float64, root mean square of what random rounding changes; of integers: 1 or 0
     missing: tuple[str, ...] = ()  # operators and kernels that were not followed in float64
     own: torch.Tensor | None = None  # [*] what eager gave in the first of the runs; None: not kept
-    drawn: bool = False  # it depends on random numbers
+    drawn: bool = False  # it depends on random numbers, other than those of the inputs
 
 
 def reference(

@@ -25,6 +25,7 @@ import torch
 
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
+from tracing.program.building import is_building
 from tracing.upstream.torch.decompositions import decomposition
 from tracing.upstream.torch.dispatch_modes import OperatorMode
 from tracing.upstream.torch.operator_schemas import is_operator, schema_of
@@ -76,7 +77,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         return known.origin.missing if known is not None else frozenset()
 
     def drawn(self, tensor: torch.Tensor) -> bool:
-        """True if a tensor depends on random numbers that an operator drew."""
+        """True if a tensor depends on random numbers that the program drew, other than those of its inputs."""
         known = self._storages.known(tensor)
         return known is not None and known.origin.drawn
 
@@ -99,7 +100,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         ]
         origin = ValueOrigin(
             frozenset(name for one in sources for name in one.origin.missing),
-            any(one.origin.drawn for one in sources) or torch.Tag.nondeterministic_seeded in func.tags,
+            any(one.origin.drawn for one in sources) or _draws(func),
         )
         result = func(*args, **kwargs)
         self._follow(func, (args, kwargs), given, result, origin)
@@ -234,6 +235,11 @@ def _tensors(value: Any) -> list[torch.Tensor]:
 
 def _all_plain(given: Any) -> bool:
     return all(type(one) in _PLAIN and not one.is_meta for one in _tensors(given))
+
+
+def _draws(func: OpOverload) -> bool:
+    # the inputs of a compiled program are those of eager, whatever they were made of
+    return torch.Tag.nondeterministic_seeded in func.tags and not is_building()
 
 
 def _gives_views(func: Any) -> bool:

@@ -10,6 +10,7 @@ import torch
 
 from tracing.model import Case, Workload
 from tracing.program.backward import differentiate
+from tracing.program.building import building
 from tracing.program.case import build
 from tracing.program.device import Device
 from tracing.program.forks import forks_end_here
@@ -31,7 +32,8 @@ class Experiment:
     def workload(self) -> Workload:
         """The workload of the case, built anew."""
         torch.manual_seed(self.seed)
-        workload = build(self.case, self.device.type)
+        with building():
+            workload = build(self.case, self.device.type)
         return replace(workload, mode=self.mode, options=None) if self.mode else workload
 
     @forks_end_here()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import torch
 
+from tracing.model import Case
 from tracing.program.device import Device
+from tracing.upstream.inductor.compiler import forget_decompositions
 from tracing.upstream.torch.dynamo import forget_compiled
 
 
@@ -16,7 +20,21 @@ def warm_up(device: Device) -> None:
     without.
     """
     torch.set_num_threads(1)
-    with device.active():
+    with device.active(), suppress(Exception):  # what a case has changed in Inductor may be wrong
         x = torch.ones(4, 8, requires_grad=True)
         torch.compile(lambda one: torch.nn.functional.softmax(one.relu() @ one.T, 0))(x).sum().backward()  # type: ignore[no-untyped-call, unused-ignore]
     forget_compiled()
+    forget_decompositions()  # a case may register some later
+
+
+def load_and_warm_up(device: Device, name: str) -> Case:
+    """The case of this name, loaded before Inductor is imported, as when the case is recorded; then `warm_up`.
+
+    On a GPU only the case is loaded: no process with a GPU is forked.
+    """
+    if not device.virtual:
+        return device.load(name)
+    torch.set_num_threads(1)  # the case may compute when it is imported
+    case = device.load(name)
+    warm_up(device)
+    return case

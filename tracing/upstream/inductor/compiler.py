@@ -10,12 +10,18 @@ from typing import Any
 
 from torch._inductor import async_compile
 from torch._inductor.compile_fx import _InProcessFxCompile
+from torch._inductor.decomposition import fast_random_decomps
 from torch._inductor.select_algorithm import AlgorithmSelectorCache, TritonTemplateCaller
 
 from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.patch import Method, Wrapper, patched, replaced
 
 _JOB = "_worker_compile_triton"  # the function of async_compile that a worker runs, in torch 2.11 to 2.15
+
+
+def forget_decompositions() -> None:
+    """Let the next compile see the decompositions that were registered since the first one."""
+    fast_random_decomps.cache_clear()
 
 
 def around_codegen(wrapper: Wrapper) -> AbstractContextManager[None]:
@@ -73,6 +79,7 @@ def worker_jobs(run: Callable[..., Any], *settings: Any) -> Iterator[bool]:
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require_methods(_InProcessFxCompile, "codegen_and_compile")
+    require(hasattr(fast_random_decomps, "cache_clear"), "fast_random_decomps() is cached")
     require_parameters(AlgorithmSelectorCache.__call__, "name", "choices")
     with worker_jobs(print) as wrapped:
         require(wrapped, f"torch._inductor.async_compile.{_JOB}")

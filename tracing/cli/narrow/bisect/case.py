@@ -45,12 +45,10 @@ def search_case(
     with err.status("importing torch"):
         from tracing.program.device import Device
         from tracing.program.experiment import Experiment
-        from tracing.program.warm_compiler import warm_up
+        from tracing.program.warm_compiler import load_and_warm_up
 
         device = Device(target)
-        if device.virtual:  # builds are forks of this process
-            warm_up(device)
-        experiment = Experiment(device.load(name), device, seed)
+        experiment = Experiment(load_and_warm_up(device, name), device, seed)  # builds are forks
         words = [name, target, str(seed)]
         builds = CaseBuilds(experiment, words, runs, seconds)
     if fresh:

@@ -50,14 +50,11 @@ class Question:
         from tracing.minify.graph_trials import GraphTrials
         from tracing.program.device import Device
         from tracing.program.experiment import Experiment
-        from tracing.program.warm_compiler import warm_up
+        from tracing.program.warm_compiler import load_and_warm_up
 
-        device = Device(self.target)
-        if device.virtual:  # trials are forks of this process
-            warm_up(device)
-        predicate = self.asked()
-        experiment = Experiment(device.load(self.case), device, self.seed)
-        return GraphTrials(experiment, predicate)
+        predicate, device = self.asked(), Device(self.target)
+        experiment = Experiment(load_and_warm_up(device, self.case), device, self.seed)
+        return GraphTrials(experiment, predicate)  # trials are forks of this process
 
 
 def settings(texts: list[str]) -> dict[str, bool | int | str]:
