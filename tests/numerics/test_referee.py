@@ -80,6 +80,7 @@ def test_a_wrong_constant_is_detected_despite_different_random_numbers(tmp_path:
 
     assert verdict.status == "differs"
     assert "compiled is off" in verdict.detail
+    assert "eager draws random numbers for it, and a kernel that draws its own gives others" in verdict.detail
 
 
 def test_a_mutated_input_is_judged_like_a_result(tmp_path: Path) -> None:

@@ -137,6 +137,38 @@ def test_streams_and_events_work_and_launches_have_their_stream() -> None:
     assert stream.cuda_stream
 
 
+def test_memory_is_pinned_used_on_streams_and_counted_without_effect() -> None:
+    with virtual_gpu():
+        x = torch.ones(3, pin_memory=True).cuda(non_blocking=True)
+        with torch.cuda.device(0), torch.cuda.device_of(x):
+            x.record_stream(torch.cuda.Stream())
+
+        assert torch.cuda.memory_stats()["allocated_bytes.all.peak"] == 0
+        assert "does not measure" in torch.cuda.memory_summary(torch.cuda.current_device())
+        assert x.sum().item() == 3
+
+
+def test_a_gradient_scaler_is_enabled_and_skips_steps_that_overflow() -> None:
+    with virtual_gpu():
+        weight = torch.nn.Parameter(torch.ones(2, dtype=torch.float32, device="cuda"))
+        optimizer, scaler = torch.optim.SGD([weight], lr=1.0), torch.amp.GradScaler("cuda", init_scale=4.0)
+        weights = []
+        for factor in (torch.inf, 0.5):
+            optimizer.zero_grad()
+            scaler.scale((weight * factor).sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            weights.append(weight.tolist())
+
+    assert scaler.is_enabled() and scaler.get_scale() == 2.0
+    assert weights == [[1.0, 1.0], [0.5, 0.5]]
+
+
+def test_capturing_a_cuda_graph_is_refused_with_the_reason() -> None:
+    with virtual_gpu(), pytest.raises(RuntimeError, match="the virtual GPU captures no CUDA graph"):
+        torch.cuda.CUDAGraph()
+
+
 def test_torch_s_own_code_sees_the_true_device() -> None:
     with virtual_gpu():
         x = torch.ones(3, device="cuda", requires_grad=True)

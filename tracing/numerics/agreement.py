@@ -214,10 +214,12 @@ def judged_text(judged: Judged) -> str:
     element = f"{judged.verdict}: {where} is {number_text(ours.value)}{exact}"
     if isinstance(ours.value, int):  # rounding explains no difference of integers
         return f"{element}; wrong elements: {ours.elements}"
+    own = "; eager draws random numbers for it, and a kernel that draws its own gives others"
     return (
         f"{element}, {ours.farthest:.2g} roundings away, "
         f"{'eager' if compiled else 'compiled'} {others.farthest:.2g} at most; "
         f"{ours.elements} of its elements are farther away than rounding explains"
+        f"{own if judged.still_off else ''}"
     )
 
 

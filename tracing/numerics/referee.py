@@ -46,7 +46,11 @@ class Referee:
             other = self._with_eagers_numbers().get(name)
             if isinstance(other, torch.Tensor) and other.shape == compiled.shape:
                 second = judge(other, eager, expected)
-                return second if second.verdict == "compiled is off" else second.with_other_numbers()
+                return (
+                    second.despite_equal_numbers()
+                    if second.verdict == "compiled is off"
+                    else second.with_other_numbers()
+                )
         return judged
 
     def prepare(self) -> None:

@@ -61,6 +61,11 @@ class Judged:
     exact: float | complex  # of the element at which compiled is farthest
     missing: tuple[str, ...] = ()
     other_numbers: bool = False  # compiled draws other random numbers; judged is a compile that draws eager's
+    still_off: bool = False  # eager draws random numbers, and a compile that draws the same is off
+
+    def despite_equal_numbers(self) -> Judged:
+        """The verdict for a program that is off even where it draws eager's random numbers."""
+        return replace(self, still_off=True)
 
     def with_other_numbers(self) -> Judged:
         """The verdict for a program that draws other random numbers than eager."""

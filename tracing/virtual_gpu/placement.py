@@ -71,6 +71,7 @@ def installed() -> Iterator[None]:
         stack.enter_context(patched(torch, "load", _with_map_location))
         stack.enter_context(patched(torch.amp.autocast, "__init__", _autocast_on_host))
         stack.enter_context(replaced(torch, "Generator", _Generator))
+        stack.enter_context(replaced(torch.Tensor, "record_stream", lambda x, stream: None))
         stack.enter_context(Placement())
         yield
 
@@ -90,7 +91,6 @@ class Placement(TorchFunctionMode):
             torch.Tensor.cuda: self._cuda,
             torch.Tensor.cpu: self._cpu,
             torch.Tensor.pin_memory: lambda func, x, *args, **kwargs: x,
-            torch.Tensor.record_stream: lambda func, x, stream: None,
         }
 
     def __torch_function__(
@@ -102,6 +102,8 @@ class Placement(TorchFunctionMode):
             return special(func, *args, **kwargs)
         if any(isinstance(value, torch.device) for value in args):
             args = [on_host(value) if isinstance(value, torch.device) else value for value in args]
+        if kwargs.get("pin_memory"):  # all memory is the host's
+            kwargs = {**kwargs, "pin_memory": False}
         if kwargs.get("device") is None:
             return func(*args, **kwargs)
         device = on_host(kwargs["device"])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 import torch.cuda.nvtx
+from torch.cuda.amp import common as amp
 
 from tracing.upstream.patch import Method, patched, replaced
 from tracing.upstream.torch.dynamo import constant_result
@@ -33,8 +34,10 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
             for question, answer in answers.items():
                 if hasattr(owner, question):
                     stack.enter_context(patched(owner, question, _for_the_program(answer)))
-        for kind in ("Stream", "Event", "StreamContext"):
-            stack.enter_context(replaced(torch.cuda, kind, getattr(streams, kind)))
+        for kind, replacement in _CLASSES.items():
+            stack.enter_context(replaced(torch.cuda, kind, replacement))
+        # GradScaler asks for the program
+        stack.enter_context(replaced(amp, "amp_definitely_not_available", lambda: False))
         for question, answer in _ACCELERATOR.items():
             if hasattr(torch.accelerator, question):
                 stack.enter_context(patched(torch.accelerator, question, _for_the_program(answer)))
@@ -58,13 +61,37 @@ def _facts(name: str, target: GPUTarget) -> _Answers:
     }
 
 
+class _Device:
+    """Replaces torch.cuda.device: there is one device."""
+
+    def __init__(self, device: Any) -> None:
+        self.idx = self.prev_idx = 0
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+
+class _NoGraph:
+    """Replaces torch.cuda.CUDAGraph."""
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        raise RuntimeError("the virtual GPU captures no CUDA graph: run the program without, or on a GPU")
+
+
+_CLASSES = {
+    "Stream": streams.Stream,
+    "Event": streams.Event,
+    "StreamContext": streams.StreamContext,
+    "device": _Device,
+    "device_of": _Device,
+    "CUDAGraph": _NoGraph,
+}
 _NOTHING: Callable[..., None] = lambda *args, **kwargs: None  # noqa: E731
 _ACTIONS: _Answers = {
     "init": _NOTHING,
     "synchronize": _NOTHING,
     "set_device": _NOTHING,
-    "device": lambda device: contextlib.nullcontext(),
-    "device_of": lambda tensor: contextlib.nullcontext(),
     "stream": streams.StreamContext,
     "set_stream": streams.set_stream,
     "current_stream": lambda device=None: streams.Stream.current,
@@ -74,7 +101,8 @@ _ACTIONS: _Answers = {
     "ipc_collect": _NOTHING,
     "reset_peak_memory_stats": _NOTHING,
     "reset_max_memory_allocated": _NOTHING,
-    "memory_stats": lambda device=None: {},
+    "memory_stats": lambda device=None: Counter(),
+    "memory_summary": lambda device=None, abbreviated=False: "the virtual GPU does not measure memory",
     **dict.fromkeys(
         ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"),
         lambda device=None: 0,
