@@ -77,7 +77,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         return known.origin.missing if known is not None else frozenset()
 
     def drawn(self, tensor: torch.Tensor) -> bool:
-        """True if a tensor depends on random numbers that the program drew, other than those of its inputs."""
+        """True if a tensor depends on random numbers that the program drew, beside those of its inputs."""
         known = self._storages.known(tensor)
         return known is not None and known.origin.drawn
 
@@ -237,7 +237,7 @@ def _all_plain(given: Any) -> bool:
     return all(type(one) in _PLAIN and not one.is_meta for one in _tensors(given))
 
 
-def _draws(func: OpOverload) -> bool:
+def _draws(func: Any) -> bool:
     # the inputs of a compiled program are those of eager, whatever they were made of
     return torch.Tag.nondeterministic_seeded in func.tags and not is_building()
 

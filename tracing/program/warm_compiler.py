@@ -28,9 +28,11 @@ def warm_up(device: Device) -> None:
 
 
 def load_and_warm_up(device: Device, name: str) -> Case:
-    """The case of this name, loaded before Inductor is imported, as when the case is recorded; then `warm_up`.
+    """Load a case before Inductor is imported, as when the case is recorded; then `warm_up`.
 
-    On a GPU only the case is loaded: no process with a GPU is forked.
+    name -- as on a command line; raises Problem if there is no such case
+
+    On a GPU it is only loaded: no process with a GPU is forked.
     """
     if not device.virtual:
         return device.load(name)
