@@ -134,6 +134,11 @@ def wants_one_program_at_a_time() -> bool:
     return bool(os.environ.get("TRACING_ONE_PROGRAM_AT_A_TIME"))
 
 
+def hashes_are_random() -> bool:
+    """True if each process of Python hashes strings by another seed."""
+    return os.environ.get("PYTHONHASHSEED", "random") == "random"
+
+
 def state_folder() -> Path:
     """The folder for the state of this user's commands, outside of runs.
 

@@ -77,7 +77,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         return known.origin.missing if known is not None else frozenset()
 
     def drawn(self, tensor: torch.Tensor) -> bool:
-        """True if a tensor depends on random numbers that the program drew, beside those of its inputs."""
+        """True if a tensor depends on random numbers that the program drew, not only its inputs."""
         known = self._storages.known(tensor)
         return known is not None and known.origin.drawn
 

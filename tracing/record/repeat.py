@@ -22,7 +22,7 @@ import tracing.upstream.inductor.compiler  # noqa: F401  # imported once, for al
 from tracing import store
 from tracing.compiler import stalled_child
 from tracing.compiler.child import ChildResult, in_child, opened_gpu, respond, send_message
-from tracing.environment import fresh_caches
+from tracing.environment import fresh_caches, hashes_are_random
 from tracing.errors import Problem
 from tracing.model import SCHEMA, Outcome, RunInfo
 from tracing.perturb.perturbation import Perturbation
@@ -66,6 +66,15 @@ class Interrupted(Exception):
         """run -- the run that was being recorded"""
         super().__init__(run)
         self.run = run
+
+
+def has_another_hash_seed(index: int) -> bool:
+    """True if Python's string hashes have another seed in a run than in the first one."""
+    return hashes_are_random() and _is_new_program(index)
+
+
+def _is_new_program(index: int) -> bool:
+    return opened_gpu() or index % _NEW == 1
 
 
 def recordings(
@@ -114,8 +123,7 @@ def _in_child(
         waits(f"run {index}: {where}")
 
     arguments = msgspec.json.encode((series, index, streams)).decode()
-    new = opened_gpu() or index % _NEW == 1
-    program = (sys.executable, "-c", _PROGRAM, arguments) if new else ()
+    program = (sys.executable, "-c", _PROGRAM, arguments) if _is_new_program(index) else ()
     try:
         ended = in_child(
             lambda: _record(series, index, streams), None,

@@ -60,7 +60,7 @@ def _origin(origin: NonFiniteOrigin, elements: dict[str, list[int]], partial: bo
 
 def _carried(origin: NonFiniteOrigin) -> Iterator[Text]:
     if origin.carriers > len(origin.chain):
-        yield Text(f"    carried   on by {origin.carriers} launches and operators, to the last one by:")
+        yield Text(f"    carried   on by {origin.carriers} launches and operators; the path to the last one:")
     for after in origin.chain[: _SHOWN - 1]:
         yield Text(f"    then      {title(after)}{_line(after)}")
     if more := len(origin.chain) - _SHOWN:

@@ -81,7 +81,7 @@ def test_the_first_launch_that_makes_a_nan_of_finite_values_is_named_with_those_
     assert [event.name for event in answer.origin.chain] == ["k3", "k7"]
     assert answer.origin.carriers == 4
     lines = [line.plain.strip() for line in nonfinite_text(answer, {}, [])]
-    assert "carried   on by 4 launches and operators, to the last one by:" in lines
+    assert "carried   on by 4 launches and operators; the path to the last one:" in lines
 
 
 def test_an_operator_that_makes_it_is_named_if_its_digests_were_recorded(tmp_path: Path) -> None:

@@ -201,4 +201,5 @@ def test_a_program_that_depends_on_the_seed_of_string_hashes_differs(tmp_path: P
     done = tracing("repeat", "--times", "3", str(program), runs=tmp_path, PYTHONHASHSEED="random")
 
     assert done.returncode == 1, done.stdout + done.stderr
+    assert "run 1 has another seed of Python's string hashes than run 0" in done.stdout
     assert "1 of 2 runs" in done.stdout

@@ -33,6 +33,18 @@ def line_kernels(run: Run, position: str) -> Mapping[str, tuple[str, ...]]:
     return {kernel: tuple(nodes) for kernel, nodes in kernels.items()}
 
 
+def compiled_lines(run: Run) -> set[tuple[str, int]]:
+    """The lines, file and number, of which Inductor made kernels. Cost: as of `line_kernels`."""
+    lines: set[tuple[str, int]] = set()
+    for graph in run.records(CompiledGraph):
+        nodes = read_graph(run, graph.post_grad)
+        computed = {name for step in read_schedule(run, graph).steps if step.calls for name in step.nodes}
+        for node in nodes.nodes:
+            if node.name in computed and 0 <= node.line < len(nodes.lines):
+                lines |= {(one.file, one.line) for one in nodes.lines[node.line]}
+    return lines
+
+
 def split_position(position: str) -> tuple[str, int]:
     """File and line of "FILE:LINE"; raises Problem for another text."""
     file, _, line = position.rpartition(":")

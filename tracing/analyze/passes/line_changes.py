@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from tracing.analyze.graphs.line_kernels import line_kernels, split_position
+from tracing.analyze.graphs.line_kernels import compiled_lines, line_kernels, split_position
 from tracing.analyze.passes.copied_lines import copied_functions, of_user
 from tracing.analyze.passes.locations import Frame, Stack, located
 from tracing.analyze.passes.pass_table import compilation, kernel_passes, passes_of
@@ -46,6 +46,7 @@ def compilation_of_line(run: Run, kernel: str | None, position: str) -> Compilat
     if len(known) == 1:
         return known[0]
     frames = {frame for one in known for stack in _stacks(run, one) for frame in stack}
+    frames |= {Frame(*line) for line in compiled_lines(run)}
     raise Problem(f"no kernel of {run.path} computes {position}", known_lines(frames, position))
 
 

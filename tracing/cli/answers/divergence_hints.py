@@ -31,17 +31,16 @@ from tracing.analyze.runs.results import differing_results
 from tracing.analyze.runs.winners import choices
 from tracing.cli.answers.hints import (
     is_kept,
-    latest,
     of_facts,
     of_launch,
     of_results,
     of_unwritten,
     record_anew,
     repro_of,
+    repro_of_operator,
 )
 from tracing.cli.options.run_pair import RunPair
 from tracing.store.recorded_launch import find_launch
-from tracing.store.recorded_operator import find_operator
 
 
 def of_divergence(divergence: Divergence, runs: RunPair) -> list[str]:
@@ -102,15 +101,7 @@ def of_operator(cause: Cause | None, run: store.Run, rank: int) -> list[str]:
         return []
     if not cause.names[1].startswith("aten::"):
         return []
-    index, whose = cause.calls[1], f" --rank {rank}" if run.info.world_size > 1 else ""
-    recorded = find_operator(run, index, rank)
-    if not recorded.missing:
-        return [f"tracing repro {quote(str(run.path))} --operator {index}{whose}"]
-    launches = f"{recorded.call.launch}:{recorded.call.launch + 1}"
-    record = record_anew(
-        run, "--operators", "digests", "--keep-inputs", "--launches", launches, "--no-passes"
-    )
-    return [f"{record}; tracing repro {latest(run)} --operator {index}{whose}"]
+    return [repro_of_operator(run, cause.calls[1], rank)]
 
 
 def _made(writer: Writer, runs: RunPair) -> tuple[store.Run, int]:

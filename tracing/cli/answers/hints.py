@@ -35,6 +35,7 @@ from tracing.model import (
 )
 from tracing.model.chips import DEFAULT_TARGET
 from tracing.report.compare.comparison import incomparable
+from tracing.store.recorded_operator import find_operator
 
 
 def of_facts(a: store.Run, b: store.Run) -> str | None:
@@ -141,6 +142,19 @@ def repro_of(run: store.Run, launch: KernelLaunch, rank: int, kept: bool) -> lis
         run, "--keep-inputs", "--launches", f"{launch.index}:{launch.index + 1}", "--no-passes"
     )
     return [f"{record}; tracing repro {latest(run)} {which}"]
+
+
+def repro_of_operator(run: store.Run, index: int, rank: int = 0) -> str:
+    """The command that writes a call of an operator of ATen as a script; its inputs are recorded first."""
+    whose = f" --rank {rank}" if run.info.world_size > 1 else ""
+    recorded = find_operator(run, index, rank)
+    if not recorded.missing:
+        return f"tracing repro {quote(str(run.path))} --operator {index}{whose}"
+    launches = f"{recorded.call.launch}:{recorded.call.launch + 1}"
+    record = record_anew(
+        run, "--operators", "digests", "--keep-inputs", "--launches", launches, "--no-passes"
+    )
+    return f"{record}; tracing repro {latest(run)} --operator {index}{whose}"
 
 
 def record_anew(run: store.Run, *options: str) -> str:

@@ -78,7 +78,9 @@ def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     if origin is None:
         return recorded_anew
     if not isinstance(origin.event.source, KernelLaunch):
-        return []
+        reproducible = origin.made and origin.event.name.startswith("aten::") and run.info.kind != "code"
+        index, rank = origin.event.source.index, origin.event.rank
+        return [hints.repro_of_operator(run, index, rank)] if reproducible else []
     launch, of_run = origin.event.source, quote(str(run.path))
     shown = f"tracing show {of_run} --launch {launch.index}"
     if not origin.made or launch.kernel.kind != "triton":

@@ -59,6 +59,7 @@ class RepeatSeries:
     # launches below which the commands to type next were printed
     known: set[int] = field(default_factory=set)
     printed: dict[_Divergences, str] = field(default_factory=dict)  # the first run that diverged so
+    other_hashes: set[int] = field(default_factory=set)  # runs with another seed of string hashes
 
     @property
     def differing(self) -> bool:
@@ -90,7 +91,7 @@ class RepeatSeries:
         """Record and compare every run; raises Problem if none can be compared, or after an interruption."""
         with spinner("importing torch"):
             from tracing.compiler.child import opened_gpu
-            from tracing.record.repeat import Interrupted, Series, recordings
+            from tracing.record.repeat import Interrupted, Series, has_another_hash_seed, recordings
 
         if opened_gpu():
             err.print(
@@ -113,6 +114,7 @@ class RepeatSeries:
             try:
                 for index, (run, outcome) in enumerate(recorded):
                     bar.update(task, advance=1, refresh=True)
+                    self.other_hashes |= {index} if has_another_hash_seed(index) else set()
                     self._add(index, run, outcome)
                     ended += 1
             except Interrupted as interruption:
@@ -157,6 +159,8 @@ class RepeatSeries:
         for line in warnings_text(results, failure):
             out.print(line)
         self._print_divergences(divergences, (reference, run), (f"run {number}", f"run {index}"))
+        if divergences and index in self.other_hashes:
+            out.print(f"  run {index} has another seed of Python's string hashes than run {number}")
         if not divergences:
             for line in equal_text(repeat, len(everything)):
                 out.print(line)

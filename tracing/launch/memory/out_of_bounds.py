@@ -41,6 +41,7 @@ class OutOfBoundsError(Exception):
             what = f"{outside.kind}s memory, and has no tensor"
         super().__init__(
             f"{kernel} {what}, outside of its storage ({position}); "
-            "mask the access, or perform such accesses with `tracing run --allow-out-of-bounds`"
+            f"{'check how the index is computed' if outside.element < 0 else 'mask the access'}, "
+            "or perform such accesses with `tracing run --allow-out-of-bounds`"
         )
         self.kernel, self.outside = kernel, outside

@@ -17,7 +17,10 @@ def write_text(write: Write) -> str:
     """A launch, a call of an operator, or the name of a value that the case began with."""
     if write.kind == "launch":
         return f"launch #{write.number} {write.name}"
-    return write.name if write.kind == "start" else f"call {write.call + 1} of {write.name}"
+    if write.kind == "start":
+        return write.name
+    arguments = f"({write.argument})" if write.argument else ""
+    return f"call {write.call + 1} of {write.name}{arguments}"
 
 
 def operator_cause(a: Write | None, b: Write | None, runs: WhichRuns) -> OperatorCause:
