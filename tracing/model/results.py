@@ -20,6 +20,7 @@ class Outcome(Record, frozen=True, file="outcomes"):
     message: str = ""  # the whole message of the error; `detail` has its first line
     eager_repeats: bool = True  # False: eager itself gives another result each time
     differing: tuple[str, ...] = ()  # names of the results that differ from eager's, the worst first
+    drawn: tuple[str, ...] = ()  # those of them for which eager draws random numbers
 
 
 class Cut(Record, frozen=True, file="cuts"):

@@ -61,6 +61,7 @@ def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) ->
         "; ".join([summary, *remarks]),
         eager_repeats=verdicts.eager_repeats,
         differing=tuple(one.name for one in differing),
+        drawn=tuple(verdicts.off_and_drawn),
     )
     return Agreement(outcome, tuple(differing), verdicts.eager_off())
 
@@ -154,6 +155,7 @@ class _Verdicts:
         self._referee = referee
         self._explained: dict[str, Judged] = {}
         self._drawn: list[str] = []
+        self.off_and_drawn: list[str] = []
         self._without: list[str] = []
         self.eager_repeats = True
 
@@ -173,6 +175,7 @@ class _Verdicts:
             self._without.append(f"{name} has no reference, because of {_some(list(judged.missing))}")
             return None
         if judged.verdict == "compiled is off":
+            self.off_and_drawn += [name] if judged.still_off else []
             return judged_text(judged), judged.compiled.farthest
         self._drawn += [name] if judged.other_numbers else []
         self._explained[name] = judged

@@ -55,6 +55,9 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
         if reached is not None and reached.agreeing:
             names = _some(reached.agreeing)
             yield f"    less so   launch {one.launch} {one.kernel}: {names} depends on it, and agrees"
+    if judgement.outcome is not None and judgement.outcome.drawn:
+        drawn = _some(judgement.outcome.drawn)
+        yield f"    unless    it draws random numbers of its own: for {drawn} eager draws others"
     them = "it" if len(suspects) == 1 else "them"
     others = "; every other launch is right for its inputs" if judgement.any_right else ""
     yield f"    why       only eager's results check {them}{others}"

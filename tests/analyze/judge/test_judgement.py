@@ -47,6 +47,16 @@ def test_a_kernel_that_only_the_compiled_case_launches_is_the_suspect_if_the_res
     assert not any("nothing checks" in line for line in lines)
 
 
+def test_a_suspect_may_draw_random_numbers_of_its_own_where_eager_draws_some() -> None:
+    launch = JudgedLaunch(0, "dropout", -1, "no reference")
+    outcomes = [Outcome("differs", "", drawn=drawn) for drawn in ((), ("output",))]
+
+    texts = ["\n".join(judgement_text(RunJudgement((launch,), (), (), one), [])) for one in outcomes]
+
+    line = "    unless    it draws random numbers of its own: for output eager draws others"
+    assert [line in text for text in texts] == [False, True]
+
+
 def test_a_kernel_that_eager_launches_too_is_unchecked_and_no_suspect() -> None:
     cases: list[tuple[Literal["passed", "differs"], int]] = [("passed", 0), ("differs", 2)]
     for status, ended in cases:
