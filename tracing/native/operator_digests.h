@@ -1,16 +1,19 @@
 // Takes the digests of what operators read and write: the compiled form of OperatorDigestQueue in
-// tracing/record/operator_digests.py for tensors on the current GPU whose layouts are known. Python takes the others.
+// tracing/record/operator_digests.py for tensors on the host, and for those on the current GPU whose layouts are known.
+// Python takes the others.
 #pragma once
 
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "digests.h"
+#include "host_tensors.h"
 #include "operator_keys.h"
 #include "python_objects.h"
 
@@ -64,11 +67,13 @@ class OperatorDigests {
     const char* type = PyUnicode_AsUTF8(attribute<"device_type">(queue).get());
     if (type == nullptr) throw PythonError();
     type_ = c10::Device(std::string(type)).type();
+    digest_ = attribute<"Digest">(checked(PyImport_ImportModule("tracing.model")));
   }
 
   // A list with the digests of tensors as they are now; None for those that a GPU computes, which arrive later.
   Object take(const Object& effect, TensorsView tensors) {
     if (tensors.empty()) return checked(PyList_New(0));
+    if (type_ != c10::DeviceType::CPU && are_on_host(tensors)) return on_host(tensors);
     if (!readable(tensors)) return learned(effect, tensors, nullptr);
     const Key key = layouts(tensors);
     const auto known = plans_.find(view(key));
@@ -89,6 +94,25 @@ class OperatorDigests {
  private:
   using Addresses = c10::SmallVector<uint64_t, 16>;
   static constexpr size_t kPlans = 1 << 12;  // that are remembered
+
+  static constexpr size_t kLarge = 1 << 16;  // bytes: other threads of the program may run meanwhile
+
+  Object on_host(TensorsView tensors) const {
+    size_t nbytes = 0;
+    for (const at::TensorBase* tensor : tensors) nbytes += tensor->nbytes();
+    c10::SmallVector<HostDigest, 4> digests;
+    {
+      std::optional<pybind11::gil_scoped_release> released;
+      if (nbytes > kLarge) released.emplace();
+      for (const at::TensorBase* tensor : tensors) digests.push_back(host_digest(*tensor));
+    }
+    Object taken = checked(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      Object digest = as_object(digests[i], tensors[i]->scalar_type(), digest_);
+      PyList_SET_ITEM(taken.get(), i, digest.release());
+    }
+    return taken;
+  }
 
   // True if tensors are on the current GPU, and have their memory.
   bool readable(TensorsView tensors) const {
@@ -160,7 +184,7 @@ class OperatorDigests {
     return false;
   }
 
-  Object queue_, capturing_, current_device_, current_stream_, computed_, expected_;
+  Object queue_, capturing_, current_device_, current_stream_, computed_, expected_, digest_;
   c10::DeviceType type_;
   std::unordered_map<Words, std::shared_ptr<const DigestPlan>, WordsHash, WordsEqual> plans_;
 };
