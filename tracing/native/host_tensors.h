@@ -3,9 +3,11 @@
 
 #include <ATen/core/TensorBase.h>
 #include <c10/core/ScalarType.h>
+#include <pybind11/pybind11.h>
 
 #include <array>
 #include <bit>
+#include <optional>
 
 #include "host_digest.h"
 #include "operator_keys.h"
@@ -116,12 +118,10 @@ inline bool has_elements(const at::TensorBase& tensor) {
   return (last + 1) * tensor.itemsize() <= tensor.storage().nbytes() && tensor.const_data_ptr() != nullptr;
 }
 
-// True if C++ takes the digests of such plain tensors.
-inline bool are_on_host(TensorsView tensors) {
-  return std::all_of(tensors.begin(), tensors.end(), [](const at::TensorBase* tensor) {
-    const bool lazy = tensor->is_conj() || tensor->is_neg() || tensor->_is_zerotensor();
-    return tensor->is_cpu() && !lazy && tally_of(tensor->scalar_type()) != nullptr && has_elements(*tensor);
-  });
+// True if C++ reads a plain tensor.
+inline bool is_readable(const at::TensorBase& tensor) {
+  const bool lazy = tensor.is_conj() || tensor.is_neg() || tensor._is_zerotensor();
+  return tensor.is_cpu() && !lazy && tally_of(tensor.scalar_type()) != nullptr && has_elements(tensor);
 }
 
 // Needs no GIL.
@@ -139,11 +139,29 @@ inline HostDigest host_digest(const at::TensorBase& tensor) {
   return digest;
 }
 
-// A digest as Python's object. type: tracing.model.Digest
-inline Object as_object(const HostDigest& digest, c10::ScalarType dtype, const Object& type) {
+// A digest as Python's object.
+inline Object as_object(const HostDigest& digest, c10::ScalarType dtype) {
+  static PyObject* const type = attribute<"Digest">(checked(PyImport_ImportModule("tracing.model"))).release();
   const std::string bits = digest.bits(), tiles = digest.tiles();
-  if (tally_of(dtype) == no_values)
-    return checked(PyObject_CallFunction(type.get(), "ss", bits.c_str(), tiles.c_str()));
-  return checked(PyObject_CallFunction(type.get(), "ssKKKd", bits.c_str(), tiles.c_str(), digest.nan, digest.inf,
+  if (tally_of(dtype) == no_values) return checked(PyObject_CallFunction(type, "ss", bits.c_str(), tiles.c_str()));
+  return checked(PyObject_CallFunction(type, "ssKKKd", bits.c_str(), tiles.c_str(), digest.nan, digest.inf,
                                        digest.negative_zero, digest.l1()));
+}
+
+// A list of the digests of plain tensors; null: Python takes them. Call it with the GIL held.
+inline Object host_digests(TensorsView tensors) {
+  constexpr size_t kLarge = 1 << 16;  // bytes that are read without the GIL
+  if (!std::all_of(tensors.begin(), tensors.end(), [](const auto* tensor) { return is_readable(*tensor); })) return {};
+  size_t nbytes = 0;
+  for (const at::TensorBase* tensor : tensors) nbytes += tensor->nbytes();
+  c10::SmallVector<HostDigest, 4> digests;
+  {
+    std::optional<pybind11::gil_scoped_release> released;
+    if (nbytes >= kLarge) released.emplace();
+    for (const at::TensorBase* tensor : tensors) digests.push_back(host_digest(*tensor));
+  }
+  Object list = checked(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    PyList_SET_ITEM(list.get(), i, as_object(digests[i], tensors[i]->scalar_type()).release());
+  return list;
 }

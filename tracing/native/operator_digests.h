@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -67,13 +66,14 @@ class OperatorDigests {
     const char* type = PyUnicode_AsUTF8(attribute<"device_type">(queue).get());
     if (type == nullptr) throw PythonError();
     type_ = c10::Device(std::string(type)).type();
-    digest_ = attribute<"Digest">(checked(PyImport_ImportModule("tracing.model")));
   }
 
   // A list with the digests of tensors as they are now; None for those that a GPU computes, which arrive later.
   Object take(const Object& effect, TensorsView tensors) {
     if (tensors.empty()) return checked(PyList_New(0));
-    if (type_ != c10::DeviceType::CPU && are_on_host(tensors)) return on_host(tensors);
+    if (type_ != c10::DeviceType::CPU) {
+      if (Object digests = host_digests(tensors)) return digests;
+    }
     if (!readable(tensors)) return learned(effect, tensors, nullptr);
     const Key key = layouts(tensors);
     const auto known = plans_.find(view(key));
@@ -94,25 +94,6 @@ class OperatorDigests {
  private:
   using Addresses = c10::SmallVector<uint64_t, 16>;
   static constexpr size_t kPlans = 1 << 12;  // that are remembered
-
-  static constexpr size_t kLarge = 1 << 16;  // bytes: other threads of the program may run meanwhile
-
-  Object on_host(TensorsView tensors) const {
-    size_t nbytes = 0;
-    for (const at::TensorBase* tensor : tensors) nbytes += tensor->nbytes();
-    c10::SmallVector<HostDigest, 4> digests;
-    {
-      std::optional<pybind11::gil_scoped_release> released;
-      if (nbytes > kLarge) released.emplace();
-      for (const at::TensorBase* tensor : tensors) digests.push_back(host_digest(*tensor));
-    }
-    Object taken = checked(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      Object digest = as_object(digests[i], tensors[i]->scalar_type(), digest_);
-      PyList_SET_ITEM(taken.get(), i, digest.release());
-    }
-    return taken;
-  }
 
   // True if tensors are on the current GPU, and have their memory.
   bool readable(TensorsView tensors) const {
@@ -184,7 +165,7 @@ class OperatorDigests {
     return false;
   }
 
-  Object queue_, capturing_, current_device_, current_stream_, computed_, expected_, digest_;
+  Object queue_, capturing_, current_device_, current_stream_, computed_, expected_;
   c10::DeviceType type_;
   std::unordered_map<Words, std::shared_ptr<const DigestPlan>, WordsHash, WordsEqual> plans_;
 };
