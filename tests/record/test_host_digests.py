@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from recorded.method_calls import calls_of
 from recorded.training_step import training_step
 
 from tracing import store
+from tracing.digest import host
 from tracing.digest.host import digest
 from tracing.model import Digest, NotCovered, OperatorDigests
 from tracing.native.extension import extension
@@ -28,8 +30,24 @@ INTEGERS = [torch.bool, torch.int8, torch.uint16, torch.int32, torch.uint64]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 NARROW = [torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz]
 COMPLEX = [torch.complex32, torch.complex64, torch.complex128]
-NORMS = [0.0, 5e-324, 9.99999999e-17, 1e-16, 0.1, 1.2345655, 123456.5, 999999.5, 1e6, 1234565.0, 3.3e30, 1e308]
-READS = {"tracing_host_digests::read", "aten::clone"}
+NORMS = [
+    0.0,
+    5e-324,
+    9.99999999e-17,
+    1e-16,
+    0.1,
+    1.2345655,
+    123456.5,
+    999999.5,
+    1e6,
+    1234565.0,
+    3.3e30,
+    1e308,
+]
+READS = ["tracing_host_digests::read", "aten::clone"]
+
+# tensors -> their digests, which both forms have taken, and how many of them C++ has left to Python
+InBothForms: TypeAlias = Callable[..., tuple[list[Digest], int]]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,37 +55,28 @@ def compiler() -> None:
     extension("operator_observer")
 
 
-@pytest.fixture(autouse=True)
-def read() -> Iterator[Callable[[torch.Tensor], object]]:
-    """An operator that reads a tensor of any dtype and layout."""
+@pytest.fixture
+def digests_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InBothForms]:
+    def taken(tensors: Sequence[torch.Tensor], read: Any = None) -> tuple[list[Digest], int]:
+        read, known = read or torch.ops.tracing_host_digests.read, torch.ones(1)
+
+        def program() -> None:
+            for tensor in (known, known, *tensors):  # the operator is known from the second call on
+                read(tensor)
+
+        learned = calls_of(monkeypatch, OperatorDigestQueue, "learned")
+        python, compiled = in_both_forms(tmp_path, monkeypatch, program, operators="digests")
+        recorded = list(compiled.records(OperatorDigests))
+        assert recorded == list(python.records(OperatorDigests))
+        assert operators(compiled) == operators(python)
+        assert [*compiled.records(NotCovered)] == [*python.records(NotCovered)]
+        reads = {call.index for call in operators(compiled) if call.name in READS}
+        return [one for line in recorded if line.operator in reads for one in line.before][2:], len(learned)
+
     with torch.library._scoped_library("tracing_host_digests", "FRAGMENT") as library:
-        library.define("read(Tensor x) -> Tensor")
+        library.define("read(Tensor x) -> Tensor")  # of any dtype and layout
         library.impl("read", lambda x: torch.ones(1), "CPU")
-        yield torch.ops.tracing_host_digests.read
-
-
-def digests_of(
-    tensors: Sequence[torch.Tensor],
-    read: Callable[[torch.Tensor], object],
-    path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> tuple[list[Digest], int]:
-    """The digests of tensors, which both forms have taken, and how many of them C++ has left to Python."""
-
-    def program() -> None:
-        for tensor in (known, known, *tensors):  # the operator is known from the second call on
-            read(tensor)
-
-    known = torch.ones(1)
-    learned = calls_of(monkeypatch, OperatorDigestQueue, "learned")
-    python, compiled = in_both_forms(path, monkeypatch, program, operators="digests")
-    recorded = list(compiled.records(OperatorDigests))
-    assert recorded == list(python.records(OperatorDigests))
-    assert operators(compiled) == operators(python)
-    assert [*compiled.records(NotCovered)] == [*python.records(NotCovered)]
-    reads = {call.index for call in operators(compiled) if call.name in READS}
-    taken = [one for line in recorded if line.operator in reads for one in line.before]
-    return taken[2:], len(learned)
+        yield taken
 
 
 def random_bits(nbytes: int, dtype: torch.dtype) -> torch.Tensor:
@@ -78,97 +87,97 @@ def random_bits(nbytes: int, dtype: torch.dtype) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, *NARROW, *COMPLEX], ids=str)
-def test_the_digest_of_each_dtype_and_size_is_pythons(
-    dtype: torch.dtype, read: Callable[[torch.Tensor], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_digest_of_each_dtype_and_size_is_pythons(dtype: torch.dtype, digests_of: InBothForms) -> None:
     tensors = [random_bits(nbytes, dtype) for nbytes in SIZES]
 
-    digests, left = digests_of(tensors, read, tmp_path, monkeypatch)
+    digests, left = digests_of(tensors)
 
     assert [len(one.tiles) // 3 for one in digests[-3:]] == [8, 5, 5]
-    assert (digests[-1].nan > 0) == (dtype in {*FLOATS, *NARROW, *COMPLEX})
+    assert (digests[-1].nan > 0) == (dtype not in INTEGERS)
     assert left == 0
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_special_values_are_counted(
-    dtype: torch.dtype, read: Callable[[torch.Tensor], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_special_values_are_counted(dtype: torch.dtype, digests_of: InBothForms) -> None:
     ordinary = torch.arange(-900.0, 900.0).to(dtype)
     special = torch.tensor([math.nan, -math.nan, math.inf, -math.inf, -math.inf, -0.0, 0.0, 1.0], dtype=dtype)
-    least = torch.full((3,), torch.finfo(dtype).smallest_normal, dtype=dtype) / 2
+    denormal = torch.full((3,), torch.finfo(dtype).smallest_normal, dtype=dtype) / 2
 
-    digests, _ = digests_of([torch.cat([ordinary, special, least]), ordinary], read, tmp_path, monkeypatch)
+    (with_special, denormals), _ = digests_of([torch.cat([ordinary, special]), denormal])
 
-    assert [(one.nan, one.inf, one.negative_zero) for one in digests] == [(2, 3, 1), (0, 0, 0)]
-    assert digests[0].l1 == pytest.approx(1 + (digests[1].l1 or 0), abs=1)
+    assert (with_special.nan, with_special.inf, with_special.negative_zero) == (2, 3, 1)
+    assert with_special.l1 == 1 + ordinary.double().abs().sum().item()
+    assert denormals.l1 == pytest.approx(1.5 * torch.finfo(dtype).smallest_normal, rel=1e-5, abs=0)
 
 
-def test_the_digest_of_each_layout_is_pythons(
-    read: Callable[[torch.Tensor], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    x, data = torch.randn(65, 67, 3), torch.arange(40000).byte()
+def test_the_digest_of_each_layout_is_pythons(digests_of: InBothForms) -> None:
+    x, wide, data = (
+        torch.randn(65, 67, 3),
+        torch.randn(90, 91, dtype=torch.float64),
+        torch.arange(40000).byte(),
+    )
     layouts = [
-        *[x.permute(order) for order in ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))],
-        *[x[1:, ::2], x[::3, 5:, 1], x[:, :, 0].t(), x[:, 3:4].expand(-1, 9, -1), x[..., None, :, None, :1]],
-        *[x.half().t_()[1:] if x.dim() == 2 else x.half().transpose(0, 1)[1:]],
-        *[torch.randn(90, 91, dtype=torch.complex128).t(), torch.randn(90, 91, dtype=torch.float64).t()],
-        *[data[1:], data[7:9000], data[::3], data[1:37].view(6, 6).t(), torch.ones(()).expand(3, 3000)],
-        *[torch.zeros(0, 3).t(), torch.tensor(2.5), torch.empty_strided((1, 1), (7, 3)).fill_(1)],
+        *(x.permute(order) for order in ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))),
+        *(x[1:, ::2], x[::3, 5:, 1], x[:, :, 0].t(), x[:, 3:4].expand(-1, 9, -1), x[..., None, :, None, :1]),
+        *(
+            x.half().transpose(0, 1)[1:],
+            wide.t(),
+            wide.to(torch.complex128).t(),
+            torch.ones(()).expand(3, 3000),
+        ),
+        *(data[1:], data[7:9000], data[::3], data[1:37].view(6, 6).t()),
+        *(torch.zeros(0, 3).t(), torch.tensor(2.5), torch.empty_strided((1, 1), (7, 3)).fill_(1)),
     ]
 
-    digests, left = digests_of(layouts, read, tmp_path, monkeypatch)
+    digests, left = digests_of(layouts)
 
-    assert [one.bits for one in digests] == [
-        one.bits for one in digests_of([x.contiguous() for x in layouts], read, tmp_path / "b", monkeypatch)[0]
-    ]
+    assert digests == [digest(one.contiguous()) for one in layouts]
     assert left == 0
 
 
-def test_norms_are_rounded_to_the_same_bits(
-    read: Callable[[torch.Tensor], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    generator = torch.Generator().manual_seed(1)
+def test_norms_are_rounded_to_the_same_bits(digests_of: InBothForms) -> None:
+    generator, largest = torch.Generator().manual_seed(1), torch.finfo(torch.float64).max
     random = 10 ** torch.empty(200, dtype=torch.float64).uniform_(-25, 308, generator=generator)
-    largest = torch.finfo(torch.float64).max
     norms = [*NORMS, largest, *random.tolist(), *(10.0**exponent for exponent in range(-18, 26))]
-    tensors = [torch.tensor(norm, dtype=torch.float64) for norm in norms]
+    infinite = torch.full((2,), largest, dtype=torch.float64)
 
-    digests, _ = digests_of([*tensors, torch.full((2,), largest, dtype=torch.float64)], read, tmp_path, monkeypatch)
+    digests, _ = digests_of([*torch.tensor(norms, dtype=torch.float64), infinite])
 
-    assert [one.l1 for one in digests[: len(norms)]] == pytest.approx(norms, rel=5e-6)
-    assert digests[len(NORMS)].l1 == digests[-1].l1  # 1.79769e308
+    assert [one.l1 for one in digests[:-1]] == pytest.approx(norms, rel=5.1e-6, abs=0)
+    assert digests[len(NORMS)].l1 == digests[-1].l1 == 1.79769e308
 
 
-def test_python_takes_the_digests_of_tensors_that_need_it(
-    read: Callable[[torch.Tensor], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("norm", "digits"), [(1234565.0, 1234560.0), (0.1234567, 0.123457), (7e-17, 7e-17)])
+def test_a_norm_has_six_digits(norm: float, digits: float) -> None:
+    assert host.rounded(torch.tensor([norm], dtype=torch.float64).numpy()).tolist() == [digits]
+
+
+def test_python_takes_the_digests_of_tensors_that_need_it(digests_of: InBothForms) -> None:
     freed, cut = torch.ones(8), torch.ones(8)
     freed.untyped_storage().resize_(0)
     cut.untyped_storage().resize_(8)
     packed = torch.ones(8).byte().view(torch.float4_e2m1fn_x2)
 
-    digests, left = digests_of([freed, cut, packed], read, tmp_path, monkeypatch)
+    digests, left = digests_of([freed, cut, packed])
 
     assert [one.bits != "" for one in digests] == [False, False, True]
     assert left == 3
 
 
-def test_python_takes_the_digests_of_lazy_conjugates_and_negatives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_takes_the_digests_of_lazy_conjugates_and_negatives(digests_of: InBothForms) -> None:
     x = torch.randn(3, dtype=torch.complex64).conj()
 
-    digests, left = digests_of([x, x.imag], torch.clone, tmp_path, monkeypatch)
+    digests, left = digests_of([x, x.imag], torch.clone)
 
     assert digests == [digest(x.resolve_conj()), digest(x.imag.resolve_neg())]
-    assert left == 2  # clones are not lazy
+    assert left == 2  # their clones are plain
 
 
 def test_a_training_step_rarely_reaches_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     step = training_step()
     dispatched = calls_of(monkeypatch, Operators, "__torch_dispatch__")
     taken = calls_of(monkeypatch, OperatorDigestQueue, "take")
+    by_python = calls_of(monkeypatch, host, "bits")
     with LaunchRecorder(store.create(tmp_path, INFO), "none", operators="digests") as recorder:
         for _ in range(STEPS):
             step()
@@ -176,3 +185,4 @@ def test_a_training_step_rarely_reaches_python(tmp_path: Path, monkeypatch: pyte
 
     assert len(recorded) > 40 * STEPS
     assert len(taken) <= 2 * len(dispatched) < len(recorded) / 5
+    assert not by_python

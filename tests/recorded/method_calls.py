@@ -1,4 +1,4 @@
-"""Counts the calls of a method while a test runs."""
+"""Counts the calls of a function while a test runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 
-def calls_of(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> list[None]:
-    """An entry for each call of a method; their arguments are not kept."""
+def calls_of(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[None]:
+    """An entry for each call of a function; their arguments are not kept."""
     original, calls = getattr(owner, name), list[None]()
 
     def counted(*args: Any, **kwargs: Any) -> Any:
