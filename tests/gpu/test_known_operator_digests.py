@@ -68,8 +68,10 @@ def test_known_operators_do_not_reach_python(tmp_path: Path, monkeypatch: pytest
     count = len(list(store.Run(recorder.writer.path).records(OperatorDigests)))
 
     assert count > 30 * 3 * STEPS
-    assert len(dispatched) < count / 5
-    assert len(taken) < count / 5
+    assert len(dispatched) < count / 10  # above all those with a list of numbers that is new at each step
+    assert (
+        len(taken) < 2 * len(dispatched) + count / 20
+    )  # before and after these, and the first of each layout
 
 
 def test_what_is_recorded_in_inference_mode_arrives_outside_of_it(tmp_path: Path) -> None:

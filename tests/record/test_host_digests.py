@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -186,3 +188,29 @@ def test_a_training_step_rarely_reaches_python(tmp_path: Path, monkeypatch: pyte
     assert len(recorded) > 40 * STEPS
     assert len(taken) <= 2 * len(dispatched) < len(recorded) / 5
     assert not by_python
+
+
+def test_threads_take_the_digests_of_large_tensors_in_their_order(tmp_path: Path) -> None:
+    def work() -> None:
+        x = torch.rand(1 << 16)
+        for _ in range(20):
+            x = x * 2 + 1
+
+    with LaunchRecorder(store.create(tmp_path, INFO), "none", operators="digests") as recorder:
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    run = store.Run(recorder.writer.path)
+    taken = {line.operator: line for line in run.records(OperatorDigests)}
+
+    for thread_number in {call.thread for call in operators(run)}:
+        mine = [
+            call.index
+            for call in operators(run)
+            if call.thread == thread_number and call.name != "aten::rand"
+        ]
+        assert len(mine) == 2 * 20
+        for a, b in pairwise(mine):
+            assert taken[a].after == taken[b].before  # each operator reads what the one before it wrote

@@ -8,11 +8,13 @@ import torch
 from torch import nn
 
 
-def training_step() -> Callable[[], None]:
+def training_step(width: int = 16) -> Callable[[], None]:
+    """width -- of each of three layers; half as many rows are trained on"""
     torch.manual_seed(0)
-    model = nn.Sequential(*[nn.Sequential(nn.Linear(16, 16), nn.GELU(), nn.LayerNorm(16)) for _ in range(3)])
+    layers = [nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.LayerNorm(width)) for _ in range(3)]
+    model = nn.Sequential(*layers)
     optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
-    x = torch.randn(8, 16)
+    x = torch.randn(width // 2, width)
 
     def step() -> None:
         optimizer.zero_grad()

@@ -169,6 +169,7 @@ def digest(tensor: torch.Tensor) -> Digest:
     tensor -- [*] any dtype, stride and device; shape and dtype are not part of the digest
 
     Time: about 0.6 ns a byte on one core, and 0.3 ns more for the statistics of a floating dtype.
+    The compiled form, tracing/native/host_digest.h, gives the same bits, and the same norm to six digits.
     Memory: one copy of the tensor if it is not contiguous or not on the host, or is narrower than float16.
     """
     name, tiles = bits(tensor)
