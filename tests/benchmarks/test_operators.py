@@ -1,4 +1,4 @@
-"""What recording adds to an operator, by C++ and by Python, as ratios of processor time to the bare operator.
+"""What recording adds to operators, by C++ and by Python, as ratios of processor time to the bare ones.
 
 There is no GPU here: `host_gpu` stands in for one, whose digest of four elements costs next to nothing.
 """
@@ -15,6 +15,7 @@ import pytest
 import torch
 from handmade.records import INFO
 from recorded.host_gpu import host_gpu
+from recorded.training_step import training_step
 
 from tracing import store
 from tracing.digest import gpu
@@ -32,32 +33,51 @@ OPERATORS: dict[str, Callable[[], object]] = {
 }
 
 
-def microseconds(call: Callable[[], object], context: AbstractContextManager[object]) -> float:
+def microseconds(
+    call: Callable[[], object], context: AbstractContextManager[object], calls: int = CALLS
+) -> float:
     """Processor time of one call on this thread."""
     with context:
-        for _ in range(CALLS):
+        for _ in range(calls):
             call()
         started = time.thread_time()
-        for _ in range(CALLS):
+        for _ in range(calls):
             call()
-        return (time.thread_time() - started) / CALLS * 1e6
+        return (time.thread_time() - started) / calls * 1e6
 
 
-@pytest.mark.parametrize(
-    ("facts", "device"), [("writers", "host"), ("digests", "host"), ("digests", "gpu")], ids="-".join
-)
+def minima(
+    call: Callable[[], object], facts: OperatorFacts, monkeypatch: pytest.MonkeyPatch, rounds: int, calls: int
+) -> tuple[float, str]:
+    """Microseconds of the bare call, and the ratios to it while C++ records, and while Python does."""
+    times: dict[str, list[float]] = {"bare": [], "C++": [], "Python": []}
+    for _ in range(rounds):
+        times["bare"].append(microseconds(call, nullcontext(), calls))
+        for form, switch in (("C++", "1"), ("Python", "0")):
+            monkeypatch.setenv(SWITCH, switch)
+            with tempfile.TemporaryDirectory() as folder:
+                recorder = LaunchRecorder(store.create(Path(folder), INFO), "none", operators=facts)
+                times[form].append(microseconds(call, recorder, calls))
+    bare, *recorded = map(min, times.values())
+    return bare, " ".join(f"{one / bare:8.1f}x" for one in recorded)
+
+
+@pytest.mark.parametrize(("facts", "device"), [("writers", "host"), ("digests", "host"), ("digests", "gpu")])
 def test_minima_of_seven_pairs(facts: OperatorFacts, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if device == "gpu":
         host_gpu(monkeypatch, slots=gpu.SLOTS)
     print(f"\n  --operators {facts}, {device}: us of the bare operator, and ratios to it")
     for name, call in OPERATORS.items():
-        times: dict[str, list[float]] = {"bare": [], "C++": [], "Python": []}
-        for _ in range(7):
-            times["bare"].append(microseconds(call, nullcontext()))
-            for form, switch in (("C++", "1"), ("Python", "0")):
-                monkeypatch.setenv(SWITCH, switch)
-                with tempfile.TemporaryDirectory() as folder:
-                    recorder = LaunchRecorder(store.create(Path(folder), INFO), "none", operators=facts)
-                    times[form].append(microseconds(call, recorder))
-        bare, *recorded = map(min, times.values())
-        print(f"  {name:16} {bare:6.2f} us", *(f"{one / bare:8.1f}x" for one in recorded), flush=True)
+        bare, ratios = minima(call, facts, monkeypatch, 7, CALLS)
+        print(f"  {name:16} {bare:6.2f} us {ratios}", flush=True)
+
+
+@pytest.mark.parametrize("width", [16, 256])
+def test_minima_of_three_training_steps(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # all of a step's time is this thread's
+    try:
+        bare, ratios = minima(training_step(width), "digests", monkeypatch, 3, 20)
+    finally:
+        torch.set_num_threads(threads)
+    print(f"\n  a training step of width {width}, --operators digests, host: {bare / 1e3:.2f} ms {ratios}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from handmade.records import INFO
 from recorded.both_forms import in_both_forms, operators
+from recorded.method_calls import calls_of
 from torch import nn
 
 from tracing import store
@@ -38,18 +38,6 @@ def training_step() -> Callable[[], None]:
         optimizer.step()
 
     return step
-
-
-def calls_of(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> list[None]:
-    """An entry for each call of a method; their arguments are not kept: addresses repeat."""
-    original, calls = getattr(owner, name), list[None]()
-
-    def counted(*args: Any, **kwargs: Any) -> Any:
-        calls.append(None)
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr(owner, name, counted)
-    return calls
 
 
 def test_the_run_is_that_of_the_python_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,8 +68,9 @@ def test_known_operators_do_not_reach_python(tmp_path: Path, monkeypatch: pytest
     count = len(list(store.Run(recorder.writer.path).records(OperatorDigests)))
 
     assert count > 30 * 3 * STEPS
-    assert len(dispatched) < count / 5
-    assert len(taken) < count / 5
+    assert len(dispatched) < count / 10  # above all those with a list of numbers that is new at each step
+    learned = count / 20  # the first of each layout
+    assert len(taken) < 2 * len(dispatched) + learned  # before and after each
 
 
 def test_what_is_recorded_in_inference_mode_arrives_outside_of_it(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from generated.operator_programs import program as random_program
 from handmade.records import INFO
 from recorded.both_forms import in_both_forms, operators
 from recorded.host_gpu import SIDE_STREAM, SLOTS, STREAM, HostGpu, host_gpu
-from torch import nn
+from recorded.method_calls import calls_of
+from recorded.training_step import training_step
 
 from tracing import store
 from tracing.launch import hooks
@@ -56,32 +57,6 @@ def same_runs(
     assert operators(compiled) == operators(python)
     assert [*compiled.records(NotCovered)] == [*python.records(NotCovered)]
     return len(digests(python))
-
-
-def calls_of(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> list[None]:
-    """An entry for each call of a method; their arguments are not kept."""
-    original, calls = getattr(owner, name), list[None]()
-
-    def counted(*args: Any, **kwargs: Any) -> Any:
-        calls.append(None)
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr(owner, name, counted)
-    return calls
-
-
-def training_step() -> Callable[[], None]:
-    torch.manual_seed(0)
-    model = nn.Sequential(*[nn.Sequential(nn.Linear(16, 16), nn.GELU(), nn.LayerNorm(16)) for _ in range(3)])
-    optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
-    x = torch.randn(8, 16)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-
-    return step
 
 
 def test_a_training_step_rarely_reaches_python(

@@ -1,5 +1,6 @@
 // Takes the digests of what operators read and write: the compiled form of OperatorDigestQueue in
-// tracing/record/operator_digests.py for tensors on the current GPU whose layouts are known. Python takes the others.
+// tracing/record/operator_digests.py for tensors on the host, and for those on the current GPU whose layouts are known.
+// Python takes the others.
 #pragma once
 
 #include <torch/csrc/autograd/python_variable.h>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "digests.h"
+#include "host_tensors.h"
 #include "operator_keys.h"
 #include "python_objects.h"
 
@@ -69,6 +71,9 @@ class OperatorDigests {
   // A list with the digests of tensors as they are now; None for those that a GPU computes, which arrive later.
   Object take(const Object& effect, TensorsView tensors) {
     if (tensors.empty()) return checked(PyList_New(0));
+    if (type_ != c10::DeviceType::CPU) {
+      if (Object digests = host_digests(tensors)) return digests;
+    }
     if (!readable(tensors)) return learned(effect, tensors, nullptr);
     const Key key = layouts(tensors);
     const auto known = plans_.find(view(key));

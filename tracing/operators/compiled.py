@@ -41,6 +41,8 @@ def observed(mode: Operators, calls: Any) -> Iterator[CompiledAllocator | None]:
 
     observer = module.Observer(mode, calls, hooks.thread_state())
     mode.teach = teach
+    if calls.digests is not None:
+        calls.digests.compiled_digest = module.digest  # also of operators that Python records
     try:
         yield functools.partial(module.allocator, observer)
     finally:

@@ -58,6 +58,8 @@ class OperatorDigestQueue(DigestBatches):
         self.computed: dict[int, Arriving] = {}  # on GPUs, by number
         self.count = 0
         self.expected: deque[_Expected] = deque()
+        # the compiled form replaces it; it returns None for tensors that only Python can read
+        self.compiled_digest: Callable[[torch.Tensor], Digest | None] = lambda tensor: None
 
     def take(self, effect: Effect, tensors: Sequence[torch.Tensor]) -> Arriving:
         """The digests of tensors as they are now; those on a GPU arrive later in the returned list.
@@ -151,7 +153,7 @@ class OperatorDigestQueue(DigestBatches):
         if _may_run(effect):
             return NOT_TAKEN
         try:
-            return digest(tensor)
+            return self.compiled_digest(tensor) or digest(tensor)
         except (RuntimeError, NotImplementedError, TypeError) as error:  # a quantized tensor
             self._left_out(effect, str(error).splitlines()[0])
             return NOT_TAKEN
