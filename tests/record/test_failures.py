@@ -77,7 +77,8 @@ def test_generated_code_that_raises_is_kept_and_named_with_the_line_that_it_was_
 ) -> None:
     run, failure, detail = failed("generated", tmp_path)
 
-    assert (failure.kind, failure.name) == ("generated code", "assert_size_stride")
+    assert failure.kind == "generated code"
+    assert failure.name in ("assert_size_stride", "assert_tensor_metadata")  # until torch 2.14; since 2.15
     assert "turned" in failure.nodes
     assert f"failures.py:{line_of('failures.turned(x + 1)')}" in detail
     assert failure.code in run.text(failure.source).splitlines()[failure.line - 1]

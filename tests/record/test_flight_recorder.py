@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -94,7 +95,10 @@ def test_only_selected_steps_are_written_and_they_keep_their_numbers(tmp_path: P
 
 @pytest.mark.parametrize(
     ("operators", "reason"),
-    [("writers", "launch #18 add read a NaN in x_ptr"), ("digests", "aten::lift_fresh wrote a NaN")],
+    [
+        ("writers", "launch #18 add read a NaN in x_ptr"),
+        ("digests", r"aten::(lift_fresh|fill_\.Scalar) wrote a NaN"),  # until torch 2.14; since 2.15
+    ],
 )
 def test_the_recording_stops_after_the_step_of_the_first_nan_and_the_program_goes_on(
     tmp_path: Path, operators: str, reason: str
@@ -104,9 +108,9 @@ def test_the_recording_stops_after_the_step_of_the_first_nan_and_the_program_goe
 
     (stop,) = run.records(RecordingStop)
     assert (stop.step, stop.launches) == (9, 20)
-    assert stop.reason == f"{reason}, in step 9"
+    assert re.fullmatch(f"{reason}, in step 9", stop.reason)
     assert steps_of(run)[-1] == 9 and len(steps_of(run)) >= 4
-    assert first_nonfinite(run).missing[-1].endswith(f"stopped by --until nan: {reason}, in step 9")
+    assert first_nonfinite(run).missing[-1].endswith(f"stopped by --until nan: {stop.reason}")
 
 
 def test_an_inf_is_no_nan(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from commands import DATA
 from recorded.runs import recorded
 
@@ -14,7 +15,11 @@ from tracing.model import Outcome
 @pytest.mark.parametrize(
     ("case", "says"),
     [
-        ("pytorch_198131.py", "input 0 afterwards: compiled is off"),
+        pytest.param(
+            "pytorch_198131.py",
+            "input 0 afterwards: compiled is off",
+            marks=pytest.mark.skipif(torch.__version__ >= "2.15", reason="torch 2.15 has mended it"),
+        ),
         ("pytorch_198081.py", "torch.int64 != torch.uint8"),
     ],
 )

@@ -141,6 +141,7 @@ def thirds(out_ptr, by):
     tl.store(out_ptr, 1.0 / by)
 
 
+@pytest.mark.skipif(torch.__version__ >= "2.15", reason="torch 2.15 compiles a Python float as fp32")
 def test_a_float_that_inductor_compiled_as_fp64_stays_one(tmp_path: Path) -> None:
     def call() -> None:
         def fn(out: torch.Tensor) -> None:

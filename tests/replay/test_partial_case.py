@@ -159,7 +159,7 @@ def test_an_operator_of_the_program_that_lacks_a_formula_is_named_and_no_step_ac
     seen = symptom(NO_FORMULA, tmp_path)
 
     line = next(n for n, code in enumerate(NO_FORMULA.splitlines(), 1) if "plain(x)" in code)
-    assert seen.text.startswith("operator partial_case.plain (FX node ")
+    assert seen.text.startswith("operator partial_case.plain.default (FX node ")
     assert "no autograd formula was registered" in seen.text and f"(case.py:{line}: " in seen.text
     assert "no step of the compiler is to blame" in problem(seen).remedy
 

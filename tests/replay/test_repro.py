@@ -100,7 +100,8 @@ def of_kernel(run: Run, name: str) -> RecordedLaunch:
 @triton.jit
 def of_tuples(inputs, nothing, results, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
-    x, (y, factor) = inputs
+    x, pair = inputs
+    y, factor = pair
     tl.store(results[0] + at, tl.load(x + at) + tl.load(y + at) * factor)
 
 

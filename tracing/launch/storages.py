@@ -77,8 +77,7 @@ class Storages:
             block = _around(address, blocks)
             if block is None:
                 if in_use is None:
-                    storages = [tensor.untyped_storage() for tensor in tensors_in_use()]
-                    in_use = [(one.data_ptr(), one.data_ptr() + one.nbytes(), one) for one in storages]
+                    in_use = [block for tensor in tensors_in_use() for block in _block_of(tensor)]
                 block = _around(address, in_use)
             return block
 
@@ -92,6 +91,15 @@ class Storages:
             self._blocks = np.array(blocks, np.uint64).reshape(-1, 2)
             self._blocks[:, 1] = np.maximum.accumulate(self._blocks[:, 1])
         return self._blocks[:, 0], self._blocks[:, 1]
+
+
+def _block_of(tensor: torch.Tensor) -> Iterable[tuple[int, int, object]]:
+    storage = tensor.untyped_storage()
+    try:
+        start = storage.data_ptr()
+    except RuntimeError:  # one without memory: torch 2.11 on Python 3.12 keeps some
+        return []
+    return [(start, start + storage.nbytes(), storage)]
 
 
 def _around(address: int, blocks: Iterable[tuple[int, int, object]]) -> tuple[int, int, object] | None:

@@ -20,7 +20,6 @@ from pathlib import Path
 from types import ModuleType
 
 import torch
-from torch.utils.cpp_extension import include_paths, library_paths
 
 from tracing.environment import compiled_parts
 from tracing.native import failed_compile
@@ -31,6 +30,7 @@ PARTS = {
     "operator_observer": "recording known operators in C++",
 }
 _FOLDER = Path(__file__).parent
+_TORCH = Path(torch.__file__).parent
 _FLAGS = ("-O2", "-std=c++20", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
 _SECONDS = 300  # for one file, on a busy machine; 30 on an idle one
 _reported: list[NotCompiledError] = []  # on standard error, by this process
@@ -120,9 +120,11 @@ def _usable_compiler(built: Path) -> str:
 def _compile(compiler: str, source: Path, built: Path) -> None:
     # under a name of its own, then moved: several processes may compile at the same time
     part = built.with_name(f"{built.name}.{os.getpid()}")
-    folders = (_FOLDER, *include_paths(), sysconfig.get_path("include"))
+    # not by torch.utils.cpp_extension, which warns at its import where a CUDA build of torch has no GPU
+    headers = _TORCH / "include"
+    folders = (_FOLDER, headers, headers / "torch/csrc/api/include", sysconfig.get_path("include"))
     include = [f"-I{path}" for path in folders]
-    libraries = [f"-L{path}" for path in library_paths()]
+    libraries = [f"-L{_TORCH / 'lib'}"]
     names = ["-lc10", "-ltorch_cpu", "-ltorch_python"]
     abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
     command = [compiler, *_FLAGS, abi, *include, str(source), "-o", str(part), *libraries, *names]

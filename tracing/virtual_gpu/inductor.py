@@ -9,7 +9,7 @@ from typing import Any
 from tracing.model.chips import CHIPS
 from tracing.upstream.inductor.autotuner import not_measured
 from tracing.upstream.inductor.compiler import first_template_taken
-from tracing.upstream.inductor.config import settings_changed_everywhere
+from tracing.upstream.inductor.config import MEASURE_FUSIONS, settings_changed_everywhere
 from tracing.upstream.inductor.device import driver_forgotten, host_is_gpu
 from tracing.upstream.inductor.gpu_templates import templates_on_host
 from tracing.upstream.triton.backends import GPUTarget
@@ -20,7 +20,7 @@ _SETTINGS = {
     "compile_threads": 1,  # a worker process has no virtual GPU
     "autotune_local_cache": False,
     "autotune_remote_cache": False,
-    "benchmark_epilogue_fusion": False,  # the code that measures a fusion is none for tensors on the CPU
+    MEASURE_FUSIONS: False,  # the code that measures a fusion is none for tensors on the CPU
     "use_static_cuda_launcher": False,  # it launches through the CUDA driver and knows no hooks
 }
 

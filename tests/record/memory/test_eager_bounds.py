@@ -35,7 +35,7 @@ def launched(x):
 
 
 def only_in_eager(x):
-    return x * 1.0 if torch.compiler.is_compiling() else launched(x)
+    return x * 2 * 0.5 if torch.compiler.is_compiling() else launched(x)
 
 
 def build(device, everywhere: bool = False):

@@ -35,7 +35,8 @@ def test_a_pattern_that_is_left_out_is_not_replaced() -> None:
 
 def test_an_operator_that_is_left_out_fails_its_check_for_reinplacing() -> None:
     target = torch.ops.aten.index_put.default
-    node = torch.fx.Graph().call_function(target, ())
+    graph = torch.fx.Graph()
+    node = graph.call_function(target, tuple(map(graph.placeholder, ("into", "indices", "values"))))
 
     with graph_passes.graph_changes_asked(CompileSteps({graph_passes.REINPLACING: 1})):
         check = reinplace.inplaceable_ops[target].extra_check

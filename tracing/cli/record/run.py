@@ -236,9 +236,9 @@ def _progress(now: Callable[[str], None], experiment: Experiment, started: float
         text = f"{time.perf_counter() - started:6.1f} s  {experiment.case.name}: {stage}"
         now(text)  # in place, on a terminal
         kind = re.sub(r"\d+", "", stage)
-        if not err.is_terminal and kind not in printed:  # of a count only what it counts to
+        if not err.is_terminal and kind not in printed:  # of a count from 0 only what it counts to
             printed.append(kind)
-            err.print(Text(re.sub(r"\d+ of (?=\d)", "", text)))
+            err.print(Text(re.sub(r"\b0 of (?=\d)", "", text)))
 
     device = experiment.device
     progress(f"recording on the {device.name}, for {device.compiled_for}")

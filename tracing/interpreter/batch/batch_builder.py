@@ -56,7 +56,10 @@ class BatchBuilder(InterpreterBuilder):  # type: ignore[misc, unused-ignore]
             index if isinstance(index, BatchedArray) else np.array([index], np.int32), tl.int32
         )
 
-    def create_splat(self, *operands: Any) -> Any:
+    def create_splat(self, kind: Any, scalar: Any) -> Any:
+        if scalar.data.dtype == np.bool_:  # else a mask of integers, which Triton 3.9 refuses
+            scalar = TensorHandle(scalar.data, tl.int1)
+        operands = kind, scalar
         count = _programs(operands)
         if count is None:
             return super().create_splat(*operands)

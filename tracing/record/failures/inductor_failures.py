@@ -34,12 +34,15 @@ def operator_failure(chain: ErrorChain) -> Failure | None:
     if not raised_by_operator(chain):
         return None
     graphs = (
-        one
+        one.graph
         for frame in chain.innermost()
         for one in frame.f_locals.values()
-        if isinstance(one, torch.fx.GraphModule)
+        if isinstance(
+            one, (torch.fx.GraphModule, torch.fx.Tracer)
+        )  # torch 2.15 empties the graph that failed
+        and hasattr(one, "graph")
     )
-    for node in (node for graph in graphs for node in graph.graph.nodes if node.op == "call_function"):
+    for node in (node for graph in graphs for node in graph.nodes if node.op == "call_function"):
         name = str(node.target)
         if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", str(first)):
             return _of_operator(node, chain, f"{type(first).__name__}: {first}")

@@ -13,6 +13,11 @@ import torch._inductor.config as _inductor
 from tracing.upstream.contract import require
 from tracing.upstream.patch import replaced
 
+# Measures a template with and without what may be fused into it; torch 2.15 warns of its old name.
+MEASURE_FUSIONS = next(
+    name for name in ("benchmark_template_fusion", "benchmark_epilogue_fusion") if hasattr(_inductor, name)
+)
+
 
 def settings_changed(settings: Mapping[str, object]) -> AbstractContextManager[None]:
     """While active, this thread compiles with these settings of torch._inductor.config."""
