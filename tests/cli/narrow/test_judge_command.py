@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from tracing.analyze.judge.judgement import JudgedLaunch, RunJudgement
 from tracing.cli.answers.run_answer import RunAnswer
 from tracing.cli.narrow.judge import JudgedRun, judge
+from tracing.cli.processes.new_recording import recorded_before
 from tracing.errors import Problem
-from tracing.model import Compilation, KeptAnswer, KeptTensor, Outcome
+from tracing.model import Compilation, KeptAnswer, KeptTensor, Outcome, Selection
 from tracing.report.bisect.bisect_case import no_pass_text
 from tracing.report.judgement import judgement_text
 from tracing.report.text import reference_text
@@ -31,6 +32,27 @@ def test_a_failed_run_is_not_recorded_once_more(tmp_path: Path) -> None:
         judge(str(writer.path), trust=True, runs=tmp_path)
 
     assert "tracing bisect" in raised.value.remedy and "tracing run" not in raised.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("selection", "ended", "kept", "used"),
+    [
+        (Selection(), True, True, True),
+        (Selection(launches=(0, 1)), True, True, False),
+        (Selection(), False, True, False),
+        (Selection(), True, False, False),
+    ],
+)
+def test_an_earlier_recording_of_everything_is_used_once_more(
+    tmp_path: Path, selection: Selection, ended: bool, kept: bool, used: bool
+) -> None:
+    run = saved(tmp_path, [launch(0)])
+    tensors = [KeptTensor(0, 0, "before", "0" * 64)] if kept else []
+    anew = saved(run.path / "anew", [launch(0)], tensors, ended=ended, selection=selection)
+
+    earlier = recorded_before(run)
+
+    assert (earlier.path if earlier else None) == (anew.path if used else None)
 
 
 @pytest.mark.parametrize("kept", [True, False])

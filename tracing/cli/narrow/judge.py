@@ -23,7 +23,7 @@ from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.trust import Trust, consenting
-from tracing.cli.processes.new_recording import record_all_anew
+from tracing.cli.processes.new_recording import record_all_anew, recorded_before
 from tracing.errors import Problem
 from tracing.model import (
     AnswerTable,
@@ -65,8 +65,10 @@ def judge(
     asked = run
     if lacking := _lacking(run):
         _refuse_failed(run)
-        run = record_all_anew(run, runs)
-        err.print(f"{asked.path} {lacking}; it was recorded anew, with all of it, into {run.path}")
+        earlier = recorded_before(run)
+        run = earlier or record_all_anew(run, runs)
+        when = "was recorded anew before" if earlier else "was recorded anew"
+        err.print(f"{asked.path} {lacking}; it {when}, with all of it, into {run.path}")
     answer = judgement_of(run, asked)
     answer.keep(asked, run)
     if as_json:

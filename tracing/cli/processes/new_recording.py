@@ -7,17 +7,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from shlex import join
 
 from tracing import store
 from tracing.analyze.replay.new_recording import NewRecording, launch_recorded_anew
-from tracing.analyze.runs.outcomes import failed_anew
+from tracing.analyze.runs.outcomes import ending, failed_anew
 from tracing.analyze.runs.recording_commands import command, recording, require_recordable, variables
 from tracing.analyze.runs.winners import choices
 from tracing.cli.app import spinner
 from tracing.environment import with_variables
 from tracing.errors import Problem
+from tracing.model import KeptTensor, Selection
 from tracing.store.recorded_launch import RecordedLaunch
 from tracing.store.winners import write_winners
 
@@ -56,6 +58,22 @@ def record_all_anew(run: store.Run, runs: Path) -> store.Run:
         raise Problem(f"{why}, and the run is of several processes", typed)
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
         return _Commands(run, runs, Path(folder), why).all()
+
+
+def recorded_before(run: store.Run) -> store.Run | None:
+    """The latest complete run that `record_all_anew` has made of a run, with the same torch and Triton."""
+    for path in sorted(run.path.glob("anew/*/run.json"), reverse=True):
+        with suppress(Problem):  # a damaged one
+            anew = store.Run(path.parent)
+            whole = not ending(anew, 0) and anew.info.selection == Selection()
+            if whole and any(anew.records(KeptTensor)) and _versions(anew) == _versions(run):
+                return anew
+    return None
+
+
+def _versions(run: store.Run) -> tuple[str, ...]:
+    environment = run.info.environment
+    return environment.torch, environment.triton, environment.device, environment.target
 
 
 class _Commands:
