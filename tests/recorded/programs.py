@@ -37,7 +37,9 @@ def as_recorded(
 
 
 def _ended(command: list[str], folder: Path, stdin: str) -> ProgramOutput:
+    # Triton 3.9 warns of a compile without this variable; its value is the default.
+    variables = {**os.environ, "TRITON_DEFAULT_FP_FUSION": "1"}
     done = subprocess.run(
-        command, cwd=folder, input=stdin, capture_output=True, text=True, env=dict(os.environ), check=False
+        command, cwd=folder, input=stdin, capture_output=True, text=True, env=variables, check=False
     )
     return ProgramOutput(done.returncode, done.stdout, done.stderr)

@@ -78,6 +78,12 @@ def halves(x_ptr, y_ptr, BLOCK: tl.constexpr):
     tl.store(y_ptr + at, x * x + libdevice.tanh(x.to(tl.float32)).to(tl.bfloat16))
 
 
+VARIADIC = pytest.param(
+    "variadic",
+    marks=pytest.mark.skipif(triton.__version__.startswith("3.6."), reason="Triton 3.6 launches no *args"),
+)
+
+
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Launches whose bits Triton's own interpreter would not reproduce."""
@@ -88,7 +94,8 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Run:
         exact[(1,)](x, torch.zeros(16), math.inf, -math.inf, math.nan, -0.0, BLOCK=16)
         halves[(1,)](half, torch.zeros_like(half), BLOCK=16)
         of_tuples[(1,)]((x, (x + 1, 3)), (), (torch.zeros(16),), BLOCK=16)
-        variadic[(1,)](torch.zeros(16), x, (3,))
+        if not triton.__version__.startswith("3.6."):
+            variadic[(1,)](torch.zeros(16), x, (3,))
         of_empty_tuples[(1,)]((x, ((), 2, ()), ()), ((),), torch.zeros(16))
     return Run(writer.path)
 
@@ -100,7 +107,7 @@ def of_kernel(run: Run, name: str) -> RecordedLaunch:
 @triton.jit
 def of_tuples(inputs, nothing, results, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
-    x, pair = inputs
+    x, pair = inputs  # Triton 3.6 assigns to no tuple in a tuple
     y, factor = pair
     tl.store(results[0] + at, tl.load(x + at) + tl.load(y + at) * factor)
 
@@ -119,7 +126,7 @@ def of_empty_tuples(inputs, nothing, out_ptr):
     tl.store(out_ptr + at, tl.load(x + at) * factors[1] + count)
 
 
-@pytest.mark.parametrize("name", ["helped", "halves", "of_tuples", "variadic", "of_empty_tuples"])
+@pytest.mark.parametrize("name", ["helped", "halves", "of_tuples", VARIADIC, "of_empty_tuples"])
 def test_a_script_reproduces_libdevice_bfloat16_and_tuples_without_a_gpu(
     name: str, kernels: Run, tmp_path: Path
 ) -> None:
