@@ -36,6 +36,7 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
                     stack.enter_context(patched(owner, question, _for_the_program(answer)))
         for kind, replacement in _CLASSES.items():
             stack.enter_context(replaced(torch.cuda, kind, replacement))
+        stack.enter_context(replaced(torch.cuda.CUDAGraph, "__new__", _no_graph))
         # GradScaler asks for the program
         stack.enter_context(replaced(amp, "amp_definitely_not_available", lambda: False))
         for question, answer in _ACCELERATOR.items():
@@ -72,11 +73,8 @@ class _Device:
     def __exit__(self, *exception: object) -> None: ...
 
 
-class _NoGraph:
-    """Replaces torch.cuda.CUDAGraph."""
-
-    def __init__(self, keep_graph: bool = False) -> None:
-        raise RuntimeError("the virtual GPU captures no CUDA graph: run the program without, or on a GPU")
+def _no_graph(*args: Any, **kwargs: Any) -> None:
+    raise RuntimeError("the virtual GPU captures no CUDA graph: run the program without, or on a GPU")
 
 
 _CLASSES = {
@@ -85,7 +83,6 @@ _CLASSES = {
     "StreamContext": streams.StreamContext,
     "device": _Device,
     "device_of": _Device,
-    "CUDAGraph": _NoGraph,
 }
 _NOTHING: Callable[..., None] = lambda *args, **kwargs: None  # noqa: E731
 _ACTIONS: _Answers = {
