@@ -56,6 +56,7 @@ def test_an_aligned_model_passes_the_strict_mock_backend(
     assert list(run.records(Violation)) == []
 
 
+@pytest.mark.soak
 def test_a_training_step_passes_the_strict_aot_backend(run: store.Run) -> None:
     model, reference = Training(), Training()
     reference.load_state_dict(model.state_dict())

@@ -46,6 +46,7 @@ def test_a_template_agrees_with_eager(
     torch.testing.assert_close(actual, function(*tensors), atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.soak
 def test_nothing_is_measured_and_no_choice_is_reported_as_not_covered(tmp_path: Path) -> None:
     (program := tmp_path / "product.py").write_text(PROGRAM)
 
