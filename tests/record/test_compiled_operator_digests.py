@@ -20,6 +20,7 @@ from handmade.records import INFO
 from recorded.both_forms import in_both_forms, operators
 from recorded.host_gpu import SIDE_STREAM, SLOTS, STREAM, HostGpu, host_gpu
 from recorded.method_calls import calls_of
+from recorded.threads import in_threads
 from recorded.training_step import training_step
 
 from tracing import store
@@ -237,11 +238,7 @@ def test_operators_of_several_threads_are_recorded_once(gpu: HostGpu, tmp_path: 
             x = x * 2 + 1
 
     with LaunchRecorder(store.create(tmp_path, INFO), "none", operators="digests") as recorder:
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(work)
     run = store.Run(recorder.writer.path)
 
     by_thread: dict[int, list[str]] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 from handmade.records import INFO
 from recorded.both_forms import in_both_forms, operators
 from recorded.method_calls import calls_of
+from recorded.threads import in_threads
 from recorded.training_step import training_step
 
 from tracing import store
@@ -197,11 +197,7 @@ def test_threads_take_the_digests_of_large_tensors_in_their_order(tmp_path: Path
             x = x * 2 + 1
 
     with LaunchRecorder(store.create(tmp_path, INFO), "none", operators="digests") as recorder:
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(work)
     run = store.Run(recorder.writer.path)
     taken = {line.operator: line for line in run.records(OperatorDigests)}
 

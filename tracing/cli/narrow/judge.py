@@ -54,7 +54,7 @@ def judge(
     """Compare each launch of Inductor's kernels with its FX nodes in float64, on the launch's own inputs.
 
     Names the first launch that is off, and the wrong elements. If the run has no tensor contents, records
-    the case once more, inside the run's folder.
+    the case once more, inside the run's folder; later calls use that recording.
 
     Example: tracing judge demo-sound
 
