@@ -48,7 +48,7 @@ def search_case(
         from tracing.program.warm_compiler import load_and_warm_up
 
         device = Device(target)
-        experiment = Experiment(load_and_warm_up(device, name), device, seed)  # builds are forks
+        experiment = Experiment(load_and_warm_up(device, name), device, seed)
         words = [name, target, str(seed)]
         builds = CaseBuilds(experiment, words, runs, seconds)
     if fresh:
