@@ -123,7 +123,7 @@ def test_a_graphed_step(tmp_path: Path) -> None:
 
     bare = minimum(nullcontext())
     print(f"\n  under CUDA graphs, bare {bare:.2f} ms a step")
-    for name in ("launches only", "digests, all", "as `tracing run`"):
+    for name in ("launches only", "digests, all", "as `tracing run`", "digests of operators"):
         print(f"  {name:28} {minimum(RECORDINGS[name](tmp_path)) / bare:5.2f}x", flush=True)
     print(f"  {'bare, at the end':28} {minimum(nullcontext()) / bare:5.2f}x")
 

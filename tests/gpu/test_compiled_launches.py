@@ -13,7 +13,7 @@ from torch import nn
 
 from tracing import store
 from tracing.launch import compiled_launches
-from tracing.model import KernelLaunch
+from tracing.model import KernelLaunch, LaunchTime
 from tracing.record.launches.launch_recorder import LaunchRecorder
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -72,3 +72,26 @@ def test_the_run_is_that_of_the_python_form(
 
     assert native == python
     assert by_python < len(native) / 2
+
+
+def test_a_launch_that_c_plus_plus_measures_takes_as_long_as_one_that_python_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = torch.rand(1 << 26, device="cuda")  # some 0.1 ms to read and write
+    scaled = torch.compile(lambda: x.mul_(0.5))
+    scaled()
+
+    def measured(runs: Path) -> float:
+        with LaunchRecorder(store.create(runs, INFO), "none", operators="none", time=True) as recorder:
+            for _ in range(STEPS):
+                scaled()
+        times = [one.device_us for one in store.Run(recorder.writer.path).records(LaunchTime)]
+        assert len(times) == STEPS
+        return min(one for one in times if one is not None)
+
+    native = measured(tmp_path / "native")
+    monkeypatch.setattr(compiled_launches, "wrapper", lambda: None)
+    python = measured(tmp_path / "python")
+
+    assert 50 < native < 1.5 * python
+    assert python < 1.5 * native

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from handmade.records import INFO
+from recorded.both_forms import operators
 from test_launches import added
 from torch import nn
 
+import tracing
 from tracing import store
-from tracing.model import KernelLaunch, NotCovered
+from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
+from tracing.model import KernelLaunch, NotCovered, OperatorTensor, StepSelection
 from tracing.record.launches.launch_recorder import LaunchRecorder
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -42,6 +45,19 @@ def digests(launch: KernelLaunch) -> tuple[object, ...]:
 def written_by(recorder: LaunchRecorder) -> list[list[str | None]]:
     """The operators outside of Triton that last wrote the arguments of each launch."""
     return [[arg.writer for arg in launch.args] for launch in launches(recorder)]
+
+
+def digested(recorder: LaunchRecorder) -> list[tuple[str, tuple[object, ...], tuple[object, ...]]]:
+    """The operators that have digests: the name, and the bits that it read and wrote."""
+    return [
+        (one.name, tuple(bits(one.reads)), tuple(bits(one.writes)))
+        for one in operators(store.Run(recorder.writer.path))
+        if any(bits(one.writes))
+    ]
+
+
+def bits(tensors: Sequence[OperatorTensor]) -> list[str | None]:
+    return [tensor.digest.bits if tensor.digest else None for tensor in tensors]
 
 
 def captured(function: Callable[[], Any]) -> torch.cuda.CUDAGraph:
@@ -72,6 +88,84 @@ def test_each_replay_has_the_launches_and_digests_of_a_call(tmp_path: Path) -> N
     assert len(launches(graphed)) == 9
     assert written_by(graphed) == written_by(eager)
     assert gaps(graphed) == set()
+
+
+@pytest.mark.parametrize("of_launches", ["all", "none"])
+def test_each_replay_has_the_digests_of_its_operators(of_launches: Any, tmp_path: Path) -> None:
+    x, weight = torch.rand(64, 64, device="cuda"), torch.rand(64, 64, device="cuda")
+    total = torch.zeros(64, device="cuda")
+
+    def work() -> None:
+        y = added(torch.mm(x, weight).t().conj() * 0.5)
+        total.add_(torch.nn.functional.softmax(y, dim=-1).sum(0))
+
+    with recorder(tmp_path / "graph", digests=of_launches, operators="digests") as graphed:
+        work()  # loads the digest kernels of its layouts
+        total.zero_()
+        graph = captured(work)
+        for step in range(3):
+            x.fill_(step)
+            graph.replay()
+    total.zero_()
+    with recorder(tmp_path / "eager", digests=of_launches, operators="digests") as eager:
+        work()
+        total.zero_()
+        for step in range(3):
+            x.fill_(step)
+            work()
+
+    names = ["aten::fill_.Scalar", "aten::mm", "aten::mul.Tensor", "aten::_softmax", "aten::sum.dim_IntList"]
+    replayed, called = digested(graphed)[-18:], digested(eager)[-18:]
+    assert [name for name, *_ in called] == [*names, "aten::add_.Tensor"] * 3
+    assert replayed == called
+    assert gaps(graphed) == set()
+
+
+def test_replays_in_steps_that_are_not_written_leave_no_digests_of_operators(tmp_path: Path) -> None:
+    x = torch.rand(64, 64, device="cuda")
+    torch.mm(x, x)
+    with recorder(tmp_path, operators="digests", steps=StepSelection(start=2, stop=3)) as recording:
+        graph = captured(lambda: torch.mm(x, x))
+        for value in range(4):
+            x.fill_(value)
+            graph.replay()
+            tracing.step()
+    with recorder(tmp_path / "eager", operators="digests") as eager:
+        torch.mm(x.fill_(2), x)
+
+    assert digested(recording)[-1] == digested(eager)[-1]
+    assert [name for name, *_ in digested(recording)].count("aten::mm") == 1
+
+
+def test_the_bits_of_host_memory_that_a_graph_reads_later_are_not_covered(tmp_path: Path) -> None:
+    x, host = torch.zeros(8, device="cuda"), torch.ones(8).pin_memory()
+    with recorder(tmp_path, operators="digests") as recording:
+        graph = captured(lambda: x.copy_(host, non_blocking=True))
+        host.fill_(7)
+        graph.replay()
+
+    (name, (there, read), (written,)) = digested(recording)[-1]
+    assert (name, bool(there), bool(read), bool(written)) == ("aten::copy_", True, False, True)
+    assert any("host" in gap for gap in gaps(recording))
+
+
+def test_the_first_operator_that_writes_a_nan_in_a_replay_is_found(tmp_path: Path) -> None:
+    x = torch.ones(64, 64, device="cuda")
+
+    def work() -> torch.Tensor:
+        return torch.mm(torch.mm(x, x).log(), x)
+
+    work()
+    with recorder(tmp_path, operators="digests") as recording:
+        graph = captured(work)
+        graph.replay()
+        x[0] = -1
+        graph.replay()
+
+    answer = first_nonfinite(store.Run(recording.writer.path))
+    assert answer.origin is not None
+    assert answer.origin.event.name == "aten::log"
+    assert answer.unknown == []
 
 
 @pytest.mark.parametrize("digested", ["all", "declared", "none"])

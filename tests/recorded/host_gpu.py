@@ -37,6 +37,7 @@ SLOTS = 64  # of a batch: several batches come and go
 _SOURCE = f"""
 #include <stdint.h>
 int launched = 0, failing = 0;
+int64_t recorded = 0;
 int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
                    unsigned threads_z, unsigned shared, void* stream, void** parameters, void** extra) {{
   if (failing) return failing;
@@ -52,6 +53,10 @@ int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned 
     if (count) slots[i * {FIELDS}] += sum;
   }}
   return 0;
+}}
+int cuEventRecord(void* event, void* stream) {{
+  *(int64_t*)event = ++recorded;
+  return failing;
 }}
 """
 
@@ -110,10 +115,11 @@ def host_gpu(monkeypatch: pytest.MonkeyPatch, slots: int = SLOTS) -> HostGpu:
     """
     if torch.cuda.is_available():
         pytest.skip("there is a GPU: tests/gpu has the same with it")
-    made = HostGpu(_driver())
+    made = HostGpu(driver())
     made.fail(0)
     kernel = SimpleNamespace(metadata=SimpleNamespace(shared=0))
     compiled = CompiledDigest(made.run, 1, None, kernel)
+    outside = torch.inference_mode(False)(lambda make: make())
     event = SimpleNamespace(record=lambda stream: None, query=lambda: made.arrives, synchronize=lambda: None)
     for target, name, value in (
         (gpu, "_compiled", lambda *kind: compiled),
@@ -122,7 +128,7 @@ def host_gpu(monkeypatch: pytest.MonkeyPatch, slots: int = SLOTS) -> HostGpu:
         (operator_digests, "SLOTS", slots),
         (gpu, "stream_of", lambda handle, device: None),
         (gpu, "current_handle", lambda index: STREAM),
-        (gpu, "outside_pools", torch.inference_mode(False)(lambda slots, stream: slots())),
+        (gpu, "spare_memory", lambda device: SimpleNamespace(outside=outside)),
         (torch.cuda, "stream", lambda stream: nullcontext()),
         (torch.cuda, "Event", lambda: event),
         (OperatorDigestQueue, "device_type", "cpu"),
@@ -135,7 +141,8 @@ def host_gpu(monkeypatch: pytest.MonkeyPatch, slots: int = SLOTS) -> HostGpu:
 
 
 @functools.cache
-def _driver() -> ctypes.CDLL:
+def driver() -> ctypes.CDLL:
+    """The library in place of CUDA's driver; its events are [1] int64, the number of their last record."""
     compiler = next(filter(None, map(shutil.which, ("cc", *compilers()))))
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "driver.c"), Path(folder, "driver.so")

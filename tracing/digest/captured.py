@@ -33,7 +33,7 @@ class CapturedDigests:
         self, device: torch.device, memory: SpareMemory, arrived: Callable[[Sequence[Digested]], None]
     ) -> None:
         """arrived -- receives the digests of each replay"""
-        self._device = device
+        self.device = device
         self._memory, self._arrived = memory, arrived
         self.regions: list[Region] = []
         self._count = 0  # slots taken
@@ -65,15 +65,21 @@ class CapturedDigests:
 
         Raises OutOfSpareMemoryError if a digest kernel is not loaded.
         """
-        index = self._device.index or 0
+        index = self.device.index or 0
         if not all_loaded(index, calls):
             raise OutOfSpareMemoryError("a digest kernel")
         self._tables += [table.rows for table, _ in calls]
         launch_digests(index, stream, address, calls)
 
-    def ended(self, rows: Rows) -> None:
-        """A launch was captured with its digests."""
+    @property
+    def rows(self) -> int:
+        """Launches and operators that were captured with their digests."""
+        return len(self._rows)
+
+    def ended(self, rows: Rows) -> int:
+        """A launch or an operator was captured with its digests; returns its row."""
         self._rows.append(rows)
+        return len(self._rows) - 1
 
     def replayed(self, launches: Sequence[int | None]) -> None:
         """The graph was replayed on the current stream.
@@ -91,7 +97,7 @@ class CapturedDigests:
             start = stop
         copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
         copied.record()
-        self._last = current_handle(self._device.index or 0), copied
+        self._last = current_handle(self.device.index or 0), copied
         self._replays.append(_Replay([launches[launch] for launch, _, _ in self._rows], host, copied))
 
     def captured(self) -> None:
@@ -111,8 +117,8 @@ class CapturedDigests:
 
     def before_replay(self) -> None:
         """Let the current stream wait until the slots of the previous replay are copied and zero."""
-        if self._last is not None and self._last[0] != current_handle(self._device.index or 0):
-            torch.cuda.current_stream(self._device).wait_event(self._last[1])
+        if self._last is not None and self._last[0] != current_handle(self.device.index or 0):
+            torch.cuda.current_stream(self.device).wait_event(self._last[1])
         if self._filled:
             self._filled = False
             for region in self.regions:
@@ -123,7 +129,7 @@ class CapturedDigests:
         if self._rows:
             copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
             copied.record()
-            self._last = current_handle(self._device.index or 0), copied
+            self._last = current_handle(self.device.index or 0), copied
             self._filled = True
 
     def drain(self) -> None:

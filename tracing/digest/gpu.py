@@ -20,7 +20,7 @@ import triton
 from tracing.digest.columns import Columns, Digested
 from tracing.digest.host import finish, rounded
 from tracing.digest.kernel import FIELDS, PLAIN, digest_kernel
-from tracing.digest.spare_memory import outside_pools
+from tracing.digest.spare_memory import spare_memory
 from tracing.digest.tables import LARGE_WARPS, WARPS, Call
 from tracing.upstream.torch.streams import current_handle, stream_of
 from tracing.upstream.triton.compiled_kernel import load_binary
@@ -206,10 +206,9 @@ class StreamDigests:
                 batch.clear()
                 return batch
 
-            def slots() -> torch.Tensor:
-                return torch.empty((SLOTS, FIELDS), dtype=torch.int64, device=self._device)
-
-            return Batch(outside_pools(slots, self.stream))
+            # not of the blocks that the program freed on its stream: its tensors would move
+            memory = spare_memory(self._device)
+            return Batch(memory.outside(lambda: torch.empty((SLOTS, FIELDS), dtype=torch.int64)))
 
 
 class RowColumns:

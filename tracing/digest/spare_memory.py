@@ -21,7 +21,8 @@ from tracing.digest.kernel import COLUMNS, FIELDS
 from tracing.upstream.torch.cuda_graphs import is_capturing
 
 BLOCK = 4096  # slots of a block: 0.4 MB
-TABLES = 512  # tables of a block: 0.5 MB on the device, and as much pinned
+BLOCKS = 8  # that are free before a capture
+TABLES = 2048  # tables of a block: 2 MB on the device, and as much pinned
 ROWS = 8  # of a table
 
 T = TypeVar("T")
@@ -83,9 +84,9 @@ class SpareMemory:
 
     def fill(self) -> None:
         """Allocate what the next capture may need; call it before the capture begins."""
-        if sum(region.stop - region.start for region in self._free) < 2 * BLOCK:
-            blocks = [self.outside(lambda: torch.zeros((BLOCK, FIELDS), dtype=torch.int64)) for _ in range(2)]
-            self._free += [Region(block, 0, BLOCK) for block in blocks]
+        while sum(region.stop - region.start for region in self._free) < BLOCKS * BLOCK:
+            block = self.outside(lambda: torch.zeros((BLOCK, FIELDS), dtype=torch.int64))
+            self._free.append(Region(block, 0, BLOCK))
         if self._used > TABLES // 2:
             self._tables.append(self.outside(self._new_tables))
             self._used = 0

@@ -19,6 +19,8 @@ from tracing.upstream.patch import Method, Wrapper
 from tracing.upstream.torch.spawned_processes import around_spawns
 
 NO_GRAPHS = "torch._inductor.config.triton.cudagraphs = False, and no torch.cuda.CUDAGraph"
+EARLIER = "start the recording before the graph is captured"
+WARM_UP = "call the function once before it is captured"
 NO_PACKAGE = "torch.compile of the model that the package was made of"
 NO_PROCESSES = "one process, as with DataLoader(num_workers=0)"
 NO_CPP_WRAPPER = "torch._inductor.config.cpp_wrapper = False"

@@ -3,30 +3,14 @@
 #pragma once
 
 #include <Python.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
+#include "driver.h"
 #include "python_objects.h"
-
-// The driver's function, from the library that this process has loaded.
-// Source: CUDA Driver API, cuLaunchKernel.
-using LaunchKernel = int (*)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                             unsigned block_y, unsigned block_z, unsigned shared, void* stream, void** parameters,
-                             void** extra);
-
-inline LaunchKernel launch_kernel() {
-  static LaunchKernel found = [] {
-    void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return driver ? reinterpret_cast<LaunchKernel>(dlsym(driver, "cuLaunchKernel")) : nullptr;
-  }();
-  if (found == nullptr) throw std::runtime_error("libcuda.so.1 has no cuLaunchKernel");
-  return found;
-}
 
 // One launch of a digest kernel, except for the address of its slots.
 struct DigestCall {
@@ -63,12 +47,7 @@ struct DigestCall {
     if (tensors != nullptr) std::copy_n(tensors, std::min<size_t>(slots, arguments.size()), values);
     values[arguments.size()] = address;
     for (size_t i = 0; i < count; i++) parameters[i] = &values[i];
-    int status;
-    LaunchKernel launch = launch_kernel();
-    Py_BEGIN_ALLOW_THREADS;
-    status = launch(function, programs, 1, 1, threads, 1, 1, shared, stream, parameters, nullptr);
-    Py_END_ALLOW_THREADS;
-    if (status != 0) throw std::runtime_error("cuLaunchKernel: CUDA error " + std::to_string(status));
+    launch_kernel(function, programs, threads, shared, stream, parameters);
   }
 };
 

@@ -14,6 +14,7 @@
 #include "json_line.h"
 #include "last_writers.h"
 #include "launch_key.h"
+#include "launch_times.h"
 #include "python_objects.h"
 #include "recording_lock.h"
 
@@ -22,7 +23,14 @@ struct KnownLaunch {
   std::string line;  // its middle: "signature":3,"stream":0,"storages":[1,2]
   std::vector<Argument> reads, writes;
   LaunchDigests digests;
-  Object clock;  // that measures its time; None: it is not measured
+  LaunchClock clock;  // false: its time is not measured
+};
+
+// A known launch that is being made.
+struct RunningLaunch {
+  long index = -1;  // its number; -1: it is not recorded
+  LaunchDigests::Slots slots;
+  LaunchClock::Running timed;
 };
 
 // What launches of one recording are recorded into.
@@ -67,8 +75,8 @@ class KnownLaunches {
     return *found->second;
   }
 
-  // Records a launch that is about to be made. Returns its number. Throws NotKnown, PythonError.
-  long before(const KnownLaunch& launch, LaunchDigests::Slots& slots) {
+  // Records a launch that is about to be made. Throws NotKnown, PythonError.
+  void before(const KnownLaunch& launch, RunningLaunch& running) {
     long thread = thread_number();
     if (attribute<"over">(failsafe_).get() != Py_False) throw NotKnown();
     if (checked(PyObject_CallNoArgs(capturing_.get())).get() != Py_False) throw NotKnown();
@@ -83,17 +91,17 @@ class KnownLaunches {
     if (launch.digests) {
       Object number = checked(PyLong_FromLong(index));
       call<"append">(waiting_, number.get());
-      slots = launch.digests.before();
+      running.slots = launch.digests.before();
     }
-    if (is_timed(launch)) call<"start_on">(times_, checked(PyLong_FromLong(index)).get(), launch.clock.get());
-    return index;
+    if (launch.clock) running.timed = launch.clock.start(index);
+    running.index = index;
   }
 
-  void after(const KnownLaunch& launch, const LaunchDigests::Slots& slots, long index) {
-    if (is_timed(launch)) call<"stop">(times_, checked(PyLong_FromLong(index)).get());
+  void after(const KnownLaunch& launch, const RunningLaunch& running) {
+    if (launch.clock) launch.clock.stop(running.timed);
     if (!launch.digests) return;
     RecordingLock lock(lock_);
-    launch.digests.after(slots, index);
+    launch.digests.after(running.slots, running.index);
   }
 
   // The Python form is about to record a launch.
@@ -117,7 +125,7 @@ class KnownLaunches {
     launch->reads = tensors(reads);
     launch->writes = tensors(writes);
     if (digests != Py_None) launch->digests = LaunchDigests(recorder_, digests);
-    launch->clock = Object::borrowed(clock);
+    if (clock != Py_None) launch->clock = LaunchClock(times_, Object::borrowed(clock));
     number_of_thread().recording = serial_;
     number_of_thread().number = as_long(attribute<"number">(thread_));
     if (launches_.size() >= kKnown) launches_.clear();
@@ -145,8 +153,6 @@ class KnownLaunches {
     static thread_local ThreadNumber number;
     return number;
   }
-
-  static bool is_timed(const KnownLaunch& launch) { return launch.clock.get() != Py_None; }
 
   long thread_number() const {
     if (number_of_thread().recording != serial_) throw NotKnown();  // the Python form has not seen this thread

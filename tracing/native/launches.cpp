@@ -77,10 +77,9 @@ bool failed(KnownLaunches& all, const std::exception& error) {
 
 PyObject* launch_known(Launcher* self, KnownLaunches& all, const KnownLaunch& known, PyObject* const* arguments,
                        Py_ssize_t count, PyObject* names) {
-  LaunchDigests::Slots slots;
-  long index = -1;
+  RunningLaunch running;
   try {
-    index = all.before(known, slots);
+    all.before(known, running);
   } catch (const PythonError&) {
     if (!all.survived()) return nullptr;
   } catch (const std::exception& error) {
@@ -91,9 +90,9 @@ PyObject* launch_known(Launcher* self, KnownLaunches& all, const KnownLaunch& kn
     Hidden launches(self);
     result = Object(PyObject_Vectorcall(self->original, arguments, static_cast<size_t>(count), names));
   }
-  if (!result || index < 0) return result.release();
+  if (!result || running.index < 0) return result.release();
   try {
-    all.after(known, slots, index);
+    all.after(known, running);
   } catch (const PythonError&) {
     if (!all.survived()) return nullptr;
   } catch (const std::exception& error) {

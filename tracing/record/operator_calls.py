@@ -22,13 +22,14 @@ from tracing.record.flight_recorder import FlightRecorder
 from tracing.record.launches.cuda_graphs import RecordedCudaGraphs
 from tracing.record.launches.host_launches import HostLaunches
 from tracing.record.memory.last_writers import LastWriters
-from tracing.record.operator_digests import Arriving, OperatorDigestQueue
+from tracing.record.operator_digests import Arriving, Captured, OperatorDigestQueue
 from tracing.record.operator_inputs import OperatorInputs
 from tracing.record.recording import Recording
 from tracing.store.numbers import Numbers
 
 OperatorFacts: TypeAlias = Literal["digests", "writers", "none"]
 _Tensors: TypeAlias = list[torch.Tensor]
+_Sides: TypeAlias = tuple[Arriving | Captured, Arriving | Captured]  # digests before and after an operator
 
 _LINES = 256  # calls whose lines are held back at most
 _KNOWN = 1 << 14  # signatures that are remembered: one whose argument is new at each step comes once
@@ -36,7 +37,7 @@ _PLAIN = {torch.Tensor, torch.nn.Parameter}
 
 
 class _Before(NamedTuple):
-    digests: Arriving
+    digests: Arriving | Captured
     meta: TensorMeta | None = None  # of what may be resized
     memory: TouchedMemory = ()
     inputs: _Tensors = []  # noqa: RUF012 -- clones of what it reads, if they are kept; never changed
@@ -63,21 +64,20 @@ class OperatorCalls:
         captured: RecordedCudaGraphs,
         flight: FlightRecorder,
         *,
-        digests: bool,
+        digests: OperatorDigestQueue | None,
         inputs: OperatorInputs | None = None,
     ) -> None:
         """writers, host -- receive the tensors that operators wrote
         captured      -- receives operators that a CUDA graph captures
         flight        -- the steps that are written
-        digests       -- take digests of an operator's inputs before it, and of its outputs after it
+        digests       -- of an operator's inputs before it, and of its outputs after it; None: none are taken
         inputs        -- keeps the inputs of operators with digests; None: they are not kept
         """
         self.captured, self._flight = captured, flight
         self.recording = recording
         self.writers = writers
         self._host = host
-        catalogue = recording.catalogue
-        self.digests = OperatorDigestQueue(recording.writer, catalogue.not_covered) if digests else None
+        self.digests = digests
         self._inputs = inputs
         self._known: dict[tuple[Any, ...], _Known] = {}
         self._segments = recording.writer.segments
@@ -110,20 +110,31 @@ class OperatorCalls:
 
     def looks_before(self, effect: Effect) -> bool:
         """True if `before` must be called for an operator."""
-        taken = self.digests is not None and not self._flight.paused
-        return effect.resizes or (taken and not effect.allocates)
+        return effect.resizes or (self._takes_digests and not effect.allocates)
+
+    @property
+    def _takes_digests(self) -> bool:
+        # a step that is not written may capture a graph which a later step replays
+        return self.digests is not None and (not self._flight.paused or self.captured.open)
 
     def before(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Before | None:
         """Collect the facts that are available only before an operator runs."""
         if effect.resizes:
             known = self._usable([args[0]])
             return _Before([], self.recording.catalogue.meta(args[0]), memory_of(known)) if known else None
-        if self.digests is None or effect.allocates or self._flight.paused:
+        if not self._takes_digests or effect.allocates:
             return None
         reads = self._usable(effect.read(args, kwargs))
         inputs = self._inputs.cloned(effect, reads, self.recording.launches) if self._inputs else []
         with self.recording.lock:
-            return _Before(self.digests.take(effect, reads), inputs=inputs)
+            return _Before(self._digests_of(effect, reads), inputs=inputs)
+
+    def _digests_of(self, effect: Effect, tensors: _Tensors) -> Arriving | Captured:
+        assert self.digests is not None
+        graph = self.captured.capturing()
+        if graph is None or graph.operator_digests is None:
+            return self.digests.take(effect, tensors)
+        return self.digests.capture(effect, tensors, graph.operator_digests)
 
     def after(
         self,
@@ -151,15 +162,14 @@ class OperatorCalls:
         if noted is None or not writes:
             return
         key, memory = noted
-        digests = self.digests if before is not None else None
         with self.recording.lock:
-            after = digests.take(effect, writes) if digests is not None else []
+            sides = (before.digests, self._digests_of(effect, writes)) if before is not None else None
             known = self._known.get(key)
             if known is None:
                 known = self._new(key, effect, arguments_text(effect, args, kwargs), reads, writes)
-            if before is not None and self._expect(effect, before.digests, after, writes) and self._inputs:
+            if before is not None and before.inputs and self._inputs is not None:
                 self._inputs.keep(self.count, before.inputs)
-            self._append(effect, known, memory, writes, frame)
+            self._append(effect, known, memory, reads, writes, frame, sides=sides)
 
     def executed(
         self,
@@ -190,9 +200,8 @@ class OperatorCalls:
                     after = self.digests.take(effect, usable[1])
                 metas = [tuple(map(self.recording.catalogue.meta, tensors)) for tensors in usable]
                 known = self._signature(effect, text, *metas)
-                if before is not None and after is not None:
-                    self._expect(effect, before, after, usable[1])
-                self._append(effect, known, noted[1], usable[1], frame)
+                sides = (before, after) if before is not None and after is not None else None
+                self._append(effect, known, noted[1], *usable, frame, sides=sides)
         return (known.number, metas[1]) if usable == (reads, writes) else None
 
     def flush_hidden(self) -> None:
@@ -213,12 +222,15 @@ class OperatorCalls:
         if self.digests is not None:
             self.digests.close()
 
-    def _expect(self, effect: Effect, before: Arriving, after: Arriving, writes: _Tensors) -> bool:
-        # False: a CUDA graph captures the operator
-        if self.digests is None or self.captured.operators(writes) is not None:
-            return False
-        self.digests.expect(self.count, before, after, self._watched(effect))
-        return True
+    def _expect(self, effect: Effect, sides: _Sides | None, numbers: list[int | None]) -> None:
+        # numbers: by row of the graph that the operator is part of
+        if sides is None or self.digests is None or self._flight.paused:
+            return
+        queue = self.digests
+        before, after = (
+            queue.replayed(side, numbers) if isinstance(side, Captured) else side for side in sides
+        )
+        queue.expect(self.count, before, after, self._watched(effect))
 
     def _watched(self, effect: Effect) -> Callable[[Sequence[Digest]], None] | None:
         # receives what the operator wrote, when that has arrived
@@ -235,19 +247,33 @@ class OperatorCalls:
         effect: Effect,
         known: _Known,
         memory: TouchedMemory,
+        reads: _Tensors,
         writes: _Tensors,
         frame: FrameType | None,
+        *,
         held: int = 0,
+        sides: _Sides | None = None,
     ) -> None:
         recording = self.recording
         site, thread = recording.sites.of(frame), recording.thread.number
-        if (captured := self.captured.operators(writes)) is not None:
-            captured.append(partial(self._called, effect, known, memory, site, thread))
+        call = partial(self._called, effect, known, memory, site, thread, sides)
+        if (graph := self.captured.captures([*reads, *writes])) is not None:
+            graph.events.append(call)
             return
-        self._called(effect, known, memory, site, thread)
+        call([])
         self._host.operator(effect, writes, held)
 
-    def _called(self, effect: Effect, known: _Known, memory: TouchedMemory, site: int, thread: int) -> None:
+    def _called(
+        self,
+        effect: Effect,
+        known: _Known,
+        memory: TouchedMemory,
+        site: int,
+        thread: int,
+        sides: _Sides | None,
+        numbers: list[int | None],
+    ) -> None:
+        self._expect(effect, sides, numbers)
         recording = self.recording
         if self._segments is not None and known.segment != self._segments.number:
             known.number, known.segment = self._numbers.of(known.signature), self._segments.number
@@ -278,7 +304,9 @@ class OperatorCalls:
             text = arguments_text(effect, args, kwargs)
             with self.recording.lock:
                 known = self._signature(effect, text, [old], [self.recording.catalogue.meta(args[0])])
-                self._append(effect, known, (*before.memory, *memory), [args[0]], frame, before.memory[2])
+                self._append(
+                    effect, known, (*before.memory, *memory), [], [args[0]], frame, held=before.memory[2]
+                )
 
     def _forget(self, oldest: int) -> None:
         self._known = {key: known for key, known in self._known.items() if known.segment >= oldest}

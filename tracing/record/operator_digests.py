@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 
+from tracing.digest.captured import CapturedDigests
 from tracing.digest.columns import Columns, Digested
 from tracing.digest.gpu import SLOTS, Sides, StreamDigests
 from tracing.digest.host import digest
+from tracing.digest.spare_memory import OutOfSpareMemoryError
 from tracing.launch import hooks
-from tracing.launch.coverage import NO_GRAPHS
+from tracing.launch.coverage import EARLIER, WARM_UP
 from tracing.launch.hidden_computation import HiddenComputation
 from tracing.model import Digest, OperatorDigests
 from tracing.operators.effects import Effect
@@ -39,6 +41,13 @@ _KNOWN = 1 << 12  # layouts of tensors that are remembered
 Arriving: TypeAlias = list[Digest | None]  # digests of tensors; None: a GPU computes it
 # an operator, the digests before and after it, and what receives those of what it wrote
 _Expected: TypeAlias = tuple[int, Arriving, Arriving, Callable[[Sequence[Digest]], None] | None]
+
+
+class Captured(NamedTuple):
+    """The digests of one side of an operator that a CUDA graph captures."""
+
+    digests: Arriving  # None: each replay computes it
+    rows: Sequence[int]  # of the graph's CapturedDigests
 
 
 class OperatorDigestQueue(DigestBatches):
@@ -66,20 +75,59 @@ class OperatorDigestQueue(DigestBatches):
 
         Call it under the lock of the recording.
         """
-        taken: Arriving = []
-        on_gpus: dict[torch.device, dict[int, torch.Tensor]] = {}
         with dispatch_disabled(), hooks.hidden():
-            for i, tensor in enumerate(tensors):
-                on_gpu = tensor.device.type == self.device_type
-                if on_gpu and self._is_taken(effect, tensor):
-                    on_gpus.setdefault(tensor.device, {})[i] = tensor
-                    taken.append(None)
+            taken, parts = self._divided(effect, tensors, self._on_host)
+            unseen = bool(parts) and self.capturing()
+            if unseen:
+                what = "digests of operators captured into a CUDA graph that the recorder did not see begin"
+                self._not_covered(what, EARLIER)
+            for device, part in parts:
+                if unseen:
+                    _miss(taken, part)
                 else:
-                    taken.append(NOT_TAKEN if on_gpu else self._on_host(effect, tensor))
-            for device, some in on_gpus.items():
-                for part in _parts(some):
                     self._on_gpu(effect, device, part, taken)
         return taken
+
+    def capture(self, effect: Effect, tensors: Sequence[torch.Tensor], graph: CapturedDigests) -> Captured:
+        """Capture the digests of tensors into a graph of this thread, under the lock of the recording."""
+        rows: list[int] = []
+        with dispatch_disabled(), hooks.hidden():
+            taken, parts = self._divided(effect, tensors, self._on_host_in_graph)
+            for device, part in parts:
+                row = self._captured(effect, device, part, graph)
+                if row is not None:
+                    rows.append(row)
+                else:
+                    _miss(taken, part)
+        return Captured(taken, rows)
+
+    def replayed(self, side: Captured, numbers: list[int | None]) -> Arriving:
+        """The digests of one side in a replay that begins; they arrive later in the returned list.
+
+        numbers -- by row of the graph: receives the numbers under which they arrive
+        """
+        taken = list(side.digests)
+        for row in side.rows:
+            numbers[row] = self._numbered(taken)
+        return taken
+
+    def _divided(
+        self,
+        effect: Effect,
+        tensors: Sequence[torch.Tensor],
+        on_host: Callable[[Effect, torch.Tensor], Digest],
+    ) -> tuple[Arriving, list[tuple[torch.device, dict[int, torch.Tensor]]]]:
+        # the digests of those on the host, and those on GPUs by position, in parts that fit a batch
+        taken: Arriving = []
+        on_gpus: dict[torch.device, dict[int, torch.Tensor]] = {}
+        for i, tensor in enumerate(tensors):
+            on_gpu = tensor.device.type == self.device_type
+            if on_gpu and self._is_taken(effect, tensor):
+                on_gpus.setdefault(tensor.device, {})[i] = tensor
+                taken.append(None)
+            else:
+                taken.append(NOT_TAKEN if on_gpu else on_host(effect, tensor))
+        return taken, [(device, part) for device, some in on_gpus.items() for part in _parts(some)]
 
     def learned(
         self, effect: Effect, tensors: Sequence[torch.Tensor]
@@ -141,9 +189,6 @@ class OperatorDigestQueue(DigestBatches):
     def _is_taken(self, effect: Effect, tensor: torch.Tensor) -> bool:
         if _may_run(effect):
             return False
-        if self.capturing():
-            self._not_covered("digests of operators captured into a CUDA graph", NO_GRAPHS)
-            return False
         if tensor.numel() and not tensor.untyped_storage().nbytes():  # as FSDP frees that of parameters
             self._left_out(effect, "its storage was freed")
             return False
@@ -158,6 +203,10 @@ class OperatorDigestQueue(DigestBatches):
             self._left_out(effect, str(error).splitlines()[0])
             return NOT_TAKEN
 
+    def _on_host_in_graph(self, effect: Effect, tensor: torch.Tensor) -> Digest:
+        self._left_out(effect, "it is on the host, and a CUDA graph reads or writes it later")
+        return NOT_TAKEN
+
     def _left_out(self, effect: Effect, reason: str) -> None:
         self._not_covered(f"the bits of a tensor of {effect.name} ({reason})", "")
 
@@ -168,21 +217,52 @@ class OperatorDigestQueue(DigestBatches):
             side = self._side(device, tensors)
         except (RuntimeError, NotImplementedError, TypeError) as error:
             self._left_out(effect, str(error).splitlines()[0])
-            for i in tensors:
-                taken[i] = NOT_TAKEN
+            _miss(taken, tensors)
             return
         handle = self.current_stream(device.index or 0)
         stream = self._streams.get((device, handle))
         if stream is None:
-            stream = self._streams[device, handle] = StreamDigests(device, handle, self._arrived)
+            stream = self._streams[device, handle] = StreamDigests(device, handle, self.arrived)
         batch, slot = stream.reserve(len(tensors))
         ready = calls_at(side, [tensor.data_ptr() for tensor in tensors.values()])
         if ready is None:
             ready = copied_calls(side, [tensors[i] for i in side.positions], device, handle)
         stream.add(batch, slot, ready)
+        stream.ended(batch, (self._numbered(taken), slot, _sides(side)))
+
+    def _captured(
+        self,
+        effect: Effect,
+        device: torch.device,
+        tensors: dict[int, torch.Tensor],
+        graph: CapturedDigests,
+    ) -> int | None:
+        # the row of the graph; None: they are not covered
+        try:
+            if device != graph.device:
+                raise RuntimeError(f"it is on {device}, and the graph on {graph.device}")
+            side = self._side(device, tensors)
+            if not side.tables:
+                raise OutOfSpareMemoryError("a table of its tensors")
+            address, slot = graph.reserve(len(tensors))
+            stream = self.current_stream(device.index or 0)
+            ready = calls_at(side, [tensor.data_ptr() for tensor in tensors.values()])
+            if ready is None:
+                ready = copied_calls(side, [tensors[i] for i in side.positions], device, stream)
+            graph.add(address, stream, ready)
+        except OutOfSpareMemoryError as missing:
+            what = f"digests of operators in a CUDA graph ({missing} was not there before the capture)"
+            self._not_covered(what, WARM_UP)
+            return None
+        except (RuntimeError, NotImplementedError, TypeError) as error:
+            self._left_out(effect, str(error).splitlines()[0])
+            return None
+        return graph.ended((graph.rows, slot, _sides(side)))
+
+    def _numbered(self, taken: Arriving) -> int:
         self.computed[self.count] = taken
-        stream.ended(batch, (self.count, slot, _sides(side)))
         self.count += 1
+        return self.count - 1
 
     def _side(self, device: torch.device, tensors: dict[int, torch.Tensor]) -> DigestedTensors:
         key = (
@@ -196,10 +276,13 @@ class OperatorDigestQueue(DigestBatches):
         if side is None:
             if len(self._sides) >= _KNOWN:
                 self._sides.clear()
-            side = self._sides[key] = digested_tensors(tensors, list(tensors), device, wanted=True)
+            side = digested_tensors(tensors, list(tensors), device, wanted=True)
+            if side.tables:  # else there was no memory for them during a capture
+                self._sides[key] = side
         return side
 
-    def _arrived(self, computed: Sequence[Digested]) -> None:
+    def arrived(self, computed: Sequence[Digested]) -> None:
+        """Digests were computed on a GPU."""
         columns: Columns | None = None
         digests: list[Digest] = []
         for one in computed:
@@ -234,6 +317,11 @@ def _parts(tensors: dict[int, torch.Tensor]) -> list[dict[int, torch.Tensor]]:
 def _arrived(one: _Expected) -> bool:
     _, before, after, _ = one
     return None not in before and None not in after
+
+
+def _miss(taken: Arriving, tensors: dict[int, torch.Tensor]) -> None:
+    for i in tensors:
+        taken[i] = NOT_TAKEN
 
 
 def _sides(side: DigestedTensors) -> Sides:

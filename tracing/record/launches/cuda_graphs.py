@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
@@ -19,6 +19,7 @@ from tracing.digest.columns import Columns, Digested
 from tracing.digest.gpu import load_before_capture
 from tracing.digest.spare_memory import spare_memory
 from tracing.launch import hooks
+from tracing.launch.coverage import EARLIER
 from tracing.launch.hidden_computation import HiddenComputation
 from tracing.record.failsafe import Failsafe
 from tracing.record.launches.launch_digests import CapturedLaunch, LaunchInFlight
@@ -29,9 +30,8 @@ from tracing.record.recording import Recording
 from tracing.upstream.torch.cuda_graphs import is_capturing, kernel_names
 from tracing.upstream.torch.streams import current_handle
 
-EARLIER = "start the recording before the graph is captured"
-
-CapturedOperator: TypeAlias = Callable[[], None]  # records one captured operator in a replay
+# records one captured operator in a replay: fills in the numbers of its digests, by row of the graph's
+CapturedOperator: TypeAlias = Callable[[list[int | None]], None]
 
 
 @dataclass(slots=True)
@@ -41,9 +41,22 @@ class CapturedCudaGraph:
     device: int
     stream: int  # handle of the stream on which the capture began
     thread: int  # its identifier
-    digests: CapturedDigests | None  # None: no digests are wanted
+    digests: CapturedDigests | None  # of launches; None: they are not wanted
+    operator_digests: CapturedDigests | None
     events: list[CapturedLaunch | CapturedOperator] = field(default_factory=list)
     launches: int = 0
+
+    @property
+    def all_digests(self) -> list[CapturedDigests]:
+        """Those of launches and of operators."""
+        return [one for one in (self.digests, self.operator_digests) if one is not None]
+
+
+class Replay(NamedTuple):
+    """The numbers under which the digests of one replay arrive; None: they are not wanted."""
+
+    launches: list[int | None]  # by launch of the graph
+    operators: list[int | None]  # by row of its `operator_digests`
 
 
 class RecordedCudaGraphs:
@@ -62,15 +75,18 @@ class RecordedCudaGraphs:
         templates: LaunchTemplates,
         *,
         digests: bool,
+        operators_digested: Callable[[Sequence[Digested]], None] | None,
     ) -> None:
         """admit   -- numbers the next launch; None: it is not selected
         templates -- write the records that a launch refers to
         digests -- whether launches have digests
+        operators_digested -- receives the digests of operators; None: they have none
         """
         self.passes_over: Callable[[], bool] = lambda: False  # True: replays are counted, and not recorded
         self._templates = templates
         self._recording, self._lines, self._writers = recording, lines, writers
         self._failsafe, self._admit, self._digests = failsafe, admit, digests
+        self._operators_digested = operators_digested
         self.open_graphs: list[CapturedCudaGraph] = []
         self._digested: list[CapturedDigests] = []  # also of graphs that were deleted
         self._graphs: weakref.WeakKeyDictionary[torch.cuda.CUDAGraph, CapturedCudaGraph] = (
@@ -110,12 +126,9 @@ class RecordedCudaGraphs:
         assert launch.captured is not None
         launch.captured.slots = launch.slots
 
-    def operators(self, tensors: Sequence[torch.Tensor]) -> list[Any] | None:
-        """What captures an operator that writes these tensors; None: it is executed now."""
-        if not self.open_graphs or not any(tensor.is_cuda for tensor in tensors):
-            return None
-        graph = self.capturing()
-        return None if graph is None else graph.events
+    def captures(self, tensors: Sequence[torch.Tensor]) -> CapturedCudaGraph | None:
+        """The graph that captures an operator on these tensors; None: it is executed now."""
+        return self.capturing() if any(tensor.is_cuda for tensor in tensors) else None
 
     def capture_begins(self, graph: torch.cuda.CUDAGraph) -> None:
         """Allocate and load what the digests of the captured launches need."""
@@ -124,16 +137,18 @@ class RecordedCudaGraphs:
 
     def _begin(self, graph: torch.cuda.CUDAGraph) -> None:
         device = torch.device("cuda", torch.cuda.current_device())
-        digests = None
-        if self._digests:
-            memory = spare_memory(device)
-            memory.fill()
-            load_before_capture(device.index)
-            digests = CapturedDigests(device, memory, self._lines.digested)
-            self._digested = [one for one in self._digested if not one.over] + [digests]
-            weakref.finalize(graph, digests.graph_deleted).atexit = False
+        launches, operators = (
+            None if receiver is None else CapturedDigests(device, spare_memory(device), receiver)
+            for receiver in (self._lines.digested if self._digests else None, self._operators_digested)
+        )
         stream = current_handle(device.index)
-        captured = CapturedCudaGraph(device.index, stream, threading.get_ident(), digests)
+        captured = CapturedCudaGraph(device.index, stream, threading.get_ident(), launches, operators)
+        if captured.all_digests:
+            spare_memory(device).fill()
+            load_before_capture(device.index)
+        self._digested = [one for one in self._digested if not one.over] + captured.all_digests
+        for digests in captured.all_digests:
+            weakref.finalize(graph, digests.graph_deleted).atexit = False
         self._graphs[graph] = captured
         self.open_graphs.append(captured)
 
@@ -142,37 +157,39 @@ class RecordedCudaGraphs:
         captured = self._graphs.get(graph)
         if captured is not None and captured in self.open_graphs:
             self.open_graphs.remove(captured)
-            if captured.digests is not None:
-                self._safely(captured.digests.captured)
+            for digests in captured.all_digests:
+                self._safely(digests.captured)
 
     # ---- in each replay
 
-    def replay_begins(self, graph: torch.cuda.CUDAGraph) -> Sequence[int | None]:
-        """Write the lines of the captured launches; returns their numbers."""
+    def replay_begins(self, graph: torch.cuda.CUDAGraph) -> Replay | None:
+        """Write the lines of what was captured; None: the replay is not recorded."""
         if self._failsafe.over:
-            return ()
+            return None
         captured = self._graphs.get(graph)
         if captured is None:
             self._not_covered(graph)
-            return ()
-        return self._safely(self._written, captured) or ()
+            return None
+        replay: Replay | None = self._safely(self._written, captured)
+        return replay
 
-    def _written(self, captured: CapturedCudaGraph) -> Sequence[int | None]:
+    def _written(self, captured: CapturedCudaGraph) -> Replay | None:
         if self.passes_over():
             self._recording.launches += captured.launches
-            return ()
+            return None
         stream = current_handle(captured.device)
-        numbers: list[int | None] = []
+        digested = captured.operator_digests
+        replay = Replay([], [None] * (digested.rows if digested is not None else 0))
         with self._recording.lock:
             for event in captured.events:
                 if isinstance(event, CapturedLaunch):
                     on = stream if event.stream == captured.stream else event.stream
-                    numbers.append(self._launched(event, on))
+                    replay.launches.append(self._launched(event, on))
                 else:
-                    event()
-        if captured.digests is not None:
-            captured.digests.before_replay()
-        return numbers
+                    event(replay.operators)
+        for digests in captured.all_digests:
+            digests.before_replay()
+        return replay
 
     def _launched(self, event: CapturedLaunch, stream: int) -> int | None:
         slots, lines = event.slots, self._lines
@@ -187,17 +204,23 @@ class RecordedCudaGraphs:
                     lines.digested([Digested(index, Columns.of([]), 0, (), ())])
         return index
 
-    def replayed(self, graph: torch.cuda.CUDAGraph, numbers: Sequence[int | None]) -> None:
+    def replayed(self, graph: torch.cuda.CUDAGraph, replay: Replay | None) -> None:
         """Fetch the digests of the replay."""
         captured = self._graphs.get(graph)
-        if captured is None or captured.digests is None or self._failsafe.over:
+        if captured is None or self._failsafe.over:
             return
-        if numbers:
-            self._safely(captured.digests.replayed, numbers)
-            if not self.open_graphs:
-                self._safely(captured.digests.deliver)
-        else:
-            self._safely(captured.digests.passed_over)
+        numbers = (replay.launches, replay.operators) if replay is not None else (None, None)
+        for digests, some in zip((captured.digests, captured.operator_digests), numbers, strict=True):
+            if digests is not None:
+                self._safely(self._fetch, digests, some)
+
+    def _fetch(self, digests: CapturedDigests, numbers: Sequence[int | None] | None) -> None:
+        if numbers is None:
+            digests.passed_over()
+            return
+        digests.replayed(numbers)
+        if not self.open_graphs:
+            digests.deliver()
 
     def hand_over(self, *, wait: bool) -> None:
         """Deliver the digests that have arrived; wait: of all replays so far."""

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 import msgspec
+import torch
 
 from tracing.launch.call_sites import CallSites
 from tracing.launch.hidden_computation import HiddenComputation
@@ -58,6 +59,8 @@ class KnownLaunches(DigestBatches):
         template = slots.template
         if template.signature is None or template.device is None:
             return None
+        if self.times is not None and torch.version.hip is not None:
+            return None  # C++ records events of CUDA's driver only
         digests = self._digests.plan(slots, stream) if self._digests is not None else None
         if digests is None and self._digests is not None:
             return None

@@ -16,6 +16,7 @@ from tracing.digest.kernel import FIELDS
 from tracing.digest.spare_memory import OutOfSpareMemoryError
 from tracing.digest.tables import Call
 from tracing.launch import hooks
+from tracing.launch.coverage import WARM_UP
 from tracing.launch.storages import TouchedMemory
 from tracing.model import Digest, Reread, Values
 from tracing.record.catalogue import Catalogue
@@ -191,7 +192,7 @@ class LaunchDigests:
     def _missed(self, launch: LaunchInFlight, missing: OutOfSpareMemoryError) -> None:
         launch.graph = None
         what = f"digests of launches captured into a CUDA graph ({missing} was not there before the capture)"
-        self._catalogue.not_covered(what, "call the function once before it is captured")
+        self._catalogue.not_covered(what, WARM_UP)
 
     def _copied(self, launch: LaunchInFlight, side: DigestedTensors) -> Sequence[Call]:
         assert launch.template.device is not None

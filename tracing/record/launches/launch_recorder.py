@@ -43,6 +43,7 @@ from tracing.record.launches.user_hash import HashFn
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.memory.overwritten_buffers import OverwrittenBuffers
 from tracing.record.operator_calls import OperatorCalls, OperatorFacts
+from tracing.record.operator_digests import OperatorDigestQueue
 from tracing.record.outputs import Keep
 from tracing.record.recording import Recording
 from tracing.store import RunWriter
@@ -101,13 +102,16 @@ class LaunchRecorder:
         self._templates = LaunchTemplates(self._catalogue, self._recording.storages, digests)
         self._writers = LastWriters()
         values, called = digests != "none", operators != "none"
+        operator_digests = (
+            OperatorDigestQueue(writer, self._catalogue.not_covered) if operators == "digests" else None
+        )
         self.allow_out_of_bounds = allow_out_of_bounds
         self._host = HostLaunches(
             self._recording, digests=values, operators=called, allow_out_of_bounds=allow_out_of_bounds
         )
         self._captured = RecordedCudaGraphs(
             self._recording, self._lines, self._writers, self.failsafe, self._admitted, self._templates,
-            digests=values,
+            digests=values, operators_digested=operator_digests.arrived if operator_digests else None,
         )  # fmt: skip
         self._calls = OperatorCalls(
             self._recording,
@@ -115,7 +119,7 @@ class LaunchRecorder:
             self._host,
             self._captured,
             self._flight,
-            digests=operators == "digests",
+            digests=operator_digests,
             inputs=extras.operator_inputs(selection.launches),
         )
         self._operators = RecordedOperators(self._recording, self._calls, self.failsafe)
@@ -197,7 +201,7 @@ class LaunchRecorder:
             else:
                 if self._digests is not None:
                     self._digests.drain()
-                    self._captured.drain()
+                self._captured.drain()
                 self._calls.close()
             self._lines.close()
             if self._extras is not None:

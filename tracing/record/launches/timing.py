@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import torch
 
 from tracing.model import LaunchTime
@@ -23,17 +23,18 @@ _LINES = 256  # launches whose times are written with one call
 _FAILED = 1 << 16  # more waiting launches than this mean that the launch before them failed
 
 
-@dataclass(slots=True)
-class _Timer:
-    # a launch, from its first hook until its times are written
+class Timer(msgspec.Struct):
+    """A launch, from its first hook until its times are written."""
+
     launch: int
-    began: int = 0  # ns
-    wall: int | None = None  # ns; None: it has not returned
-    clock: Clock | None = None  # None: nothing to measure on a device
+    clock: Any = None  # a Clock; None: nothing to measure on a device
     first: Any = None  # torch.cuda.Event
     last: Any = None
+    began: int = 0  # ns
+    wall: int | None = None  # ns; None: it has not returned
 
     def known(self) -> bool:
+        """True if the launch has returned, and the device has passed its events."""
         return self.wall is not None and (self.clock is None or self.last.query())
 
 
@@ -41,7 +42,7 @@ class Clock:
     """The events of one stream, which are reused after they were read."""
 
     def __init__(self, device: torch.device, stream: int) -> None:
-        self.stream = stream_of(stream, device)
+        self.handle, self.stream = stream, stream_of(stream, device)
         self.spare: list[Any] = []
 
     def event(self) -> Any:
@@ -50,14 +51,19 @@ class Clock:
 
 
 class LaunchTimes:
-    """The times of a run's launches; `start` and `close` are called under one lock, `stop` without."""
+    """The times of a run's launches; `start` and `close` are called under one lock, `stop` without.
+
+    The compiled form, LaunchClock in tracing/native/launch_times.h, uses the public attributes.
+    """
+
+    timer = Timer
 
     def __init__(self, writer: RunWriter) -> None:
         self._writer = writer
-        self._timers: deque[_Timer] = deque()  # whose times are not written, in launch order
-        self._running: dict[int, _Timer] = {}
+        self.timers: deque[Timer] = deque()  # whose times are not written, in launch order
+        self.due = _LINES  # as many timers are written together
+        self._running: dict[int, Timer] = {}
         self._clocks: dict[tuple[torch.device, int], Clock] = {}
-        self._due = _LINES
 
     def start(self, launch: int, device: torch.device | None, stream: int) -> None:
         """A launch is made as soon as this returns.
@@ -73,13 +79,13 @@ class LaunchTimes:
             return
         if device is None:
             self._write_some()
-        timer = self._begun(_Timer(launch))
+        timer = self._begun(Timer(launch))
         timer.began = time.perf_counter_ns()
 
     def start_on(self, launch: int, clock: Clock) -> None:
         """As `start`, of a launch on the stream of a clock, which is not being captured."""
         self._write_some()
-        timer = self._begun(_Timer(launch, clock=clock, first=clock.event(), last=clock.event()))
+        timer = self._begun(Timer(launch, clock=clock, first=clock.event(), last=clock.event()))
         timer.first.record(clock.stream)
         timer.began = time.perf_counter_ns()
 
@@ -101,35 +107,38 @@ class LaunchTimes:
     def flush(self) -> None:
         """Write the times that are known."""
         self._write()
-        self._due = len(self._timers) + _LINES
+        self.due = len(self.timers) + _LINES
 
-    def _begun(self, timer: _Timer) -> _Timer:
+    def _begun(self, timer: Timer) -> Timer:
         self._running[timer.launch] = timer
-        self._timers.append(timer)
+        self.timers.append(timer)
         return timer
 
     def _write_some(self) -> None:
-        if len(self._timers) >= self._due:
+        if len(self.timers) >= self.due:
             self.flush()
 
     def close(self) -> None:
         """Wait for the device, and write all remaining times."""
-        for timer in self._timers:
+        for timer in self.timers:
             if timer.clock is not None and timer.wall is not None:
                 timer.last.synchronize()
-        self._timers = deque(timer for timer in self._timers if timer.wall is not None)
+        self.timers = deque(timer for timer in self.timers if timer.wall is not None)
         self._write()
 
     def _write(self) -> None:
         lines = []
-        while self._timers and (self._timers[0].known() or len(self._timers) > _FAILED):
-            timer = self._timers.popleft()
-            if timer.known():
+        while self.timers:
+            known = self.timers[0].known()
+            if not known and len(self.timers) <= _FAILED:
+                break
+            timer = self.timers.popleft()
+            if known:
                 lines.append(_line(timer))
         self._writer.extend(lines)
 
 
-def _line(timer: _Timer) -> LaunchTime:
+def _line(timer: Timer) -> LaunchTime:
     assert timer.wall is not None
     device_us = None
     if timer.clock is not None:
