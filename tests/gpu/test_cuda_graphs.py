@@ -144,8 +144,8 @@ def test_the_bits_of_host_memory_that_a_graph_reads_later_are_not_covered(tmp_pa
         host.fill_(7)
         graph.replay()
 
-    (name, (there, read), (written,)) = digested(recording)[-1]
-    assert (name, bool(there), bool(read), bool(written)) == ("aten::copy_", True, False, True)
+    name, read, (written,) = digested(recording)[-1]
+    assert (name, read, bool(written)) == ("aten::copy_", (None,), True)
     assert any("host" in gap for gap in gaps(recording))
 
 
@@ -165,7 +165,6 @@ def test_the_first_operator_that_writes_a_nan_in_a_replay_is_found(tmp_path: Pat
     answer = first_nonfinite(store.Run(recording.writer.path))
     assert answer.origin is not None
     assert answer.origin.event.name == "aten::log"
-    assert answer.unknown == []
 
 
 @pytest.mark.parametrize("digested", ["all", "declared", "none"])

@@ -96,19 +96,21 @@ class Operators:
         allocates: bool = False,
         random: bool = False,
         meta: TensorMeta = META,
-        bits: tuple[str, str] | None = None,
+        bits: tuple[str | Sequence[str], str] | None = None,
     ) -> Operators:
         """Adds a call after `launch` launches that reads and writes tensors in these storages.
 
-        bits -- the words of the tensors that it read and wrote, if their digests were computed
+        bits -- the words of the tensors that it read and wrote, if their digests were computed; one for each
+        that it read, or one for all
         """
         number, self._count = self._count, self._count + 1
         metas = (meta,) * len(reads), (meta,) * len(writes)
         self.records.append(OperatorSignature(number, name, arguments, *metas, allocates, random))
         self.records.append(OperatorCall(number, launch, number, (*reads, *writes)))
         if bits is not None:
-            before, after = (Digest(digits(word)) for word in bits)
-            self.records.append(OperatorDigests(number, (before,) * len(reads), (after,) * len(writes)))
+            read = [bits[0]] * len(reads) if isinstance(bits[0], str) else bits[0]
+            before, after = [Digest(digits(word)) for word in read], Digest(digits(bits[1]))
+            self.records.append(OperatorDigests(number, tuple(before), (after,) * len(writes)))
         return self
 
 

@@ -34,6 +34,7 @@ from tracing.model import (
     KernelArg,
     KernelLaunch,
     OperatorDigests,
+    OperatorSignature,
     OutOfBounds,
     Record,
     Reread,
@@ -138,6 +139,57 @@ def test_digests_prove_that_an_operator_is_not_deterministic_or_drew_other_numbe
 
     assert isinstance(cause, OperatorCause) and cause.proven
     assert (cause.not_deterministic, cause.random, cause.calls) == (not random, random, (0, 0))
+
+
+@pytest.mark.parametrize("digested", [True, False])
+def test_an_operator_that_reads_its_inputs_in_another_order_is_deterministic(
+    why: Why, digested: bool
+) -> None:
+    sides = []
+    for inputs, words, value in (((Y, 6), ("p", "q"), "y"), ((6, Y), ("q", "p"), "z")):
+        called = Operators()
+        called.call(1, "aten::mul", [], [Y], arguments="2", bits=("", "p") if digested else None)
+        called.call(1, "aten::mul", [], [6], arguments="3", bits=("", "q") if digested else None)
+        called.call(1, "aten::sub", inputs, [X], bits=(words, value) if digested else None)
+        sides.append(([writer(0), reader(1, value)], called.records))
+
+    cause = why(*sides)
+
+    assert cause == OperatorCause(("aten::sub",) * 2, ("", ""), "ab", proven=True, exchanged=True)
+
+
+def test_an_operator_with_an_input_without_digest_is_not_called_nondeterministic(why: Why) -> None:
+    sides = []
+    for value in "yz":
+        called = Operators().call(1, "aten::copy_", [Y], [X], bits=([""], value)).records
+        without = [
+            msgspec.structs.replace(one, before=(Digest(""),)) if isinstance(one, OperatorDigests) else one
+            for one in called
+        ]
+        sides.append(([writer(0, "y", Y), reader(1, value)], without))
+
+    cause = why(*sides)
+
+    assert cause == OperatorCause(("aten::copy_",) * 2, ("", ""), "ab", proven=False)
+
+
+def test_another_part_of_the_result_of_one_call_is_another_tensor(why: Why) -> None:
+    sides = []
+    for offset, value in ((0, "y"), (1, "z")):
+        part = msgspec.structs.replace(META, shape=(2,), offset=offset)
+        called = Operators().call(1, "aten::arange", [], [Y]).call(1, "aten::mul", [Y], [X], arguments="2")
+        records = [
+            msgspec.structs.replace(one, reads=(part,))
+            if isinstance(one, OperatorSignature) and one.reads
+            else one
+            for one in called.records
+        ]
+        sides.append(([writer(0), reader(1, value)], records))
+
+    cause = why(*sides)
+
+    assert isinstance(cause, OperatorCause)
+    assert cause.given == ("call 1 of aten::arange, from byte 0 on", "call 1 of aten::arange, from byte 4 on")
 
 
 def test_an_operator_whose_results_are_equal_is_not_the_cause(why: Why) -> None:

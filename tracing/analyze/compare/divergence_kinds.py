@@ -56,6 +56,7 @@ class OperatorCause:
     through: tuple[str, ...] = ()  # operators that copied it or computed with it, the last one first
     given: tuple[str, str] = ("", "")  # what wrote its tensor argument in each run, if that differs
     elsewhere: bool = False  # the other run calls the operator as often, at another point of the program
+    exchanged: bool = False  # the runs call it on the same tensors in another order
 
 
 @dataclass(frozen=True, slots=True)

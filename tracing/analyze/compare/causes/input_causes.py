@@ -132,18 +132,23 @@ class Causes:
         if a.name.startswith(_CONSTANT):
             return Host("", None) if all(last) and not reads[0].passed else None
         digests = [one.digests_of(write) for one, write in zip(self._timelines, (a, b), strict=True)]
-        given = [sorted(digest.bits for digest in one.before) for one in digests if one is not None]
-        if len(given) == 2 and given[0] == given[1]:
+        given = [[digest.bits for digest in one.before] for one in digests if one is not None]
+        if len(given) == 2 and all(given[0]) and sorted(given[0]) == sorted(given[1]):
             if _wrote_equal_bits(digests):
                 return None
             if a.name == _FROM_PYTHON:
                 return Host("", None, made=True)
-            random = self._timelines[0].draws(a)
-            calls = a.number, b.number
             cause = operator_cause(a, b, "ab")
-            return replace(cause, not_deterministic=not random, random=random, calls=calls)
+            if given[0] != given[1]:
+                return replace(cause, exchanged=True)
+            random = self._timelines[0].draws(a)
+            return replace(cause, not_deterministic=not random, random=random, calls=(a.number, b.number))
         if a.name == _FROM_PYTHON:
             return Host("", None, made=True, proven=False)
+        return self._of_inputs(a, b, reads)
+
+    def _of_inputs(self, a: Write, b: Write, reads: ReadPair) -> CauseAnswer:
+        # both runs call the operator, and no digest shows that its inputs are equal
         key = a.number, a.position, b.number, b.position
         if key not in self._followed:
             self._followed[key] = None  # marks a cycle: its own inputs are being followed
@@ -152,6 +157,8 @@ class Causes:
         answer = self._followed[key]
         if isinstance(answer, OtherTensor):
             return replace(operator_cause(a, b, "ab"), given=(answer.a, answer.b))
+        if not _is_proven(answer) and self._pairs.are_exchanged(a.reads, b.reads):
+            return replace(operator_cause(a, b, "ab"), exchanged=True)
         if answer is None or isinstance(answer, UnknownCause):
             return replace(operator_cause(a, b, "ab"), proven=False)
         return passed_through(answer, a.name)
@@ -192,6 +199,12 @@ class Causes:
         return Host(runs, writer, proven=not runs or None not in changed)
 
 
+def _is_proven(answer: CauseAnswer) -> bool:
+    if isinstance(answer, (OperatorCause, Host)):
+        return answer.proven
+    return answer is not None and not isinstance(answer, UnknownCause)
+
+
 def _wrote_equal_bits(digests: Sequence[OperatorDigests | None]) -> bool:
     left = [[digest.bits for digest in one.after] for one in digests if one is not None]
     return bool(left[0]) and all(left[0]) and left[0] == left[1]
@@ -204,7 +217,5 @@ def _uninitialised(step: TimelineStep, position: int) -> Elements:
 def _written_otherwise(answer: CauseAnswer, uninitialised: tuple[Elements, Elements]) -> bool:
     # If elements were uninitialised in one run only, the other run wrote them: that write, if it was
     # recorded, is the cause.
-    proven = isinstance(answer, (OtherTensor, WrittenElsewhere, StreamCause, Overrun)) or (
-        isinstance(answer, (OperatorCause, Host)) and answer.proven
-    )
-    return proven and None in uninitialised
+    named = isinstance(answer, (OtherTensor, WrittenElsewhere, StreamCause, Overrun, OperatorCause, Host))
+    return named and _is_proven(answer) and None in uninitialised

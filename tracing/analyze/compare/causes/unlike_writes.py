@@ -7,7 +7,7 @@ from dataclasses import replace
 from tracing.analyze.compare.causes.cause_answer import CauseAnswer, Follows
 from tracing.analyze.compare.causes.memory_read import ReadPair
 from tracing.analyze.compare.causes.write_pairs import WritePairs
-from tracing.analyze.compare.causes.write_text import operator_cause, write_text, writer_of
+from tracing.analyze.compare.causes.write_text import operator_cause, part_texts, write_text, writer_of
 from tracing.analyze.compare.divergence_kinds import (
     Cause,
     Host,
@@ -57,7 +57,7 @@ class UnlikeWrites:
         if kinds <= {"launch", "start"} and a and b:
             if kinds == {"launch"} and self._are_inverted(a, b):
                 return Follows()
-            return OtherTensor(write_text(a), write_text(b))
+            return OtherTensor(*part_texts(a, b, reads))
         return self._called(a, b, reads) if "operator" in kinds else self.unseen()
 
     def _are_inverted(self, a: Write, b: Write) -> bool:
@@ -86,6 +86,8 @@ class UnlikeWrites:
                 "a" if calls_more[0] else "b",
             )
             return replace(cause, elsewhere=self._calls_as_often(one if calls_more[0] else other))
+        if a is not None and b is not None and write_text(a) == write_text(b):
+            return OtherTensor(*part_texts(a, b, reads))  # one call, of which the runs read other parts
         if not any(calls_more) and any(self._differs(write, side) for side, write in enumerate((a, b))):
             return Follows()  # the launch whose result the operator of the other run did not read
         if (
@@ -93,7 +95,7 @@ class UnlikeWrites:
             and b is not None
             and not (any(calls_more) or reads[0].passed or self._pairs.passed_on(a, b))
         ):
-            return OtherTensor(write_text(a), write_text(b))
+            return OtherTensor(*part_texts(a, b, reads))
         return operator_cause(one, other, "ab")
 
     def _is_overwritten(self, write: Write, side: int, reads: ReadPair) -> bool:

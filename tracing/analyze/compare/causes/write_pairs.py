@@ -32,7 +32,9 @@ class WritePairs:
         left_a, left_b = list(self._placed(a, 0)), list(self._placed(b, 1))
         for exactly in (True, False):
             for one in list(left_a):
-                partner = next((other for other in left_b if self._is_same(one, other, exactly)), None)
+                partner = next(
+                    (other for other in left_b if self._is_same(one, other, exactly=exactly)), None
+                )
                 if partner is not None:
                     left_a.remove(one)
                     left_b.remove(partner)
@@ -41,6 +43,23 @@ class WritePairs:
         unseen = any(None in read.sources for read in (*a, *b))
         pairs = [WritePair(*pair) for pair in rest]
         yield from pairs or ([WritePair(None, None)] if unseen else [])
+
+    def are_exchanged(self, a: Sequence[Input], b: Sequence[Input]) -> bool:
+        """True if the runs read the same tensors in another order."""
+
+        def same(one: Sequence[_Placed], other: Sequence[_Placed]) -> bool:
+            alike = zip(one, other, strict=False)
+            return len(one) == len(other) and all(self._is_same(*pair, exactly=True) for pair in alike)
+
+        ours, theirs = ([list(self._placed([read], side)) for read in one] for side, one in enumerate((a, b)))
+        if len(ours) != len(theirs) or not all(ours) or all(map(same, ours, theirs)):
+            return False
+        for one in ours:
+            partner = next((n for n, other in enumerate(theirs) if same(one, other)), None)
+            if partner is None:
+                return False
+            del theirs[partner]
+        return True
 
     def _placed(self, reads: Sequence[Input], side: int) -> Iterator[_Placed]:
         known = set()
@@ -72,11 +91,13 @@ class WritePairs:
         given = ((one, b) for read in a.reads for one in read.sources)
         theirs = ((a, one) for read in b.reads for one in read.sources)
         return any(
-            one is not None and other is not None and self._is_same(_Placed(one, 0), _Placed(other, 0), False)
+            one is not None
+            and other is not None
+            and self._is_same(_Placed(one, 0), _Placed(other, 0), exactly=False)
             for one, other in (*given, *theirs)
         )
 
-    def _is_same(self, one: _Placed, other: _Placed, exactly: bool) -> bool:
+    def _is_same(self, one: _Placed, other: _Placed, *, exactly: bool) -> bool:
         # exactly -- the call of the operator with the same number, not any call of it
         a, b = one.write, other.write
         if a.kind != b.kind or a.out_of_bounds != b.out_of_bounds:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tracing.analyze.compare.causes.memory_read import MemoryRead, ReadPair
 from tracing.analyze.compare.divergence_kinds import OperatorCause, WhichRuns, Writer
-from tracing.analyze.compare.timeline.memory import Write
+from tracing.analyze.compare.timeline.memory import Input, Write
 
 
 def writer_of(a: Write | None, b: Write | None) -> Writer:
@@ -21,6 +22,32 @@ def write_text(write: Write) -> str:
         return write.name
     arguments = f"({write.argument})" if write.argument else ""
     return f"call {write.call + 1} of {write.name}{arguments}"
+
+
+def part_texts(a: Write, b: Write, reads: ReadPair) -> tuple[str, str]:
+    """`write_text` of the write of each run; if these are equal, also the part of it that was read."""
+    texts = write_text(a), write_text(b)
+    if texts[0] != texts[1]:
+        return texts
+    given = [_given(one, read) for one, read in zip((a, b), reads, strict=True)]
+    starts = given[0].address - a.address, given[1].address - b.address
+    if starts[0] != starts[1]:
+        first, second = (f"{text}, from byte {start} on" for text, start in zip(texts, starts, strict=True))
+        return first, second
+    layouts = [
+        read.tensor.meta if read.tensor else one.region for one, read in zip((a, b), given, strict=True)
+    ]
+    first, second = (
+        f"{text}, as {list(meta.shape)} with strides {list(meta.stride)}"
+        for text, meta in zip(texts, layouts, strict=True)
+    )
+    return first, second
+
+
+def _given(write: Write, read: MemoryRead) -> Input:
+    # the tensor with this write that was read
+    own = Input(read.address, (write,))
+    return next((one for one in read.inputs if write in one.sources), own)
 
 
 def operator_cause(a: Write | None, b: Write | None, runs: WhichRuns) -> OperatorCause:
