@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -86,8 +86,7 @@ class Columns:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class Digested:
+class Digested(NamedTuple):
     """The position of one launch's digests in columns: first those before it, then those after it."""
 
     launch: int

@@ -219,9 +219,8 @@ class RowColumns:
         self._rows = rows
         counts = [len(sides.before) + len(sides.after) for _, _, sides in rows]
         self._firsts = [0, *accumulate(counts)][:-1]
-        self._slots = [
-            i for (_, first, _), count in zip(rows, counts, strict=True) for i in range(first, first + count)
-        ]
+        shifts = [first - column for (_, first, _), column in zip(rows, self._firsts, strict=True)]
+        self._slots = np.arange(sum(counts)) + np.repeat(shifts, counts)
         self._about = np.concatenate([side for _, _, sides in rows for side in sides.facts])
 
     def digested(self, slots: npt.NDArray[np.int64], launches: Sequence[int]) -> list[Digested]:
