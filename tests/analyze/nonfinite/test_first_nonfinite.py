@@ -120,12 +120,21 @@ def test_a_value_that_nothing_wrote_is_the_programs_own(tmp_path: Path) -> None:
         (operator(1, 2, 3, None), {}, 2),
         ([], {"operators": "digests", "digests": "none"}, 2),
         ([], {"operators": "none"}, 2),
+        (operator(1, 2, 3, None), {"operators": "digests"}, 2),
     ],
 )
 def test_all_is_finite_only_if_everything_was_looked_at(
     records: list[Record], info: dict[str, str], status: int, tmp_path: Path
 ) -> None:
     assert first_nonfinite(saved(tmp_path, [step(0, 1, 2)], records, **info)).status == status
+
+
+def test_what_a_launch_reads_completely_is_known_whatever_wrote_it(tmp_path: Path) -> None:
+    launches = [step(0, 1, 2), step(1, 3, 4)]
+
+    answer = first_nonfinite(saved(tmp_path, launches, operator(1, 2, 3, None), operators="digests"))
+
+    assert (answer.status, answer.unknown) == (0, [])
 
 
 def test_an_infinite_mask_is_passed_over_if_only_nan_is_asked_for(tmp_path: Path) -> None:

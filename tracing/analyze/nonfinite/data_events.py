@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -22,6 +23,11 @@ class NonFiniteTensor:
     storage: int | None
     digest: Digest | None
     writer: str | None = None  # the operator that wrote it last
+
+    @property
+    def elements(self) -> int:
+        """Their number."""
+        return math.prod(self.meta.shape)
 
     def bad(self, kind: Kind) -> bool:
         """True if the tensor holds such a value; False also if it has no digest."""

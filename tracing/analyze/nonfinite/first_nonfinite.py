@@ -7,6 +7,7 @@ digests decide; a tensor without a digest is reported with the option that would
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tracing.analyze.graphs.launch_lines import launch_lines
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor, data_events
@@ -28,6 +29,12 @@ class NonFiniteOrigin:
     chain: tuple[DataEvent, ...]  # those that carry it on to the last one, each from the one before it
     carriers: int = 0  # how many carry it on in all
     computes: tuple[PythonLine, ...] = ()  # lines that the launch computes
+
+
+class _Undigested(NamedTuple):
+    # what an operator without digests wrote last
+    operator: str
+    elements: int
 
 
 @dataclass(slots=True)
@@ -71,13 +78,17 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
     made, last = True, 0
     carried: dict[int, int] = {}  # by storage: the last event of the chain that wrote it
     carriers: list[tuple[DataEvent, int]] = []  # with the number of the one before it in its chain
-    undigested: dict[int, str] = {}  # storages that an operator without digests wrote last
+    undigested: dict[int, _Undigested] = {}  # by storage
     for event in data_events(run, process):
         answer.launches += isinstance(event.source, KernelLaunch)
         answer.operators += isinstance(event.source, Operator)
         written = {one.storage for one in event.writes if one.storage is not None}
         if not event.known and isinstance(event.source, Operator):
-            undigested |= dict.fromkeys(written, event.name)
+            undigested |= {
+                one.storage: _Undigested(event.name, one.elements)
+                for one in event.writes
+                if one.storage is not None
+            }
         read = [one for one in event.reads if one.bad(kind)]
         wrote = [one for one in event.writes if one.bad(kind)]
         parents = [carried[one.storage] for one in event.reads if one.storage in carried]
@@ -96,15 +107,27 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
             for storage in written:
                 carried.pop(storage, None)
         if event.known:
-            for storage in written:
-                undigested.pop(storage, None)
+            _clear(undigested, event)
     if origin is None:
+        if undigested and run.info.operators == "digests":
+            names = ", ".join(sorted({one.operator for one in undigested.values()}))
+            answer.unknown.append(f"what {names} wrote has no digest, and nothing read all of it later")
         return None
     tensors = tuple(one for one in (origin.writes if made else origin.reads) if one.bad(kind))
     source = origin.source
     computes = launch_lines(run, origin.rank, source) if isinstance(source, KernelLaunch) else ()
     chain = tuple(_chain(carriers, last))
     return NonFiniteOrigin(origin, made, tensors or origin.writes, chain, len(carriers) - 1, computes)
+
+
+def _clear(undigested: dict[int, _Undigested], event: DataEvent) -> None:
+    # what a known event overwrites, or reads completely, is known
+    for one in event.writes:
+        if one.storage in undigested:
+            del undigested[one.storage]
+    for one in event.reads:
+        if one.storage in undigested and one.elements >= undigested[one.storage].elements:
+            del undigested[one.storage]
 
 
 def _chain(carriers: list[tuple[DataEvent, int]], last: int) -> list[DataEvent]:
@@ -116,13 +139,13 @@ def _chain(carriers: list[tuple[DataEvent, int]], last: int) -> list[DataEvent]:
 
 
 def _blame(
-    read: list[NonFiniteTensor], undigested: dict[int, str], event: DataEvent, answer: NonFiniteAnswer
+    read: list[NonFiniteTensor], undigested: dict[int, _Undigested], event: DataEvent, answer: NonFiniteAnswer
 ) -> None:
     for one in read:
         if one.storage in undigested:
             answer.unknown.append(
                 f"{event.name} (#{event.source.index}) reads one in {one.name}, which "
-                f"{undigested[one.storage]} wrote: its inputs have no digests"
+                f"{undigested[one.storage].operator} wrote: its inputs have no digests"
             )
     answer.record.append(_DIGESTS)
 
