@@ -330,6 +330,27 @@ def test_an_autotuner_compiles_up_to_the_first_configuration_that_fits(
     assert ("2 of its configurations are not compiled" in capsys.readouterr().err) is execute
 
 
+def test_configurations_of_a_kernel_in_compiled_code_that_are_not_executed_are_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configs = [triton.Config({"BLOCK": block}) for block in (16, 32, 64)]
+    tuned = triton.autotune(configs, key=["n"])(triton.jit(add_one.fn))
+
+    @torch.compile
+    def added(x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        tuned[lambda meta: (triton.cdiv(32, meta["BLOCK"]),)](y, 32)
+        return y
+
+    with virtual_gpu():
+        for _ in range(2):
+            assert added(torch.zeros(32)).sum() == 32
+
+    assert (
+        capsys.readouterr().err.count("add_one: 2 of its configurations are compiled and not executed") == 1
+    )
+
+
 def test_everything_is_restored_afterwards() -> None:
     names = ("is_available", "get_device_properties", "Stream", "Event", "stream", "synchronize")
     before = [getattr(torch.cuda, name) for name in names]

@@ -25,6 +25,7 @@ from tracing.upstream.patch import Method, patched, replaced
 from tracing.upstream.triton import autotune as triton_autotuner
 
 MILLISECONDS = 1.0
+FIRST_IS_TAKEN = "the first one that fits is taken: nothing is measured on a virtual GPU"
 
 
 @dataclass
@@ -105,8 +106,7 @@ def _around_tuning(is_virtual: Callable[[], bool]) -> Callable[[Method], Method]
             if tuning.left_out and name not in noted:
                 noted.add(name)
                 note = f"{name}: {tuning.left_out} of its configurations are not compiled"
-                why = "the first one that fits is taken: nothing is measured on a virtual GPU"
-                print(f"tracing: {note}, {why}", file=sys.stderr)
+                print(f"tracing: {note}, {FIRST_IS_TAKEN}", file=sys.stderr)
             return result
 
         return run

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -13,6 +14,7 @@ from tracing.upstream.inductor.config import MEASURE_FUSIONS, settings_changed_e
 from tracing.upstream.inductor.device import driver_forgotten, host_is_gpu
 from tracing.upstream.inductor.gpu_templates import templates_on_host
 from tracing.upstream.triton.backends import GPUTarget
+from tracing.virtual_gpu.benchmarks import FIRST_IS_TAKEN
 from tracing.virtual_gpu.chips import capability, device_index
 
 _SETTINGS = {
@@ -35,9 +37,21 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
         stack.enter_context(host_is_gpu(**_properties(name, target)))
         processors = CHIPS[name].processors
         stack.enter_context(templates_on_host(target.backend, capability(name, target), processors))
-        stack.enter_context(not_measured())
+        stack.enter_context(not_measured(_noted()))
         stack.enter_context(first_template_taken())
         yield
+
+
+def _noted() -> Callable[[str, int], None]:
+    noted: set[str] = set()
+
+    def passed_over(kernel: str, count: int) -> None:
+        if kernel not in noted:
+            noted.add(kernel)
+            note = f"{kernel}: {count} of its configurations are compiled and not executed"
+            print(f"tracing: {note}, {FIRST_IS_TAKEN}", file=sys.stderr)
+
+    return passed_over
 
 
 def _properties(name: str, target: GPUTarget) -> dict[str, Any]:

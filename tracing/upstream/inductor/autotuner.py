@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import triton
 from torch._inductor.codegen.multi_kernel import MultiKernelCall
+from torch._inductor.runtime.hints import HeuristicType
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner, config_from_dict
 
 from tracing.upstream.contract import require, require_methods, require_parameters
@@ -83,9 +84,19 @@ def around_trials(wrapper: Wrapper) -> AbstractContextManager[None]:
     return patched(CachingAutotuner, "bench", wrapper)
 
 
-def not_measured() -> AbstractContextManager[None]:
-    """While active, every configuration takes 1 ms, and none is launched: the first one wins."""
-    return replaced(CachingAutotuner, "bench", lambda autotuner, launcher, *args, **kwargs: 1.0)
+def not_measured(passed_over: Callable[[str, int], None]) -> AbstractContextManager[None]:
+    """While active, every configuration takes 1 ms, and none is launched: the first one wins.
+
+    passed_over -- receives the name of a kernel under `@triton.autotune`, and how many of its configurations
+                   are compiled and not launched
+    """
+
+    def bench(autotuner: Any, launcher: Any, *args: Any, **kwargs: Any) -> float:
+        if autotuner.heuristic_type is HeuristicType.USER_AUTOTUNE:
+            passed_over(autotuner.fn.__name__, len(autotuner.launchers) - 1)
+        return 1.0
+
+    return replaced(CachingAutotuner, "bench", bench)
 
 
 def trial_method() -> object:
