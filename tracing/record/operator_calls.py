@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-import msgspec
 import torch
 
 from tracing.launch.hidden_computation import HiddenComputation
 from tracing.launch.storages import TouchedMemory, memory_of
 from tracing.launch.tensors import has_memory
-from tracing.model import Digest, OperatorCall, OperatorSignature, TensorMeta
+from tracing.model import Digest, OperatorCall, TensorMeta
 from tracing.operators.effects import Effect
-from tracing.operators.text import arguments_text, structure
+from tracing.operators.text import arguments_text
 from tracing.record.flight_recorder import FlightRecorder
 from tracing.record.launches.cuda_graphs import RecordedCudaGraphs
 from tracing.record.launches.host_launches import HostLaunches
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.operator_digests import Arriving, Captured, OperatorDigestQueue
 from tracing.record.operator_inputs import OperatorInputs
+from tracing.record.operator_signatures import KnownSignature, OperatorSignatures, call_key
 from tracing.record.recording import Recording
-from tracing.store.numbers import Numbers
 
 OperatorFacts: TypeAlias = Literal["digests", "writers", "none"]
 _Tensors: TypeAlias = list[torch.Tensor]
 _Sides: TypeAlias = tuple[Arriving | Captured, Arriving | Captured]  # digests before and after an operator
 
 _LINES = 256  # calls whose lines are held back at most
-_KNOWN = 1 << 14  # signatures that are remembered: one whose argument is new at each step comes once
-_PLAIN = {torch.Tensor, torch.nn.Parameter}
 
 
 class _Before(NamedTuple):
@@ -41,13 +37,6 @@ class _Before(NamedTuple):
     meta: TensorMeta | None = None  # of what may be resized
     memory: TouchedMemory = ()
     inputs: _Tensors = []  # noqa: RUF012 -- clones of what it reads, if they are kept; never changed
-
-
-@dataclass(slots=True)
-class _Known:
-    signature: OperatorSignature
-    number: int  # of the signature
-    segment: int  # that has its record
 
 
 class OperatorCalls:
@@ -79,13 +68,7 @@ class OperatorCalls:
         self._host = host
         self.digests = digests
         self._inputs = inputs
-        self._known: dict[tuple[Any, ...], _Known] = {}
-        self._segments = recording.writer.segments
-        self._numbers: Numbers[OperatorSignature] = Numbers(
-            recording.writer, lambda number, one: msgspec.structs.replace(one, id=number)
-        )
-        if self._segments is not None:
-            self._segments.deleted.append(self._forget)
+        self._signatures = OperatorSignatures(recording.writer, recording.catalogue.meta)
         self.held: list[bytes] = []  # lines that are not written yet; the compiled form appends to this list
         self.longest = _LINES
         self.count = 0  # calls so far
@@ -153,20 +136,21 @@ class OperatorCalls:
         reads, writes = effect.read(args, kwargs), effect.written(args, kwargs, result)
         if not writes:
             return
-        noted = _noted(effect, args, kwargs, reads, writes)
-        if noted is None:
+        identity = call_key(effect, args, kwargs, reads, writes)
+        if identity is None:
             reads, writes = self._usable(reads), self._usable(writes)
-            noted = _noted(effect, args, kwargs, reads, writes, usable=True)
-            if noted is None and writes:
+            identity = call_key(effect, args, kwargs, reads, writes, usable=True)
+            if identity is None and writes:
                 self._left_out()
-        if noted is None or not writes:
+        if identity is None or not writes:
             return
-        key, memory = noted
+        key, memory = identity
         with self.recording.lock:
             sides = (before.digests, self._digests_of(effect, writes)) if before is not None else None
-            known = self._known.get(key)
+            known = self._signatures.known(key)
             if known is None:
-                known = self._new(key, effect, arguments_text(effect, args, kwargs), reads, writes)
+                text = arguments_text(effect, args, kwargs)
+                known = self._signatures.learn(key, effect, text, reads, writes)
             if before is not None and before.inputs and self._inputs is not None:
                 self._inputs.keep(self.count, before.inputs)
             self._append(effect, known, memory, reads, writes, frame, sides=sides)
@@ -190,18 +174,18 @@ class OperatorCalls:
         frame = sys._getframe().f_back  # None on a thread of autograd
         with HiddenComputation():
             usable = self._usable(reads), self._usable(writes)
-            noted = _noted(effect, (), {}, *usable, usable=True)
-            if noted is None:
+            identity = call_key(effect, (), {}, *usable, usable=True)
+            if identity is None:
                 self._left_out()
-            if noted is None or not usable[1]:
+            if identity is None or not usable[1]:
                 return None
             with self.recording.lock:
                 if before is not None and after is None and self.digests is not None:
                     after = self.digests.take(effect, usable[1])
                 metas = [tuple(map(self.recording.catalogue.meta, tensors)) for tensors in usable]
-                known = self._signature(effect, text, *metas)
+                known = self._signatures.of(effect, text, *metas)
                 sides = (before, after) if before is not None and after is not None else None
-                self._append(effect, known, noted[1], *usable, frame, sides=sides)
+                self._append(effect, known, identity[1], *usable, frame, sides=sides)
         return (known.number, metas[1]) if usable == (reads, writes) else None
 
     def flush_hidden(self) -> None:
@@ -245,7 +229,7 @@ class OperatorCalls:
     def _append(
         self,
         effect: Effect,
-        known: _Known,
+        known: KnownSignature,
         memory: TouchedMemory,
         reads: _Tensors,
         writes: _Tensors,
@@ -266,7 +250,7 @@ class OperatorCalls:
     def _called(
         self,
         effect: Effect,
-        known: _Known,
+        known: KnownSignature,
         memory: TouchedMemory,
         site: int,
         thread: int,
@@ -275,8 +259,7 @@ class OperatorCalls:
     ) -> None:
         self._expect(effect, sides, numbers)
         recording = self.recording
-        if self._segments is not None and known.segment != self._segments.number:
-            known.number, known.segment = self._numbers.of(known.signature), self._segments.number
+        self._signatures.refresh(known)
         storages = recording.storages.numbers(memory)
         if not self._flight.paused:
             call = OperatorCall(self.count, recording.launches, known.number, storages, site, thread)
@@ -303,33 +286,10 @@ class OperatorCalls:
         if old is not None and memory[2] > before.memory[2]:
             text = arguments_text(effect, args, kwargs)
             with self.recording.lock:
-                known = self._signature(effect, text, [old], [self.recording.catalogue.meta(args[0])])
+                known = self._signatures.of(effect, text, [old], [self.recording.catalogue.meta(args[0])])
                 self._append(
                     effect, known, (*before.memory, *memory), [], [args[0]], frame, held=before.memory[2]
                 )
-
-    def _forget(self, oldest: int) -> None:
-        self._known = {key: known for key, known in self._known.items() if known.segment >= oldest}
-
-    def _new(
-        self, key: tuple[Any, ...], effect: Effect, text: str, reads: _Tensors, writes: _Tensors
-    ) -> _Known:
-        if len(self._known) >= _KNOWN:
-            self._known.clear()
-        meta = self.recording.catalogue.meta
-        known = self._signature(effect, text, [*map(meta, reads)], [*map(meta, writes)])
-        self._known[key] = known
-        return known
-
-    def _signature(
-        self, effect: Effect, text: str, reads: Sequence[TensorMeta], writes: Sequence[TensorMeta]
-    ) -> _Known:
-        allocates = effect.allocates or effect.resizes
-        signature = OperatorSignature(
-            0, effect.name, text, tuple(reads), tuple(writes), allocates, effect.random
-        )
-        segment = self._segments.number if self._segments is not None else 0
-        return _Known(signature, self._numbers.of(signature), segment)
 
     def _usable(self, tensors: _Tensors) -> _Tensors:
         with_memory = [tensor for tensor in tensors if has_memory(tensor)]
@@ -341,31 +301,3 @@ class OperatorCalls:
     def _left_out(self) -> None:
         what = "tensors that are not strided, as sparse ones, where operators read and write them"
         self.recording.catalogue.not_covered(what, "dense tensors")
-
-
-def _noted(
-    effect: Effect,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    reads: _Tensors,
-    writes: _Tensors,
-    usable: bool = False,
-) -> tuple[tuple[Any, ...], TouchedMemory] | None:
-    # The signature as a key for fast lookup, and the addresses of the tensors. None: one of them has no
-    # memory or no strides, or its class permits such tensors
-    key: list[Any] = [id(effect), len(reads)]
-    structure(args, key)
-    if kwargs:
-        key += kwargs
-        structure(kwargs.values(), key)
-    memory: list[int] = []
-    try:
-        for tensor in (*reads, *writes):
-            if not usable and (type(tensor) not in _PLAIN or tensor.is_meta):
-                return None
-            storage = tensor.untyped_storage()
-            key += (tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype, tensor.device)
-            memory += (tensor.data_ptr(), storage.data_ptr(), storage.nbytes())
-    except (RuntimeError, NotImplementedError):
-        return None
-    return tuple(key), tuple(memory)
