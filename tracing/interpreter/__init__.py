@@ -25,6 +25,8 @@ import numpy as np
 import torch
 import triton.language as tl
 
+from tracing.errors import Problem
+from tracing.interpreter import waiting
 from tracing.interpreter.batch import choice
 from tracing.interpreter.batch.choice import executed_together, one_program_at_a_time
 from tracing.interpreter.blas_threads import one_blas_thread
@@ -62,7 +64,7 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
     instead.
 
     Raises Problem for features that can be compiled but not executed here: Gluon, inline assembly, rare
-    functions of libdevice.
+    functions of libdevice, programs that wait for later ones.
     """
     if isinstance(source.fn, GluonJITFunction):
         raise not_executable(f"the Gluon kernel {source.fn.__name__}")
@@ -75,13 +77,25 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
 
         def run(indices: tuple[Any, ...]) -> None:
             BUILDER.grid_idx = indices
+            waiting.changed()
             program(*call.args, **call.kwargs)
 
         with replaced(BUILDER, "in_batch", True):
             done = executed_together(source.fn.fn, programs, run, list(tensors_of(arguments)))
         if not done:
             for index in programs:
-                run(index)
+                try:
+                    run(index)
+                except waiting.WaitsForever as waits:
+                    raise _problem(waits, source.fn, index, arguments) from None
+
+
+def _problem(
+    waits: waiting.WaitsForever, function: Any, program: tuple[int, ...], arguments: Sequence[object]
+) -> Problem:
+    named = zip(function.arg_names, arguments, strict=True)
+    tensors = ((name, one) for name, value in named for one in tensors_of([value]))
+    return waits.problem(function.__name__, program, tensors)
 
 
 def launch(

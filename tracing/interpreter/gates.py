@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tracing.interpreter import waiting
 from tracing.interpreter.builder import DeviceBuilder
 from tracing.upstream.patch import replaced
 from tracing.upstream.triton.interpreter import TensorHandle, native_interpreter
@@ -144,6 +145,7 @@ _GATES = (
         _allowed_bf16,
     ),
 )
+_LOAD = native_interpreter.load  # the function itself, which no watcher is notified of
 _LOCK = threading.Lock()
 _WATCHERS: list[Watcher] = []  # of all threads: the gates are the process's
 _PATCHES = ExitStack()
@@ -171,16 +173,35 @@ def _noting(gate: _Gate) -> Callable[..., Any]:
             addresses = addresses[taking_part]
         refused = noted(gate.kinds, addresses, dtype.itemsize) if addresses.size else None
         if refused is None:
-            return function(*arguments)
-        allowed = np.ones(lanes.size, np.bool_)
-        allowed[np.flatnonzero(np.broadcast_to(taking_part, allowed.shape))[refused]] = False
-        return gate.allow(function, allowed.reshape(lanes.shape), *arguments)
+            result = function(*arguments)
+        else:
+            allowed = np.ones(lanes.size, np.bool_)
+            allowed[np.flatnonzero(np.broadcast_to(taking_part, allowed.shape))[refused]] = False
+            result = gate.allow(function, allowed.reshape(lanes.shape), *arguments)
+        if gate.kinds is _ATOMIC and addresses.size:
+            before = np.asarray(result.data if isinstance(result, TensorHandle) else result).reshape(-1)
+            if refused is None and _unchanged(addresses, before[np.broadcast_to(taking_part, lanes.size)]):
+                waiting.loaded(int(addresses[0]))
+            else:
+                waiting.changed()
+        return result
 
     return noting
 
 
+def _unchanged(addresses: Addresses, before: npt.NDArray[Any]) -> bool:
+    # before -- what an atomic returned
+    everything = np.ones(addresses.shape, np.bool_)
+    after = _LOAD(addresses.view(np.uint64), everything, before, before.dtype)
+    return bool(after.tobytes() == before.tobytes())
+
+
 def noted(kinds: tuple[AccessKind, ...], addresses: Addresses, size: int) -> Mask | None:
     """Announce an access to the watchers of this thread; as Watcher.note."""
+    if kinds == ("load",):
+        waiting.loaded(int(addresses[0]))
+    elif kinds == ("store",):
+        waiting.changed()
     thread, refused = threading.get_ident(), None
     for watcher in tuple(_WATCHERS):  # other threads may enter and leave
         if watcher.thread == thread:

@@ -13,7 +13,7 @@ import torch
 
 from tracing.interpreter.batch.divergence import OneAtATime
 from tracing.interpreter.gates import AccessKind, Addresses
-from tracing.launch.kernel_line import kernel_line
+from tracing.interpreter.kernel_line import kernel_line
 from tracing.launch.memory.memory_block import AccessedArgument, MemoryBlock
 from tracing.launch.memory.out_of_bounds import OutOfBoundsError, OutsideAccesses
 from tracing.launch.memory.program_order import Conflict, ProgramOrder

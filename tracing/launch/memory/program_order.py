@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracing.interpreter.gates import AccessKind, Addresses
-from tracing.launch.kernel_line import kernel_line
+from tracing.interpreter.kernel_line import kernel_line
 
 Program: TypeAlias = tuple[int, int, int]
 _NOBODY, _SEVERAL = -1, -2
