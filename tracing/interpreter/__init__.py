@@ -17,7 +17,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,7 +40,7 @@ from tracing.upstream.torch.dispatch_modes import dispatch_disabled, functions_d
 from tracing.upstream.triton.interpreter import TensorHandle, implicit_tensor, numpy_dtype
 from tracing.upstream.triton.jit import GluonJITFunction
 
-__all__ = ["compiles_wait", "execute", "forget", "launch", "one_program_at_a_time", "permuted"]
+__all__ = ["backwards", "compiles_wait", "execute", "forget", "launch", "one_program_at_a_time", "permuted"]
 
 
 def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]) -> None:
@@ -140,8 +140,7 @@ def _programs(*grid: int) -> Iterable[tuple[int, ...]]:
     return np.ndindex(*grid)
 
 
-@contextmanager
-def permuted(seed: int) -> Iterator[None]:
+def permuted(seed: int) -> AbstractContextManager[None]:
     """While active, the programs of each launch run in another order: GPUs guarantee none."""
 
     def programs(*grid: int) -> Iterable[tuple[int, ...]]:
@@ -149,8 +148,17 @@ def permuted(seed: int) -> Iterator[None]:
         random.Random(seed).shuffle(indices)
         return indices
 
-    with replaced(sys.modules[__name__], "_programs", programs):
-        yield
+    return replaced(sys.modules[__name__], "_programs", programs)
+
+
+def backwards() -> AbstractContextManager[None]:
+    """While active, the programs of each launch run in the reverse order."""
+
+    def programs(*grid: int) -> Iterable[tuple[int, ...]]:
+        indices: list[tuple[int, ...]] = list(np.ndindex(*grid))
+        return indices[::-1]
+
+    return replaced(sys.modules[__name__], "_programs", programs)
 
 
 def forget() -> None:
