@@ -13,7 +13,7 @@ import msgspec
 from tracing import environment
 from tracing.analyze.compare.evidence import float_atomics
 from tracing.analyze.replay.replay_plan import other_inputs, planned
-from tracing.analyze.replay.replay_verdict import Reproduced, ReplayVerdict, verdict
+from tracing.analyze.replay.replay_verdict import ReplayVerdict, Reproduced, verdict
 from tracing.analyze.runs.recording_commands import is_virtual
 from tracing.cli.app import spinner
 from tracing.cli.processes.new_recording import record_anew
