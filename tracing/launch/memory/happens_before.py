@@ -17,8 +17,8 @@ import numpy.typing as npt
 from tracing.interpreter.gates import Addresses, Mask, MemoryOrder
 
 Program: TypeAlias = tuple[int, int, int]
-Numbers: TypeAlias = npt.NDArray[np.int32]
-_Clock: TypeAlias = Numbers  # [programs] the last atomic of each that is known; -1: none
+Integers: TypeAlias = npt.NDArray[np.int32]
+_Clock: TypeAlias = Integers  # [programs] the last atomic of each that is known; -1: none
 
 _WAITING = 1 << 20  # addresses of atomics that wait to be evaluated
 _NOTHING: _Clock = np.zeros(0, np.int32)
@@ -55,7 +55,7 @@ class HappensBefore:
         if self._size > _WAITING:
             self._evaluate()
 
-    def ordered(self, program: int, others: Numbers, times: Numbers) -> Mask:
+    def ordered(self, program: int, others: Integers, times: Integers) -> Mask:
         """[accesses] True for each that comes before what the current program does now.
 
         others -- [accesses] the program of each

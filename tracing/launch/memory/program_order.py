@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tracing.interpreter.gates import Addresses, Mask
 from tracing.interpreter.kernel_line import kernel_line
-from tracing.launch.memory.happens_before import HappensBefore, Numbers, Program
+from tracing.launch.memory.happens_before import HappensBefore, Integers, Program
 from tracing.launch.memory.readers import Readers
 
 ProgramAccess: TypeAlias = Literal["load", "volatile load", "store", "atomic"]
@@ -46,7 +46,7 @@ class Conflict:
 class _Overwritten(NamedTuple):
     # units that earlier programs wrote, and that the current program has just written
     units: Addresses
-    writers: Numbers
+    writers: Integers
     before: npt.NDArray[np.uint8]  # [units, bytes of one]
     where: str
 
@@ -54,8 +54,8 @@ class _Overwritten(NamedTuple):
 class _Last:
     # the last program that accessed each unit, and when
     def __init__(self, units: int) -> None:
-        self.programs: Numbers = np.full(units, _NOBODY, np.int32)
-        self.times: Numbers = np.zeros(units, np.int32)
+        self.programs: Integers = np.full(units, _NOBODY, np.int32)
+        self.times: Integers = np.zeros(units, np.int32)
 
     def note(self, units: Addresses, program: int, time: int) -> None:
         self.programs[units], self.times[units] = program, time

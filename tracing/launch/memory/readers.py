@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracing.interpreter.gates import Addresses, Mask
-from tracing.launch.memory.happens_before import HappensBefore, Numbers
+from tracing.launch.memory.happens_before import HappensBefore, Integers
 
 _NONE = -1
 
@@ -17,8 +17,8 @@ class Readers:
     """
 
     def __init__(self, units: int) -> None:
-        self._heads: Numbers = np.full(units, _NONE, np.int32)  # by unit, the last reader
-        self._cells: Numbers = np.zeros((64, 3), np.int32)  # program, time, the reader before it
+        self._heads: Integers = np.full(units, _NONE, np.int32)  # by unit, the last reader
+        self._cells: Integers = np.zeros((64, 3), np.int32)  # program, time, the reader before it
         self._count = 0
 
     def read(self, units: Addresses, program: int, time: int) -> None:
@@ -48,18 +48,18 @@ class Readers:
         heads[own] = self._added(programs, times, np.full(programs.shape, _NONE, np.int32))
         self._heads[units] = heads[which.reshape(-1)]
 
-    def _after(self, heads: Numbers, program: int, time: int) -> Numbers:
+    def _after(self, heads: Integers, program: int, time: int) -> Integers:
         own = self._own(heads, program)
         new = ~own | (self._cells[heads, 1] != time)
         before = np.where(own, self._cells[heads, 2], heads)[new]
         heads[new] = self._added(np.full(before.shape, program), np.full(before.shape, time), before)
         return heads
 
-    def _own(self, heads: Numbers, program: int) -> Mask:
+    def _own(self, heads: Integers, program: int) -> Mask:
         own: Mask = (heads != _NONE) & (self._cells[heads, 0] == program)
         return own
 
-    def _added(self, programs: Numbers, times: Numbers, before: Numbers) -> Numbers:
+    def _added(self, programs: Integers, times: Integers, before: Integers) -> Integers:
         start, self._count = self._count, self._count + before.size
         while self._count > len(self._cells):
             self._cells = np.concatenate([self._cells, np.zeros_like(self._cells)])
