@@ -191,5 +191,5 @@ def evidence(accesses: Accesses) -> list[object]:
     if accesses.conflict is not None:
         conflict, where = accesses.conflict
         noted += [accesses.names_at(conflict.address), conflict.other, conflict.writer, where]
-        noted.append(conflict.overwrites)
+        noted.append(conflict.kind)
     return noted

@@ -403,6 +403,7 @@ def test_a_kernel_that_cannot_be_executed_is_refused_with_compile_only_as_remedy
     assert done.returncode == 2
     assert "the Gluon kernel scaled can be compiled but not executed without a GPU" in done.stderr
     assert "tracing run --compile-only" in done.stderr
+    assert f"`tracing show {tmp_path}/gluon_case-" in done.stderr
 
 
 @pytest.mark.parametrize("option", [("--keep-outputs",), ("--time",), ("--hash-fn", "f.py:f")])

@@ -17,7 +17,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +25,8 @@ import numpy as np
 import torch
 import triton.language as tl
 
+from tracing.errors import Problem
+from tracing.interpreter import waiting
 from tracing.interpreter.batch import choice
 from tracing.interpreter.batch.choice import executed_together, one_program_at_a_time
 from tracing.interpreter.blas_threads import one_blas_thread
@@ -38,7 +40,7 @@ from tracing.upstream.torch.dispatch_modes import dispatch_disabled, functions_d
 from tracing.upstream.triton.interpreter import TensorHandle, implicit_tensor, numpy_dtype
 from tracing.upstream.triton.jit import GluonJITFunction
 
-__all__ = ["compiles_wait", "execute", "forget", "launch", "one_program_at_a_time", "permuted"]
+__all__ = ["backwards", "compiles_wait", "execute", "forget", "launch", "one_program_at_a_time", "permuted"]
 
 
 def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]) -> None:
@@ -62,7 +64,7 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
     instead.
 
     Raises Problem for features that can be compiled but not executed here: Gluon, inline assembly, rare
-    functions of libdevice.
+    functions of libdevice, programs that wait for later ones.
     """
     if isinstance(source.fn, GluonJITFunction):
         raise not_executable(f"the Gluon kernel {source.fn.__name__}")
@@ -75,13 +77,25 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
 
         def run(indices: tuple[Any, ...]) -> None:
             BUILDER.grid_idx = indices
+            waiting.changed()
             program(*call.args, **call.kwargs)
 
         with replaced(BUILDER, "in_batch", True):
             done = executed_together(source.fn.fn, programs, run, list(tensors_of(arguments)))
         if not done:
             for index in programs:
-                run(index)
+                try:
+                    run(index)
+                except waiting.WaitsForever as waits:
+                    raise _problem(waits, source.fn, index, arguments) from None
+
+
+def _problem(
+    waits: waiting.WaitsForever, function: Any, program: tuple[int, ...], arguments: Sequence[object]
+) -> Problem:
+    named = zip(function.arg_names, arguments, strict=True)
+    tensors = ((name, one) for name, value in named for one in tensors_of([value]))
+    return waits.problem(function.__name__, program, tensors)
 
 
 def launch(
@@ -126,8 +140,7 @@ def _programs(*grid: int) -> Iterable[tuple[int, ...]]:
     return np.ndindex(*grid)
 
 
-@contextmanager
-def permuted(seed: int) -> Iterator[None]:
+def permuted(seed: int) -> AbstractContextManager[None]:
     """While active, the programs of each launch run in another order: GPUs guarantee none."""
 
     def programs(*grid: int) -> Iterable[tuple[int, ...]]:
@@ -135,8 +148,17 @@ def permuted(seed: int) -> Iterator[None]:
         random.Random(seed).shuffle(indices)
         return indices
 
-    with replaced(sys.modules[__name__], "_programs", programs):
-        yield
+    return replaced(sys.modules[__name__], "_programs", programs)
+
+
+def backwards() -> AbstractContextManager[None]:
+    """While active, the programs of each launch run in the reverse order."""
+
+    def programs(*grid: int) -> Iterable[tuple[int, ...]]:
+        indices: list[tuple[int, ...]] = list(np.ndindex(*grid))
+        return indices[::-1]
+
+    return replaced(sys.modules[__name__], "_programs", programs)
 
 
 def forget() -> None:

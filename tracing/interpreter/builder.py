@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,14 +20,33 @@ from tracing.interpreter.batch.batched_array import each_program
 from tracing.interpreter.floats import FLOAT8, as_float8, is_bf16, rounded, through_float32, widened
 from tracing.upstream.triton.interpreter import (
     ATOMIC_OP,
+    MEM_SEMANTIC,
+    MEM_SYNC_SCOPE,
     ROUNDING_MODE,
     TensorHandle,
     numpy_dtype,
 )
 
 
+def _with_order(order: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def called(self: Any, *operands: Any, **options: Any) -> Any:
+        self.order = order
+        try:
+            return method(self, *operands, **options)
+        finally:
+            self.order = "plain"
+
+    return called
+
+
+_load_in_order = _with_order("acquire", BatchBuilder.create_masked_load)
+
+
 class DeviceBuilder(BatchBuilder):
     """Triton's builder, overridden where a GPU computes something else."""
+
+    order: Any = "plain"  # tracing.interpreter.gates.MemoryOrder of the load or store that is executed
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,19 +85,26 @@ class DeviceBuilder(BatchBuilder):
             return TensorHandle(each_program(as_float8, wide.data, FLOAT8[dtype]), dtype)
         return super().create_fp_to_fp(src, dst_type, rounding_mode)
 
+    def create_masked_load(self, *operands: Any, **options: Any) -> Any:
+        volatile = options.get("is_volatile") or operands[-1] is True
+        load = _load_in_order if volatile else BatchBuilder.create_masked_load
+        return load(self, *operands, **options)
+
     @for_one_program
-    def create_atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, *options: Any) -> Any:
+    def create_atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:
+        sem = _among_programs(sem, scope)
         if not is_bf16(val):
-            return super().create_atomic_rmw(operation, _dense(ptr), _dense(val), _dense(mask), *options)
+            return super().create_atomic_rmw(operation, _dense(ptr), _dense(val), _dense(mask), sem, scope)
         if operation != ATOMIC_OP.FADD:
             raise not_executable(f"the atomic {operation} on bfloat16")
-        return self.atomic_add_bf16(ptr, val, mask)
+        return self.atomic_add_bf16(ptr, val, mask, sem)
 
     @for_one_program
-    def create_atomic_cas(self, ptr: Any, cmp: Any, val: Any, *options: Any) -> Any:
-        return super().create_atomic_cas(_dense(ptr), _dense(cmp), _dense(val), *options)
+    def create_atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
+        sem = _among_programs(sem, scope)
+        return super().create_atomic_cas(_dense(ptr), _dense(cmp), _dense(val), sem, scope)
 
-    def atomic_add_bf16(self, ptr: Any, val: Any, mask: Any) -> Any:
+    def atomic_add_bf16(self, ptr: Any, val: Any, mask: Any, sem: Any) -> Any:
         """Add to memory; programs run one after another, so load, add and store of an element is atomic."""
         before = np.zeros_like(val.data)
         for index in np.argwhere(np.broadcast_to(mask.data, val.data.shape)):
@@ -101,6 +129,17 @@ class DeviceBuilder(BatchBuilder):
 
     def create_inline_asm(self, assembly: str, *options: object) -> Any:
         raise not_executable(f"inline assembly {assembly!r}")
+
+
+for _name, _order in (("load", "acquire"), ("poll", "acquire"), ("store", "release")):
+    if hasattr(BatchBuilder, f"create_atomic_{_name}"):  # since Triton 3.9
+        _method = getattr(BatchBuilder, f"create_atomic_{_name}")
+        setattr(DeviceBuilder, f"create_atomic_{_name}", _with_order(_order, _method))
+
+
+def _among_programs(sem: Any, scope: Any) -> Any:
+    # threads of one program are ordered by the scope of a block: other programs are not
+    return MEM_SEMANTIC.RELAXED if scope == MEM_SYNC_SCOPE.CTA else sem
 
 
 def _dense(value: Any) -> Any:

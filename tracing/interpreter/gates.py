@@ -15,13 +15,15 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tracing.interpreter.builder import DeviceBuilder
+from tracing.interpreter import waiting
+from tracing.interpreter.builder import BUILDER, DeviceBuilder
 from tracing.upstream.patch import replaced
 from tracing.upstream.triton.interpreter import TensorHandle, native_interpreter
 
 AccessKind: TypeAlias = Literal["load", "store"]
 Addresses: TypeAlias = npt.NDArray[np.int64]  # one for each lane that takes part; signed, to subtract freely
 Mask: TypeAlias = npt.NDArray[np.bool_]
+MemoryOrder: TypeAlias = Literal["plain", "relaxed", "acquire", "release", "acq_rel"]  # plain: no atomic
 
 
 class Watcher(Protocol):
@@ -29,10 +31,14 @@ class Watcher(Protocol):
 
     thread: int
 
-    def note(self, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> Mask | None:
+    def note(
+        self, kinds: Sequence[AccessKind], addresses: Addresses, size: int, order: MemoryOrder
+    ) -> Mask | None:
         """`size` bytes at each address are about to be accessed.
 
+        kinds     -- of an atomic both
         addresses -- [lanes], at least one
+        order     -- among programs; that of a volatile load is "acquire"
 
         Returns [lanes] True for each lane that must not access memory: it loads zero and stores nothing. Or
         None: every lane may.
@@ -89,7 +95,7 @@ class _Gate(NamedTuple):
     owner: Any
     name: str
     kinds: tuple[AccessKind, ...]
-    describe: Callable[..., tuple[Any, Any, Any]]  # addresses, mask, dtype of one element
+    describe: Callable[..., tuple[Any, Any, Any, Any]]  # addresses, mask, dtype of one element, order
     allow: Callable[..., Any]  # the function, and [lanes] that may take part, in the shape of the addresses
 
 
@@ -99,32 +105,40 @@ def _allowed_cas(function: Any, allowed: Mask, pointers: Any, old: Any, new: Any
     return loaded
 
 
-def _allowed_bf16(function: Any, allowed: Mask, builder: Any, pointer: Any, value: Any, mask: Any) -> Any:
+def _allowed_bf16(
+    function: Any, allowed: Mask, builder: Any, pointer: Any, value: Any, mask: Any, order: Any
+) -> Any:
     chosen = TensorHandle(np.broadcast_to(mask.data, allowed.shape) & allowed, mask.dtype)
-    return function(builder, pointer, value, chosen)
+    return function(builder, pointer, value, chosen, order)
 
 
 _ATOMIC: tuple[AccessKind, ...] = ("load", "store")
+_ORDERS: dict[str, MemoryOrder] = {
+    "RELAXED": "relaxed",
+    "ACQUIRE": "acquire",
+    "RELEASE": "release",
+    "ACQUIRE_RELEASE": "acq_rel",
+}
 _GATES = (
     _Gate(
         native_interpreter,
         "load",
         ("load",),
-        lambda pointers, mask, other, dtype: (pointers, mask, dtype),
+        lambda pointers, mask, other, dtype: (pointers, mask, dtype, BUILDER.order),
         lambda function, allowed, pointers, mask, *rest: function(pointers, mask & allowed, *rest),
     ),
     _Gate(
         native_interpreter,
         "store",
         ("store",),
-        lambda pointers, value, mask: (pointers, mask, value.dtype),
+        lambda pointers, value, mask: (pointers, mask, value.dtype, BUILDER.order),
         lambda function, allowed, pointers, value, mask: function(pointers, value, mask & allowed),
     ),
     _Gate(
         native_interpreter,
         "atomic_rmw",
         _ATOMIC,
-        lambda operation, pointers, value, mask, _: (pointers, mask, value.dtype),
+        lambda operation, pointers, value, mask, order: (pointers, mask, value.dtype, _ORDERS[order.name]),
         lambda function, allowed, operation, pointers, value, mask, order: function(
             operation, pointers, value, mask & allowed, order
         ),
@@ -133,17 +147,18 @@ _GATES = (
         native_interpreter,
         "atomic_cas",
         _ATOMIC,
-        lambda pointers, old, new, _: (pointers, True, new.dtype),
+        lambda pointers, old, new, order: (pointers, True, new.dtype, _ORDERS[order.name]),
         _allowed_cas,
     ),
     _Gate(  # through ctypes
         DeviceBuilder,
         "atomic_add_bf16",
         _ATOMIC,
-        lambda builder, pointer, value, mask: (pointer.data, mask.data, value.data.dtype),
+        lambda _, pointer, old, mask, order: (pointer.data, mask.data, old.data.dtype, _ORDERS[order.name]),
         _allowed_bf16,
     ),
 )
+_LOAD = native_interpreter.load  # the function itself, which no watcher is notified of
 _LOCK = threading.Lock()
 _WATCHERS: list[Watcher] = []  # of all threads: the gates are the process's
 _PATCHES = ExitStack()
@@ -162,29 +177,50 @@ def _noting(gate: _Gate) -> Callable[..., Any]:
     function = getattr(gate.owner, gate.name)
 
     def noting(*arguments: Any) -> Any:
-        pointers, mask, dtype = gate.describe(*arguments)
+        pointers, mask, dtype, order = gate.describe(*arguments)
         lanes = np.asarray(pointers, dtype=np.uint64)
         addresses = lanes.reshape(-1).view(np.int64)
         taking_part = np.asarray(mask, dtype=bool).reshape(-1)
         if not taking_part.all():
             taking_part = np.broadcast_to(taking_part, addresses.shape)
             addresses = addresses[taking_part]
-        refused = noted(gate.kinds, addresses, dtype.itemsize) if addresses.size else None
+        refused = noted(gate.kinds, addresses, dtype.itemsize, order) if addresses.size else None
         if refused is None:
-            return function(*arguments)
-        allowed = np.ones(lanes.size, np.bool_)
-        allowed[np.flatnonzero(np.broadcast_to(taking_part, allowed.shape))[refused]] = False
-        return gate.allow(function, allowed.reshape(lanes.shape), *arguments)
+            result = function(*arguments)
+        else:
+            allowed = np.ones(lanes.size, np.bool_)
+            allowed[np.flatnonzero(np.broadcast_to(taking_part, allowed.shape))[refused]] = False
+            result = gate.allow(function, allowed.reshape(lanes.shape), *arguments)
+        if gate.kinds is _ATOMIC and addresses.size:
+            before = np.asarray(result.data if isinstance(result, TensorHandle) else result).reshape(-1)
+            if refused is None and _unchanged(addresses, before[np.broadcast_to(taking_part, lanes.size)]):
+                waiting.loaded(int(addresses[0]))
+            else:
+                waiting.changed()
+        return result
 
     return noting
 
 
-def noted(kinds: tuple[AccessKind, ...], addresses: Addresses, size: int) -> Mask | None:
+def _unchanged(addresses: Addresses, before: npt.NDArray[Any]) -> bool:
+    # before -- what an atomic returned
+    everything = np.ones(addresses.shape, np.bool_)
+    after = _LOAD(addresses.view(np.uint64), everything, before, before.dtype)
+    return bool(after.tobytes() == before.tobytes())
+
+
+def noted(
+    kinds: tuple[AccessKind, ...], addresses: Addresses, size: int, order: MemoryOrder = "plain"
+) -> Mask | None:
     """Announce an access to the watchers of this thread; as Watcher.note."""
+    if kinds == ("load",):
+        waiting.loaded(int(addresses[0]))
+    elif kinds == ("store",):
+        waiting.changed()
     thread, refused = threading.get_ident(), None
     for watcher in tuple(_WATCHERS):  # other threads may enter and leave
         if watcher.thread == thread:
-            one = watcher.note(kinds, addresses, size)
+            one = watcher.note(kinds, addresses, size, order)
             if one is not None:
                 refused = one if refused is None else refused | one
     return refused

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from tracing.interpreter.gates import AccessKind, Addresses, Mask, is_watched, watched
+from tracing.interpreter.gates import AccessKind, Addresses, Mask, MemoryOrder, is_watched, watched
 from tracing.upstream.patch import Method
 from tracing.upstream.torch.dynamo import untraced
 from tracing.upstream.torch.tensor_subclasses import has_storage
@@ -31,7 +31,9 @@ class Guard:
         self._spans = list(spans)
         self._looked = False
 
-    def note(self, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> Mask | None:
+    def note(
+        self, kinds: Sequence[AccessKind], addresses: Addresses, size: int, order: MemoryOrder
+    ) -> Mask | None:
         """[lanes] True for addresses outside of every storage; None: there is none."""
         low, high = int(addresses.min()), int(addresses.max()) + size
         if any(start <= low and high <= stop for start, stop in self._spans):

@@ -208,8 +208,8 @@ def judged_text(judged: Judged) -> str:
     """A verdict as text, with the element that is farthest from its exact value."""
     if judged.verdict == "both are off":
         far = f"{judged.compiled.farthest:.2g} and {judged.eager.farthest:.2g} roundings from float64"
-        apart = f"compiled and eager are off alike, {far}"
-        return "compiled and eager are off alike" if isinstance(judged.compiled.value, int) else apart
+        apart = f"compiled and eager are about equally far from exact, {far}"
+        return "compiled and eager are inexact alike" if isinstance(judged.compiled.value, int) else apart
     compiled = judged.verdict == "compiled is off"
     ours, others = (judged.compiled, judged.eager) if compiled else (judged.eager, judged.compiled)
     where = f"[{', '.join(map(str, ours.index))}]"

@@ -1,10 +1,11 @@
 """Records one case any number of times, each time in a process of its own.
 
 Most runs are forks of this process, which has imported torch and run nothing. So the case's globals, caches,
-patches and random generators are new in each run, and a crash ends only its run. The runs share the files
-that the case writes and the compiled kernels on disk. Forks also share the seed of Python's string hashes and
-where memory lies, on which a program may depend: every third run is a new program, which imports torch anew.
-So is each run where this process has opened a GPU, as a fork cannot use it.
+patches and random generators are new in each run, and a crash ends only its run. A generator that the case
+does not seed has another seed in each run. The runs share the files that the case writes and the compiled
+kernels on disk. Forks also share the seed of Python's string hashes and where memory lies, on which a program
+may depend: every third run is a new program, which imports torch anew. So is each run where this process has
+opened a GPU, as a fork cannot use it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import torch
 
 import tracing.upstream.inductor.compiler  # noqa: F401  # imported once, for all runs
 from tracing import store
@@ -166,7 +168,7 @@ def _record(series: Series, index: int, streams: int) -> dict[str, Any]:
 
 
 def _recorded(series: Series, index: int, streams: int) -> int:
-    np.random.seed()  # a fork inherits its parent's state; Python seeds its own generator at a fork
+    _seed_as_a_new_process()
     device = Device(series.target, select=not series.program)
     if series.program:
         return _recorded_program(series, index, streams, device)
@@ -189,6 +191,13 @@ def _recorded(series: Series, index: int, streams: int) -> int:
         experiment = Experiment(case, device, series.seed or 0)
         record(experiment, LaunchRecorder(writer), send_message, passes=passes, reads=reads, around=around)
     return perturbation.streams if perturbation else 0
+
+
+def _seed_as_a_new_process() -> None:
+    # A fork inherits the states of its parent; Python seeds only its own generator anew. No fork has a GPU
+    # open, and torch seeds the GPU's generator when it opens one; the virtual GPU draws from the default one
+    np.random.seed()
+    torch.default_generator.seed()
 
 
 def _recorded_program(series: Series, index: int, streams: int, device: Device) -> int:

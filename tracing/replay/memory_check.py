@@ -6,14 +6,17 @@ import contextlib
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import torch
 
+from tracing.errors import Problem
+from tracing.interpreter import backwards
 from tracing.interpreter.gates import watched
 from tracing.launch.memory.accesses import Accesses
 from tracing.launch.memory.out_of_bounds import OutOfBoundsError, OutsideAccesses
 from tracing.model import MemoryEvidence
 from tracing.model.record import with_fields
-from tracing.record.memory.exact_accesses import race_of
+from tracing.record.memory.exact_accesses import race_of, undecided_of
 from tracing.replay.arguments import layout_of, memory_of, tensors_in
 from tracing.replay.loaded_kernel import load_kernel
 from tracing.store.recorded_launch import RecordedLaunch
@@ -23,16 +26,50 @@ NOT_COVERED = (
     "except where two arguments share memory: the interpreter executes the kernel's source, one program "
     "after another"
 )
+_ORDERS = (
+    "; of a kernel with atomics, orders of programs other than that of the grid and its reverse; a volatile "
+    "load counts as an atomic that acquires"
+)
 
 
-def memory_check(launch: RecordedLaunch) -> list[MemoryEvidence]:
-    """The memory evidence of a launch.
+class MemoryCheck(msgspec.Struct, frozen=True):
+    """What the memory accesses of a launch prove."""
 
-    The arguments have their recorded layout, with the kept contents and zeros elsewhere. Cost: as
-    `tracing.interpreter.execute`. Memory: that of the arguments three times, on the host.
+    evidence: tuple[MemoryEvidence, ...]  # accesses that no correct kernel makes
+    undecided: str  # why it is not known whether programs race; empty: it is known
+    not_covered: str
+    atomics: bool  # the kernel has some
+
+
+def memory_check(launch: RecordedLaunch) -> MemoryCheck:
+    """Check the memory accesses of a launch.
+
+    The arguments have their recorded layout, with the kept contents and zeros elsewhere. A kernel with
+    atomics is executed in the order of the grid and in its reverse, because atomics may order programs in one
+    of them by chance. Cost: as `tracing.interpreter.execute`. Memory: that of the arguments three times, on
+    the host.
 
     Raises Problem for a kernel that the interpreter cannot execute.
     """
+    check = _checked(launch)
+    if not check.atomics:
+        return check
+    check = msgspec.structs.replace(check, not_covered=check.not_covered + _ORDERS)
+    if check.evidence:
+        return check
+    try:
+        with backwards():
+            reverse = _checked(launch)
+    except Problem:  # a program waits for one that comes before it in the grid
+        why = "only the order of the grid was executed: in the reverse order a program waits for a later one"
+        return msgspec.structs.replace(check, not_covered=f"{check.not_covered}; {why}")
+    return msgspec.structs.replace(
+        check, evidence=reverse.evidence, undecided=check.undecided or reverse.undecided
+    )
+
+
+def _checked(launch: RecordedLaunch) -> MemoryCheck:
+    # in one order of programs
     memory = memory_of(layout_of(launch.launch), launch.contents(), 0, "cpu")
     tensors = tensors_in(layout_of(launch.launch), memory)
     accesses = Accesses(launch.launch.kernel_name, tensors)
@@ -47,7 +84,9 @@ def memory_check(launch: RecordedLaunch) -> list[MemoryEvidence]:
         for one in accesses.outside
     ]
     evidence = [*(_outside(index, one) for one in outside), *([race] if race else [])]
-    return [with_fields(one, where=_recorded_line(launch, one.where)) for one in evidence]
+    recorded = tuple(with_fields(one, where=_recorded_line(launch, one.where)) for one in evidence)
+    undecided = undecided_of(accesses, lambda where: _recorded_line(launch, where) or where)
+    return MemoryCheck(recorded, undecided, NOT_COVERED, accesses.before.time > 0)
 
 
 def _recorded_line(launch: RecordedLaunch, where: str | None) -> str | None:

@@ -129,6 +129,10 @@ def test_inputs_that_do_not_recur_are_named() -> None:
     )
 
 
+def test_an_input_that_changed_without_effect_on_the_result_is_no_failure() -> None:
+    assert verdict(result(series("xxx")), recorded("xxx", None), (), ["scratch"]) == Reproduced()
+
+
 def test_without_digests_nothing_can_be_compared() -> None:
     assert verdict(result(series("xxx")), {"a": {}}, ()) == NothingRecorded()
 

@@ -14,6 +14,7 @@ from tracing.cli.app import app
     ("line", "problem", "remedy"),
     [
         ("rnu silu", "there is no command rnu", "nearest: run; `tracing --help` lists all commands"),
+        ("vscode", "there is no command vscode", "`make vscode`"),
         ("run --bogus silu", "run has no option --bogus", "nearest: --runs; `tracing run --help`"),
         ("list --rns x", "list has no option --rns", "nearest: --runs; "),
         ("compare a", "compare needs B", "`tracing compare --help`"),

@@ -201,5 +201,29 @@ def test_a_program_that_depends_on_the_seed_of_string_hashes_differs(tmp_path: P
     done = tracing("repeat", "--times", "3", str(program), runs=tmp_path, PYTHONHASHSEED="random")
 
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "run 1 has another seed of Python's string hashes than run 0" in done.stdout
+    assert "each run that differs (1) has another seed of Python's string hashes than run 0" in done.stdout
     assert "1 of 2 runs" in done.stdout
+
+
+@pytest.mark.parametrize("drawn", ["torch.rand(3)", "torch.tensor([random.random()])"])
+def test_a_program_that_seeds_no_generator_differs_in_each_run(drawn: str, tmp_path: Path) -> None:
+    (program := tmp_path / "unseeded.py").write_text(
+        f"import random, torch\nstart = {drawn}\ntorch.compile(lambda x: x * 2)(start)\n"
+    )
+
+    done = tracing("repeat", "--times", "3", str(program), runs=tmp_path)
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "2 of 2 runs" in done.stdout
+    assert "string hashes" not in done.stdout
+
+
+def test_a_program_with_a_seed_draws_the_same_numbers_in_each_run(tmp_path: Path) -> None:
+    (program := tmp_path / "unseeded.py").write_text(
+        "import torch\ntorch.compile(lambda x: x * 2)(torch.rand(3))\n"
+    )
+
+    done = tracing("repeat", "--times", "3", "--seed", "1", str(program), runs=tmp_path)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 of 2 runs" in done.stdout

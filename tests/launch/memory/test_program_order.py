@@ -13,6 +13,7 @@ import triton.language as tl
 from handmade.records import INFO
 
 from tracing import store
+from tracing.launch.memory.happens_before import HappensBefore
 from tracing.launch.memory.program_order import Conflict, ProgramOrder
 from tracing.model import MemoryEvidence
 from tracing.record.launches.launch_recorder import LaunchRecorder
@@ -79,7 +80,6 @@ def store_sum(x, out, BLOCK: tl.constexpr, SHARED: tl.constexpr):
 @triton.jit
 def add_atomically(x, out, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out + 1, tl.program_id(0).to(tl.float32))
     tl.atomic_add(out, tl.sum(tl.load(x + at), 0))
 
 
@@ -150,7 +150,7 @@ def equal_values_in_one_element() -> None:
     store_sum[(4,)](torch.ones(64), torch.zeros(1), BLOCK=16, SHARED=4)
 
 
-def ordered_by_atomics() -> None:
+def only_atomics() -> None:
     add_atomically[(4,)](torch.rand(64), torch.zeros(2), BLOCK=16)
 
 
@@ -193,7 +193,7 @@ def one_input_twice() -> None:
     [
         in_place, halves_of_one_storage, even_and_odd_elements, rows_in_place, transposed_in_place,
         under_a_lock, one_input_twice, an_own_element_written_twice, equal_values_in_one_element,
-        ordered_by_atomics,
+        only_atomics,
     ],
     ids=lambda call: call.__name__,
 )  # fmt: skip
@@ -202,9 +202,10 @@ def test_a_correct_kernel_has_no_race(call: Callable[[], None], tmp_path: Path) 
 
 
 def test_what_several_programs_read_and_one_writes_is_a_conflict() -> None:
-    order = ProgramOrder(1000, np.zeros(40, np.uint8), 4, shifted=False)
+    before = HappensBefore()
+    order = ProgramOrder(1000, np.zeros(40, np.uint8), 4, before, shifted=False)
     at = np.array([1008])
     for program in range(2):
-        assert order.note("load", at, 4, (program, 0, 0)) is None
+        assert order.note("load", at, 4, before.number((program, 0, 0))) is None
 
-    assert order.note("store", at, 4, (1, 0, 0)) == Conflict(1008, None, (1, 0, 0))
+    assert order.note("store", at, 4, 1) == Conflict(1008, (0, 0, 0), (1, 0, 0))

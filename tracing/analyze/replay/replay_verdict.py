@@ -61,7 +61,7 @@ class NeedsOtherMemory:
 
 @dataclass(frozen=True, slots=True)
 class InputsChanged:
-    """The inputs that a run recorded do not recur, so its results cannot either."""
+    """The inputs that a run recorded do not recur, and its results do not either."""
 
     arguments: tuple[str, ...]
 
@@ -115,10 +115,10 @@ def verdict(
         a, b = (result.series[number] for number in difference.series)
         if a.inputs == b.inputs:
             return CodeDiffers(a.inputs, difference.elements)
-    if changed_inputs:
-        return InputsChanged(tuple(changed_inputs))
     own = {one.inputs: one for one in sorted(result.series, key=lambda one: one.launched == one.inputs)}
     left = {side: left_as(own.get(side, result.series[0]), bits) for side, bits in recorded.items() if bits}
+    if changed_inputs and not (left and all(left.values())):
+        return InputsChanged(tuple(changed_inputs))
     if other_inputs and all(left.values()) and result.differences:
         return InputsDiffer(tuple(other_inputs))
     return _of_one_result(left, recorded)

@@ -13,7 +13,7 @@ import msgspec
 from tracing import environment
 from tracing.analyze.compare.evidence import float_atomics
 from tracing.analyze.replay.replay_plan import other_inputs, planned
-from tracing.analyze.replay.replay_verdict import ReplayVerdict, verdict
+from tracing.analyze.replay.replay_verdict import ReplayVerdict, Reproduced, verdict
 from tracing.analyze.runs.recording_commands import is_virtual
 from tracing.cli.app import spinner
 from tracing.cli.processes.new_recording import record_anew
@@ -72,6 +72,8 @@ def answered(launches: Mapping[Side, RecordedLaunch], first: Side, how: Replayin
     payloads = _payloads(launches, given, first, how.times) if how.fpsan else None
     recorded = {side: one.expected for side, one in launches.items()}
     decided = verdict(result, recorded, different, changed)
+    if changed and isinstance(decided, Reproduced):
+        notes.append(f"when recorded anew, {', '.join(changed)} held other contents, without effect")
     return ReplayAnswer(launches, recorded, tuple(notes), result, decided, payloads)
 
 

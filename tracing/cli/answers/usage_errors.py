@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import typer
+
+import tracing
 
 # click's, which typer 0.26 and later contains
 _click: Any = sys.modules[typer.BadParameter.__module__]
@@ -42,7 +45,14 @@ def usage_problem(error: BaseException) -> tuple[str, str] | None:
 def unknown_command(name: str, known: list[str]) -> tuple[str, str]:
     """The problem of a command that does not exist, and the nearest ones."""
     near = get_close_matches(name, known, n=3)
+    if re.search(rf"^{re.escape(name)}:.*## ", _makefile(), re.MULTILINE):
+        return f"there is no command {name}", f"it is a target of this project's Makefile: `make {name}`"
     return f"there is no command {name}", "; ".join([*_nearest(near), "`tracing --help` lists all commands"])
+
+
+def _makefile() -> str:
+    path = Path(tracing.__file__).parents[1] / "Makefile"  # where this project is a checkout
+    return path.read_text() if path.is_file() else ""
 
 
 def _nearest(names: list[str]) -> list[str]:

@@ -159,8 +159,6 @@ class RepeatSeries:
         for line in warnings_text(results, failure):
             out.print(line)
         self._print_divergences(divergences, (reference, run), (f"run {number}", f"run {index}"))
-        if divergences and index in self.other_hashes:
-            out.print(f"  run {index} has another seed of Python's string hashes than run {number}")
         if not divergences:
             for line in equal_text(repeat, len(everything)):
                 out.print(line)
@@ -191,6 +189,10 @@ class RepeatSeries:
         if not self.repeats or self.first is None:
             return
         number, reference = self.first
+        differing = [one.index for one in self.repeats if one.differs]
+        if differing and self.other_hashes.issuperset(differing):
+            each = f"each run that differs ({', '.join(map(str, differing))})"
+            out.print(f"{each} has another seed of Python's string hashes than run {number}")
         differences = table(self.repeats)
         if differences.kernels or differences.results or differences.perturbed:
             out.print()

@@ -149,7 +149,8 @@ def _require_module(module: str) -> None:
     if PathFinder.find_spec(name, [str(Path.cwd()), *sys.path[1:]]) or find_spec(name):
         return
     near = [Path(one).stem for one in near_files(Path(f"{name}.py"))]
-    listed = f"nearest: {', '.join(near)}" if near else "name one as for `python -m`"
+    listed = f"nearest: {', '.join(near)}; " if near else "name one as for `python -m`; "
+    listed += f"a package must be installed in this Python, {sys.executable}"
     raise Problem(f"there is no module {name} here or in this Python", listed)
 
 

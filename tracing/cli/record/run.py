@@ -225,6 +225,9 @@ def _recorded(
             reads=reads,
             around=around,
         )
+    except Problem as problem:
+        recorded = f"what was recorded: `tracing show {writer.path}`"
+        raise Problem(problem.problem, "; ".join(filter(None, [problem.remedy, recorded]))) from None
     except KeyboardInterrupt:
         raise Problem("interrupted", f"the run up to this point: `tracing show {writer.path}`") from None
 

@@ -12,11 +12,12 @@ import numpy as np
 import torch
 
 from tracing.interpreter.batch.divergence import OneAtATime
-from tracing.interpreter.gates import AccessKind, Addresses
-from tracing.launch.kernel_line import kernel_line
+from tracing.interpreter.gates import AccessKind, Addresses, MemoryOrder
+from tracing.interpreter.kernel_line import kernel_line
+from tracing.launch.memory.happens_before import HappensBefore
 from tracing.launch.memory.memory_block import AccessedArgument, MemoryBlock
 from tracing.launch.memory.out_of_bounds import OutOfBoundsError, OutsideAccesses
-from tracing.launch.memory.program_order import Conflict, ProgramOrder
+from tracing.launch.memory.program_order import Conflict, ProgramAccess, ProgramOrder
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Role
@@ -46,8 +47,9 @@ class Accesses:
         self.conflict: tuple[Conflict, str] | None = (
             None  # between programs, or else between threads, and the line
         )
+        self.undecided: tuple[Conflict, str] | None = None  # between programs, and the line
+        self.before = HappensBefore()
         self._batched = False  # several programs access memory in one call
-        self._ordered = False  # an atomic may order programs: nothing is reported about them
         self._orders: dict[int, ProgramOrder] = {}  # by address of a block
         self._outside: dict[_Key, OutsideAccesses] = {}
         self._blocks = _blocks(tensors)
@@ -90,21 +92,30 @@ class Accesses:
             return "in_out" if written else "in"
         return "out" if written else "none"
 
-    def note(self, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> None:
+    def note(
+        self, kinds: Sequence[AccessKind], addresses: Addresses, size: int, order: MemoryOrder = "plain"
+    ) -> None:
         """Record one load or store of `size` bytes at each address, which is about to happen.
 
+        kinds     -- of an atomic both
         addresses -- [lanes], at least one
+        order     -- that it guarantees among programs
 
         Raises OutOfBoundsError if it is out of bounds and not allowed.
         """
+        if order != "plain" and not self._batched:
+            self.before.synchronise(self.before.number(program_index()), addresses, order)
+        access: ProgramAccess = "atomic" if len(kinds) > 1 else "store" if "store" in kinds else "load"
+        if order != "plain" and access == "load":
+            access = "volatile load"
         low, high = int(addresses.min()), int(addresses.max()) + size
         for block in self._blocks:
             if block.start <= low and high <= block.stop:
                 if not block.covers(low, high):
                     self._report_strange(block, kinds, addresses, size)
-                self._note(block, kinds, addresses, size)
+                self._note(block, kinds, addresses, size, access)
                 return
-        self._scattered(kinds, addresses, size)
+        self._scattered(kinds, addresses, size, access)
 
     @contextmanager
     def batches(self) -> Iterator[None]:
@@ -121,7 +132,9 @@ class Accesses:
         finally:
             self._batched = False
 
-    def _scattered(self, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> None:
+    def _scattered(
+        self, kinds: Sequence[AccessKind], addresses: Addresses, size: int, access: ProgramAccess
+    ) -> None:
         # in several blocks, or in none
         if self._batched:
             raise OneAtATime("accesses several blocks of memory")
@@ -137,34 +150,44 @@ class Accesses:
             self._report(kinds, addresses, size, None)
         for block, part in parts:
             self._report_strange(block, kinds, part, size)
-            self._note(block, kinds, part, size)
+            self._note(block, kinds, part, size, access)
 
-    def _note(self, block: MemoryBlock, kinds: Sequence[AccessKind], addresses: Addresses, size: int) -> None:
+    def _note(
+        self,
+        block: MemoryBlock,
+        kinds: Sequence[AccessKind],
+        addresses: Addresses,
+        size: int,
+        access: ProgramAccess,
+    ) -> None:
         for kind in kinds:
             block.note(kind, addresses, size)
-        if len(kinds) > 1:
-            self._ordered, self.conflict = True, None
         if self._batched:  # programs are known to be independent
             if "store" in kinds and block.shifted and block.loaded:
                 raise OneAtATime("reads and writes arguments that share memory")
             return
         known = self.conflict
-        if self._ordered or (known is not None and not known[0].of_threads) or not block.arguments:
+        if (known is not None and not known[0].of_threads) or not block.arguments:
             return
         order = self._orders.get(block.start)
         if order is None:
-            order = self._orders[block.start] = block.program_order()
-        conflict = order.note(kinds[0], addresses, size, program_index())
-        if conflict is not None and (known is None or not conflict.of_threads):
-            self.conflict = conflict, conflict.where or kernel_line()
+            order = self._orders[block.start] = block.program_order(self.before)
+        conflict = order.note(access, addresses, size, self.before.number(program_index()))
+        if conflict is not None:
+            self._keep(conflict)
+
+    def _keep(self, conflict: Conflict) -> None:
+        located = conflict, conflict.where or kernel_line()
+        if not conflict.decided:
+            self.undecided = self.undecided or located
+        elif self.conflict is None or (self.conflict[0].of_threads and not conflict.of_threads):
+            self.conflict = located
 
     def end_programs(self) -> None:
         """Note that the last program has ended; call it before the memory is changed."""
         for order in self._orders.values():
-            conflict = order.end_program()
-            known = self.conflict is not None and not self.conflict[0].of_threads
-            if conflict is not None and not (known or self._ordered):
-                self.conflict = conflict, conflict.where
+            if (conflict := order.end_program()) is not None:
+                self._keep(conflict)
 
     def names_at(self, address: int) -> list[str]:
         """The elements at an address: `x[3]`, of each argument that has one there."""

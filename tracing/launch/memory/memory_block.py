@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tracing.digest.host import memory
 from tracing.interpreter.gates import AccessKind, Addresses, Mask
+from tracing.launch.memory.happens_before import HappensBefore
 from tracing.launch.memory.program_order import ProgramOrder
 from tracing.model import TensorMeta
 from tracing.views import dense, element_bytes, extent, occupied, row_major
@@ -138,10 +139,10 @@ class MemoryBlock:
     def _of(self, argument: AccessedArgument) -> Bytes:
         return self._memory[argument.start - self.start : argument.stop - self.start]
 
-    def program_order(self) -> ProgramOrder:
+    def program_order(self, order: HappensBefore) -> ProgramOrder:
         """The tracker of conflicts between programs in this block."""
         unit = min(one.itemsize for one in self.arguments)
-        return ProgramOrder(self.start, self._memory, unit, shifted=self.shifted)
+        return ProgramOrder(self.start, self._memory, unit, order, shifted=self.shifted)
 
     # ---- when it has run
 

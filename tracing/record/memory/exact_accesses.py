@@ -13,6 +13,7 @@ from tracing.interpreter.gates import AccessKind, Mask
 from tracing.launch.memory.accesses import Accesses
 from tracing.launch.memory.memory_block import AccessedArgument, Bytes, MemoryBlock, logical
 from tracing.launch.memory.out_of_bounds import OutsideAccesses
+from tracing.launch.memory.program_order import Conflict
 from tracing.launch.storages import Reach
 from tracing.model import Access, Digest, MemoryEvidence, may_read, may_write
 from tracing.record.memory.fresh_memory import FreshMemory, UnwrittenBytes
@@ -87,6 +88,9 @@ class ExactAccesses:
                 self._report(watched)
                 if (race := race_of(watched.launch, accesses)) is not None:
                     self._recording.writer.append(race)
+                elif undecided := undecided_of(accesses):
+                    what = f"whether programs of {accesses.kernel} race: {undecided}"
+                    self._recording.catalogue.not_covered(what, "")
 
         accesses.reach, accesses.fatal = reach, self._fatal
         accesses.reported.append(reported)
@@ -144,19 +148,36 @@ def race_of(launch: int, accesses: Accesses) -> MemoryEvidence | None:
         return None
     conflict, where = accesses.conflict
     names = accesses.names_at(conflict.address)
-    element = ", which is ".join(names) or "memory"
-    if conflict.of_threads:
-        what = f"threads of program {conflict.writer} read {element} and others write it, in no fixed order"
-    elif conflict.overwrites:
-        what = (
-            f"programs {conflict.other} and {conflict.writer} write different values to {element}: "
-            "programs have no fixed order"
-        )
-    else:
-        reader = f"program {conflict.other} reads" if conflict.other else "several programs read"
-        what = f"program {conflict.writer} writes {element}, and {reader} it: programs have no fixed order"
     arguments = tuple(name.partition("[")[0] for name in names)
-    return MemoryEvidence(launch, "race", arguments, what, where)
+    return MemoryEvidence(launch, "race", arguments, _conflict_text(accesses, conflict), where)
+
+
+def undecided_of(accesses: Accesses, line: Callable[[str], str] = str) -> str:
+    """What the atomics of a launch that has run leave open about races, in a sentence; empty: nothing.
+
+    line -- the line to name for one of the executed kernel
+    """
+    if accesses.undecided is None or accesses.conflict is not None:
+        return ""
+    conflict, where = accesses.undecided
+    return _conflict_text(accesses, conflict) + (f" ({line(where)})" if where else "")
+
+
+def _conflict_text(accesses: Accesses, conflict: Conflict) -> str:
+    element = ", which is ".join(accesses.names_at(conflict.address)) or "memory"
+    writer, other = conflict.writer, conflict.other
+    if conflict.of_threads:
+        return f"threads of program {writer} read {element} and others write it, in no fixed order"
+    if conflict.kind == "overwrite":
+        what = f"programs {other} and {writer} write different values to {element}"
+    elif conflict.kind == "store and atomic":
+        what = f"program {writer} stores {element}, and program {other} changes it by an atomic"
+    elif conflict.kind == "load and atomic":
+        what = f"program {other} loads {element}, and program {writer} changes it by an atomic"
+    else:
+        what = f"program {writer} writes {element}, and program {other} reads it"
+    order = "no atomic orders the two" if accesses.before.time else "programs have no fixed order"
+    return f"{what}: {order}"
 
 
 def _uninitialised(watched: WatchedLaunch) -> dict[int, tuple[int, int]]:

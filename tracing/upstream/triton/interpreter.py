@@ -29,9 +29,13 @@ from tracing.upstream.triton.libtriton import native_interpreter
 # Not a name in every release's list of exports.
 ROUNDING_MODE = _interpreter._ir.ROUNDING_MODE
 ATOMIC_OP = _interpreter._ir.ATOMIC_OP
+MEM_SEMANTIC = _interpreter._ir.MEM_SEMANTIC
+MEM_SYNC_SCOPE = _interpreter._ir.MEM_SYNC_SCOPE
 
 __all__ = [
     "ATOMIC_OP",
+    "MEM_SEMANTIC",
+    "MEM_SYNC_SCOPE",
     "ROUNDING_MODE",
     "FunctionRewriter",
     "InterpretedFunction",

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
 import triton
 
-import tracing
-from tracing import interpreter
 from tracing.upstream.inductor.code import is_generated
 from tracing.upstream.inductor.user_kernels import line_of_user
 
-_FOLDERS = (*triton.__path__, *interpreter.__path__, str(Path(tracing.__file__).parent))
+_HERE = Path(__file__).parent
+_NOT_KERNELS = tuple(f"{folder}{os.sep}" for folder in (*triton.__path__, _HERE.parent))
+_EXECUTES = str(_HERE / "__init__.py")  # calls the kernel
 _known: dict[tuple[str, int], str] = {}
-_NOT_KERNELS = tuple(f"{folder}{os.sep}" for folder in _FOLDERS)
+
+
+def kernel_frames() -> Iterator[FrameType]:
+    """The Python frames of the kernel and of the functions that it called, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != _EXECUTES:
+        if not frame.f_code.co_filename.startswith(_NOT_KERNELS):
+            yield frame
+        frame = frame.f_back
 
 
 def kernel_line() -> str:
     """`file.py:12` of the kernel that called, directly or not; empty if no kernel did."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_NOT_KERNELS):
-        frame = frame.f_back
+    frame = next(kernel_frames(), None)
     if frame is None:
         return ""
     file, line = frame.f_code.co_filename, frame.f_lineno
