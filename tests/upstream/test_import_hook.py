@@ -22,6 +22,6 @@ def test_the_function_receives_the_executed_module_once(
     import imported_later  # type: ignore[import-not-found]
 
     del sys.modules[imported_later.__name__]
-    import imported_later  # noqa: F811
+    import imported_later
 
     assert values == [3]

@@ -1,7 +1,7 @@
 """Compile untraced up to the stop in C++ if no breakpoint is set in Python.
 
-Until Python 3.12 debugpy traces every call, which doubles the time of a compilation. It traces again from the
-stop on, so that breakpoints that are set there stop in the rest of the compilation.
+Until Python 3.12 debugpy traces every call, which doubles the time of a compilation. From the stop on it
+traces, so that breakpoints that are set there stop in the rest of the compilation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class UntracedCompiles:
             python_debugger.switch(False)
 
     def end(self) -> None:
-        """Let debugpy trace this thread again."""
+        """Let debugpy trace this thread as before the compilation."""
         if self.untraced:
             self.untraced = False
             python_debugger.switch(True)

@@ -25,10 +25,17 @@ def _describing_for_logs(log: Any) -> None:
     describe = log.describe_environment
 
     def describe_environment(header: str) -> None:
-        if "info" in getattr(log, "_levels", ("info",)):  # of all logs
+        if _is_logged(log):
             describe(header)
 
     log.describe_environment = describe_environment
+
+
+def _is_logged(log: Any) -> bool:
+    try:
+        return log.log_dir is not None or "info" in log.stderr.levels
+    except AttributeError:  # another version of debugpy
+        return True
 
 
 def traces() -> bool:
@@ -57,7 +64,7 @@ def untraced() -> Iterator[None]:
 
 
 def can_stop() -> bool:
-    """False if debugpy stops at uncaught exceptions only; True if a breakpoint is set, or if it cannot tell."""
+    """False if only uncaught exceptions stop in Python; True if a breakpoint is set, or pydevd is unknown."""
     debugger = _debugger()
     try:  # pydevd has no public function for any of them
         return bool(
