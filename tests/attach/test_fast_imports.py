@@ -16,6 +16,16 @@ import numpy
 print(len(started) > 10, gc.isenabled())  # one is due when it is enabled
 """
 
+ABANDONED = """
+import sys
+from tracing.attach import fast_imports
+import debugpy.server.api
+sys.settrace(lambda *event: None)
+fast_imports.switch_on()
+import numpy
+print("imported")
+"""
+
 
 def collected(fast: bool) -> str:
     command = [sys.executable, "-c", COLLECTIONS.format(fast=fast)]
@@ -24,3 +34,9 @@ def collected(fast: bool) -> str:
 
 def test_a_library_is_imported_without_garbage_collection_which_is_enabled_afterwards() -> None:
     assert (collected(fast=False), collected(fast=True)) == ("True True", "False True")
+
+
+def test_a_library_is_imported_although_the_debugger_has_ended() -> None:
+    done = subprocess.run([sys.executable, "-c", ABANDONED], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "imported\n"

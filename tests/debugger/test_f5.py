@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,6 +92,24 @@ def test_torch_and_triton_are_imported_untraced_and_their_functions_are_traced(
         editor.close()
 
     assert first["line"] == line
+
+
+@pytest.mark.parametrize("with_breakpoint", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_a_compile_is_traced_from_the_stop_on_and_before_if_a_breakpoint_is_set(
+    launch: dict[str, Any], capfd: pytest.CaptureFixture[str], with_breakpoint: bool
+) -> None:
+    configuration = chosen(launch, OPEN_FILE, PROGRAMS / "traced.py")
+    configuration["env"]["TRACING_STOP_SECONDS"] = "0.1"
+    never = {str(PROGRAMS / "forked.py"): [1]}
+    editor = Editor(configuration, never if with_breakpoint else {})
+    try:
+        assert editor.ended.wait(WAIT)
+    finally:
+        editor.close()
+
+    by_calls = sys.version_info < (3, 12)  # later debugpy is called where a breakpoint is only
+    traced = [by_calls, by_calls and with_breakpoint, by_calls, by_calls]
+    assert f"traced {traced}\n" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("kind", ["triton-gdb", "lldb-dap"])

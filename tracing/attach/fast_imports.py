@@ -15,6 +15,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from tracing.attach.python_debugger import untraced
+
 _LIBRARIES = frozenset(("msgspec", "numpy", "rich", "sympy", "torch", "triton", "typer"))
 
 
@@ -39,7 +41,7 @@ class _Finder:
             execute = spec.loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
-                with self._outermost(), _uncollected(), _untraced():
+                with self._outermost(), _uncollected(), untraced():
                     execute(module)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
@@ -63,16 +65,3 @@ def _uncollected() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-@contextmanager
-def _untraced() -> Iterator[None]:
-    debugpy = sys.modules.get("debugpy")
-    if debugpy is None or sys.gettrace() is None:
-        yield
-        return
-    debugpy.trace_this_thread(False)
-    try:
-        yield
-    finally:
-        debugpy.trace_this_thread(True)

@@ -26,8 +26,9 @@ from typing import Any
 
 import msgspec
 
-from tracing.attach import compiling, fast_imports
+from tracing.attach import compiling, fast_imports, python_debugger
 from tracing.attach.compiling import Compiling, SeenCompilation, WantedStop
+from tracing.attach.fast_compiles import UntracedCompiles
 from tracing.attach.session import request
 from tracing.compiler.opt.pipeline_text import passes_in
 from tracing.environment.stops import StopSettings, stop_settings
@@ -35,7 +36,7 @@ from tracing.errors import Problem
 from tracing.upstream.triton.libtriton_import import call_before_passes
 
 _LIBRARIES = re.compile(r"/(libtriton\.so|libMLIR[^/]*)$")  # the latter if MLIR comes from a distribution
-_POLL = 0.1  # seconds
+_POLL = 0.03  # seconds
 _RETRY_SECONDS = 2  # gdb may fail to attach, so the request is repeated
 _ARMED_SECONDS = 30  # a debugger without a breakpoint in libtriton by then sets none
 _PR_SET_PTRACER, _ANY, _NOBODY = 0x59616D61, -1, 0
@@ -60,6 +61,7 @@ def switch_on() -> None:
     except Problem as problem:
         _say(f"TRACING_STOP: {problem.problem}, so nothing stops\n  {problem.remedy}")
         return
+    python_debugger.describe_only_for_logs()
     fast_imports.switch_on()
     call_before_passes(Stop(settings, wanted).reached)
     if settings.owner:
@@ -75,6 +77,7 @@ class Stop:
         self.number = 0
         self.noted: set[SeenCompilation] = set()
         self.waited: int | None = None  # the process that has
+        self.compiles = UntracedCompiles()
         self._unlock()
         os.register_at_fork(after_in_child=self._unlock)  # another thread may hold it when a worker is forked
 
@@ -113,6 +116,7 @@ class Stop:
         if self.waited == now.pid or _tracer():
             return ""
         self.waited = now.pid
+        self.compiles.stop()
         before = _private_code()  # before a debugger is asked for: one may be ready
         who = self.settings.tracer
         _allow(_ANY if who is None else who)

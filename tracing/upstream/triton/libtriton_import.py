@@ -1,4 +1,4 @@
-"""A hook on the import of Triton's native library, for debuggers.
+"""A hook on the pass managers of Triton's native library, for debuggers.
 
 Imports neither torch nor Triton: it is part of every process that a debugged program starts.
 """
@@ -6,15 +6,13 @@ Imports neither torch nor Triton: it is part of every process that a debugged pr
 from __future__ import annotations
 
 import functools
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
-from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from types import ModuleType
 from typing import Any
 
 from tracing.upstream.contract import require
+from tracing.upstream.import_hook import when_imported
 
 _LIBRARY = "triton._C.libtriton"
 
@@ -24,29 +22,7 @@ def call_before_passes(reached: Callable[..., None]) -> None:
 
     Triton need not be imported yet: its library is patched when it is imported.
     """
-    sys.meta_path.insert(0, _Finder(functools.partial(_patch, reached)))
-
-
-class _Finder:
-    # finds libtriton as Python would, and removes itself
-
-    def __init__(self, imported: Callable[[ModuleType], None]) -> None:
-        self.imported = imported
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
-        if name != _LIBRARY:
-            return None
-        sys.meta_path.remove(self)
-        spec = find_spec(name)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def exec_module(module: ModuleType) -> None:
-                execute(module)
-                self.imported(module)
-
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
+    when_imported(_LIBRARY, functools.partial(_patch, reached))
 
 
 def _patch(reached: Callable[..., None], library: Any) -> None:
