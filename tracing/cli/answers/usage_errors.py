@@ -46,7 +46,7 @@ def unknown_command(name: str, known: list[str]) -> tuple[str, str]:
     """The problem of a command that does not exist, and the nearest ones."""
     near = get_close_matches(name, known, n=3)
     if re.search(rf"^{re.escape(name)}:.*## ", _makefile(), re.MULTILINE):
-        return f"there is no command {name}", f"it is a target of this project's Makefile: `make {name}`"
+        return f"there is no command {name}", f"`make {name}` is a target of this project's Makefile"
     return f"there is no command {name}", "; ".join([*_nearest(near), "`tracing --help` lists all commands"])
 
 
