@@ -12,6 +12,7 @@ import triton.language as tl
 from handmade.records import INFO
 
 from tracing import store
+from tracing.launch.memory import happens_before
 from tracing.model import MemoryEvidence, NotCovered
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
@@ -164,3 +165,13 @@ def test_a_load_of_what_atomics_change_is_not_decided(tmp_path: Path) -> None:
         "whether programs of adds_and_loads race: program (0, 0, 0) loads out[0], and program (1, 0, 0) "
         "changes it by an atomic: no atomic orders the two (test_happens_before.py:"
     )
+
+
+def test_with_too_many_programs_it_is_not_decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(happens_before, "PROGRAMS", PROGRAMS - 1)
+
+    run = recorded(tmp_path, ticket_before_store)
+
+    assert not list(run.records(MemoryEvidence))
+    (undecided,) = run.records(NotCovered)
+    assert "it has atomics, and more than" in undecided.what

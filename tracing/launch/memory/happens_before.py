@@ -20,6 +20,7 @@ Program: TypeAlias = tuple[int, int, int]
 Integers: TypeAlias = npt.NDArray[np.int32]
 _Clock: TypeAlias = Integers  # [programs] the last atomic of each that is known; -1: none
 
+PROGRAMS = 4096  # of a launch with atomics; of more the order is not followed
 _WAITING = 1 << 20  # addresses of atomics that wait to be evaluated
 _NOTHING: _Clock = np.zeros(0, np.int32)
 
@@ -28,11 +29,12 @@ class HappensBefore:
     """The programs of a launch in the order of execution, and the order that its atomics guarantee.
 
     Memory: four bytes for each pair of a program and an atomic whose value is still in memory, once `ordered`
-    was called.
+    was called; 64 MB if each of 4096 programs makes one.
     """
 
     def __init__(self) -> None:
         self.time = 0  # atomics so far
+        self.unknown = False  # `ordered` was asked, and there were too many programs
         self.programs: list[Program] = []  # by number
         self._numbers: dict[Program, int] = {}
         self._waiting: list[tuple[int, int, list[int], MemoryOrder]] = []
@@ -49,8 +51,11 @@ class HappensBefore:
 
     def synchronise(self, program: int, addresses: Addresses, order: MemoryOrder) -> None:
         """Note an atomic of the current program."""
-        self._waiting.append((program, self.time, addresses.tolist(), order))
         self.time += 1
+        if len(self.programs) > PROGRAMS:
+            self._waiting, self._size, self._clocks = [], 0, {}
+            return
+        self._waiting.append((program, self.time - 1, addresses.tolist(), order))
         self._size += addresses.size
         if self._size > _WAITING:
             self._evaluate()
@@ -60,7 +65,12 @@ class HappensBefore:
 
         others -- [accesses] the program of each
         times  -- [accesses]
+
+        If there are too many programs, all are, and `unknown` is set.
         """
+        if self.time and len(self.programs) > PROGRAMS:
+            self.unknown = True
+            return np.ones(others.shape, bool)
         self._evaluate()
         of, known = self._known
         before: Mask = others == program

@@ -11,6 +11,7 @@ import torch
 from tracing.digest.host import bits_of
 from tracing.interpreter.gates import AccessKind, Mask
 from tracing.launch.memory.accesses import Accesses
+from tracing.launch.memory.happens_before import PROGRAMS
 from tracing.launch.memory.memory_block import AccessedArgument, Bytes, MemoryBlock, logical
 from tracing.launch.memory.out_of_bounds import OutsideAccesses
 from tracing.launch.memory.program_order import Conflict
@@ -157,8 +158,11 @@ def undecided_of(accesses: Accesses, line: Callable[[str], str] = str) -> str:
 
     line -- the line to name for one of the executed kernel
     """
-    if accesses.undecided is None or accesses.conflict is not None:
+    if accesses.conflict is not None:
         return ""
+    if accesses.undecided is None:
+        many = f"it has atomics, and more than {PROGRAMS} programs access one argument"
+        return many if accesses.before.unknown else ""
     conflict, where = accesses.undecided
     return _conflict_text(accesses, conflict) + (f" ({line(where)})" if where else "")
 
