@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -71,6 +72,19 @@ def test_a_compiled_kernel_that_leaves_something_else_is_off(run: store.Run) -> 
     [wrong] = said.accused.wrong
     assert (wrong.name, wrong.index, wrong.count, wrong.of) == ("y", (2,), 1, 4)
     assert "    against   Triton's interpreter, on the same inputs" in [*judgement_text(said, ())]
+
+
+def test_a_large_element_acquits_no_fault_of_the_others(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    with virtual_gpu(), LaunchRecorder(writer, keep=Keep(inputs=True)):
+        x = torch.ones(4, 64)
+        x[3] = -1e9
+        row_sums[(4,)](x, torch.zeros(4), WIDTH=64)
+    writer.close()
+
+    said = judged(store.Run(writer.path), lambda y: y * torch.tensor([1.5, 1, 1, 1]))
+
+    assert said.accused is not None and said.accused.wrong[0].index == (0,)
 
 
 def test_what_the_interpreter_cannot_execute_has_no_reference(run: store.Run) -> None:

@@ -6,10 +6,12 @@ import functools
 
 import pytest
 import torch
+import torch.nn.functional as functional
 from graphs import faulty, graph, inputs, run
 from torch._inductor.decomposition import select_decomp_table
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from tracing.numerics.agreement import undecided_text
 from tracing.numerics.reference import Expected, reference
 from tracing.numerics.verdict import Judged, judge
 
@@ -109,3 +111,44 @@ def test_integers_are_exact_unless_rounding_decides_them() -> None:
 
     assert judge(compiled, eager, certain).verdict == "compiled is off"
     assert judge(compiled, eager, undecided).verdict == "within rounding"
+
+
+FILLS = (-1e9, -1e4, torch.finfo(torch.float32).min, -torch.inf)
+KEPT = torch.ones(64, 64, dtype=torch.bool).tril()
+
+
+def masked(x: torch.Tensor, how: str, fill: float) -> torch.Tensor:
+    """x, in which elements that do not come from it are much larger."""
+    fill = max(fill, torch.finfo(x.dtype).min) if fill != -torch.inf else fill
+    if how == "one":
+        return torch.cat([torch.full((1, 64), fill, dtype=x.dtype), x[1:]])
+    if how == "added":
+        return x + torch.zeros_like(x).masked_fill(~KEPT, fill)
+    return x.masked_fill(~KEPT if how == "half" else torch.arange(64) > 3, fill)
+
+
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("how", ["half", "most", "added", "one"])
+def test_large_elements_acquit_no_fault_of_the_others(how: str, fill: float) -> None:
+    for dtype in DTYPES:
+        x = torch.randn(64, 64, generator=torch.Generator().manual_seed(0)).to(dtype)
+        eager = masked(functional.softplus(x * 3), how, fill)
+        exact = reference(lambda x=x: {"y": masked(functional.softplus(x.clone() * 3), how, fill)})["y"]
+        right = masked(functional.softplus(x.float() * 3).to(dtype), how, fill)
+        wrong = masked(functional.softplus(x * 3) * 1.5, how, fill)
+
+        assert judge(right, eager, exact).verdict == "within rounding", dtype
+        assert judge(wrong, eager, exact).verdict == "compiled is off", dtype
+
+
+def test_small_elements_among_large_ones_that_differ_are_undecided() -> None:
+    # rounding explains the large elements, but of the small ones no more than one rounding each
+    exact = torch.cat([torch.full((900,), 1e9), X])
+    compiled = torch.cat([torch.full((900,), 1e9 + 64), X * 1.5])
+
+    said = judge(compiled, exact, expected(exact))
+
+    assert (said.verdict, said.undecided) == ("within rounding", len(X))
+    assert undecided_text(said) == (
+        "not decided: 64 elements are within the rounding of larger elements, but not within the own one"
+    )

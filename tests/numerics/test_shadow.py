@@ -108,6 +108,29 @@ def halved(x: torch.Tensor) -> torch.Tensor:
     return x / 2
 
 
+def updated(schema: str) -> torch.Tensor:
+    """An operator that changes its first input, as its schema declares or not."""
+    with torch.library._scoped_library("shadow_tests", "FRAGMENT") as library:
+        library.define(f"ema{schema}")
+        library.impl("ema", lambda seen, x: seen.mul_(0.9).add_(x, alpha=0.1) * 2, "CPU")
+        seen = torch.ones(8)
+        torch.ops.shadow_tests.ema(seen, torch.arange(8.0))
+        return seen * 3
+
+
+def test_a_write_that_a_schema_does_not_declare_is_named_and_followed() -> None:
+    writes: list[str] = []
+    declared, hidden = "(Tensor(a!) seen, Tensor x) -> Tensor", "(Tensor seen, Tensor x) -> Tensor"
+
+    right = reference(lambda: {"y": updated(declared)}, undeclared=writes.append)["y"]
+    assert (writes, right.missing) == ([], ())
+
+    wrong = reference(lambda: {"y": updated(hidden)}, undeclared=writes.append)["y"]
+    assert writes == ["shadow_tests::ema writes seen, and its schema does not say so"]
+    assert wrong.missing == ("shadow_tests::ema",)
+    assert wrong.spread.max() < 1e-5
+
+
 def test_a_result_names_the_operator_without_float64_that_it_depends_on() -> None:
     x = torch.randn(8)
 

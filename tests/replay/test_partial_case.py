@@ -110,7 +110,11 @@ def test_the_kernels_that_eager_launches_are_named(tmp_path: Path) -> None:
     answer = case.evaluate("inductor", {}, {}, {})
 
     assert answer["symptom"]["kind"] == "right"
-    assert answer["own_kernels"] == answer["eager_kernels"] == [{"name": "twice", "python": "case.py:9"}]
+    assert (
+        answer["own_kernels"]
+        == answer["eager_kernels"]
+        == [{"name": "twice", "python": "case.py:9", "backward": False}]
+    )
 
 
 ONLY_COMPILED = OWN.replace(
@@ -127,6 +131,82 @@ def test_what_a_program_computes_for_compilation_only_is_executed_without_a_comp
 
     assert (answer["symptom"]["kind"], answer["eager_kernels"]) == ("differs", [])
     assert [one["name"] for one in answer["own_kernels"]] == ["twice"]
+
+
+UNDECLARED = """
+import torch
+from tracing import Workload
+
+
+def build(device):
+    @torch.library.custom_op("partial_case::ema", mutates_args=())
+    def ema(seen: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        seen.mul_(0.9).add_(x, alpha=0.1)
+        return seen * 2
+
+    @ema.register_fake
+    def _(seen, x):
+        return torch.empty_like(seen)
+
+    def fn(seen, x):
+        y = torch.sin(seen + x)
+        return y + torch.ops.partial_case.ema(seen, x), torch.sin(seen + x)
+
+    return Workload(fn, (torch.ones(8, device=device), torch.arange(8.0, device=device)))
+"""
+
+
+def test_no_step_of_the_compiler_is_searched_for_a_write_that_a_schema_does_not_declare(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "case.py").write_text(UNDECLARED)
+    device = Device("sm_90")
+    case = PartialCase(Experiment(device.load(str(tmp_path / "case.py")), device, 0))
+
+    symptom = case.evaluate("inductor", {}, {}, {})["symptom"]
+
+    assert symptom["kind"] == "no answer"
+    assert symptom["text"] == "partial_case::ema writes seen, and its schema does not say so"
+
+
+WRONG_BACKWARD = (
+    ONLY_COMPILED.replace("return 3 * x", "return 2 * x")
+    .replace(
+        "    y = torch.empty_like(x)\n    twice[(1,)](x, y, BLOCK=8)\n    return y",
+        "    return Twice.apply(x)",
+    )
+    .replace(
+        "def fn(x):",
+        """class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.empty_like(x)
+        twice[(1,)](x, y, BLOCK=8)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        return 3 * g
+
+
+def fn(x):""",
+    )
+    .replace(
+        "(torch.ones(8, device=device),)",
+        "(torch.ones(8, device=device, requires_grad=True),), backward=True",
+    )
+)
+
+
+def test_a_wrong_backward_formula_leaves_only_gradients_wrong(tmp_path: Path) -> None:
+    (tmp_path / "case.py").write_text(WRONG_BACKWARD)
+    device = Device("sm_90")
+    case = PartialCase(Experiment(device.load(str(tmp_path / "case.py")), device, 0))
+
+    answer = case.evaluate("uncompiled", {}, {}, {})
+
+    assert [one["name"] for one in answer["symptom"]["results"]] == ["grad of input 0"]
+    assert [one["backward"] for one in answer["own_kernels"]] == [False]
 
 
 def symptom(text: str, folder: Path) -> Symptom:

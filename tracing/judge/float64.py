@@ -76,6 +76,11 @@ def wrong_elements(name: str, buffer: str, value: FxValue, verdict: Judged, of: 
     )  # fmt: skip
 
 
+def undecided(verdict: Judged) -> str:
+    """What a judged tensor depends on that decides nothing, as the text of a NoReference."""
+    return f"the rounding of its larger elements, which hides that of {verdict.undecided} others"
+
+
 def _expected(program: FxProgram, plan: FxPlan, given: Given, samples: int) -> dict[FxValue, Expected]:
     def run() -> dict[str, Any]:
         results = program.run(plan, given)
@@ -111,4 +116,4 @@ def _verdicts(
 
 def _near(one: Judged) -> bool:
     # without noise, every distance is maximal
-    return not one.compiled.off
+    return not (one.compiled.off or one.undecided)

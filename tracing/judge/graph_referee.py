@@ -12,7 +12,7 @@ import torch
 
 from tracing.analyze.judge.judgement import Finding, WrongElements
 from tracing.judge.contents import Contents
-from tracing.judge.float64 import judged, wrong_elements
+from tracing.judge.float64 import judged, undecided, wrong_elements
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
 from tracing.judge.operators import NoReference
@@ -108,6 +108,8 @@ class GraphReferee:
                 verdict = judged(self._program, plan, given, {result.value: tensor})[result.value]
             if verdict.verdict == "no reference":
                 raise NoReference(", ".join(verdict.missing))
+            if verdict.undecided:
+                raise NoReference(undecided(verdict))
         except NoReference as reason:
             what = f"{result.name} of graph {self._steps.graph}"
             self.not_covered.append(f"{what} has no reference, because it depends on {reason}")

@@ -19,6 +19,7 @@ from tracing.model import KernelLaunch
 # What the interpreter leaves in the arguments that a launch wrote, by name; raises Problem if it cannot.
 Interpreted = Callable[[KernelLaunch], Mapping[str, torch.Tensor]]
 _ROUNDINGS = 64.0  # of the largest value: sums of a compiled kernel have another order
+_FAR = 1024.0  # so many times as large as any that differs: no sum of a right kernel mixes the two
 _TF32 = 2.0**-10  # the distance of numbers with which tensor cores multiply float32
 _HAND_WRITTEN = (
     "it is hand-written, so no graph says what it should compute; on the virtual GPU Triton's interpreter "
@@ -60,10 +61,10 @@ def judged_own(
 def _wrong(name: str, actual: torch.Tensor, expected: torch.Tensor, tf32: bool) -> list[WrongElements]:
     if actual.is_floating_point():
         a, b = actual.double(), expected.double()
-        finite = b[b.isfinite()].abs()
         eps = max(torch.finfo(actual.dtype).eps, _TF32 if tf32 else 0.0)
-        rounding = eps * max(float(finite.max()) if finite.numel() else 0.0, torch.finfo(actual.dtype).tiny)
-        apart = torch.where((a == b) | (a.isnan() & b.isnan()), 0.0, (a - b).abs() / rounding)
+        equal = (a == b) | (a.isnan() & b.isnan())
+        rounding = eps * max(_largest(b, ~equal), torch.finfo(actual.dtype).tiny)
+        apart = torch.where(equal, 0.0, (a - b).abs() / rounding)
         apart = apart.nan_to_num(nan=torch.inf)
     else:
         apart = (actual != expected).double() * (2 * _ROUNDINGS)
@@ -77,6 +78,14 @@ def _wrong(name: str, actual: torch.Tensor, expected: torch.Tensor, tf32: bool) 
             actual[index].item(), expected[index].item(), worst, _ROUNDINGS,
         )
     ]  # fmt: skip
+
+
+def _largest(values: torch.Tensor, differing: torch.Tensor) -> float:
+    # without elements far above those that differ, such as the fill of a mask
+    finite, sizes = values.isfinite(), values.abs()
+    some = sizes[finite & differing]
+    kept = sizes[finite & (sizes <= _FAR * some.max())] if some.numel() else sizes[finite]
+    return float(kept.max()) if kept.numel() else 0.0
 
 
 def _without(launch: KernelLaunch, why: str) -> JudgedLaunch:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tracing.analyze.judge.judgement import LaunchVerdict, WrongElements
 from tracing.judge.contents import Content
-from tracing.judge.float64 import OtherDtype, judged, wrong_elements
+from tracing.judge.float64 import OtherDtype, judged, undecided, wrong_elements
 from tracing.judge.fx_program import FxPlan
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
 from tracing.judge.operators import NoReference
@@ -117,6 +117,8 @@ class StepJudge:
             return [other.elements(name, buffer, tensor)], False
         if verdict.verdict == "no reference":
             raise NoReference(", ".join(verdict.missing))
+        if verdict.undecided:
+            raise NoReference(undecided(verdict))
         if verdict.verdict != "compiled is off":
             return [], verdict.eager.off and not verdict.compiled.off
         if plan.uninitialised:

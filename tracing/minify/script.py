@@ -197,7 +197,8 @@ def _expected(small: SmallGraph, names: list[str], data: dict[str, torch.Tensor]
             and not (exact[name].missing or result.is_complex())
         ):
             floating = result.is_floating_point()
-            spread = rounding(exact[name], result.dtype) if floating else exact[name].spread
+            every = torch.ones_like(exact[name].spread, dtype=torch.bool)
+            spread = rounding(exact[name], every, result.dtype)
             data[f"exact {name}"] = exact[name].exact.detach().cpu().contiguous().clone()
             data[f"rounding {name}"] = spread.detach().cpu().contiguous().clone()
             narrow |= floating and result.dtype.itemsize <= 2

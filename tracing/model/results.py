@@ -21,6 +21,7 @@ class Outcome(Record, frozen=True, file="outcomes"):
     eager_repeats: bool = True  # False: eager itself gives another result each time
     differing: tuple[str, ...] = ()  # names of the results that differ from eager's, the worst first
     drawn: tuple[str, ...] = ()  # those of them for which eager draws random numbers
+    undeclared: tuple[str, ...] = ()  # "mylib::op writes x, and its schema does not say so"
 
 
 class Cut(Record, frozen=True, file="cuts"):

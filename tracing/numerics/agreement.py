@@ -54,7 +54,8 @@ def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) ->
     verdicts = _Verdicts(referee)
     differing = sorted(_disagreements(actual, expected, verdicts), key=lambda one: -one.size)
     without = [name for name, one in actual.items() if isinstance(one, Uncomparable)]
-    remarks = [*verdicts.remarks(), *([f"not compared: {_some(without)}"] if without else [])]
+    undeclared = tuple(referee.undeclared) if referee is not None else ()
+    remarks = [*undeclared, *verdicts.remarks(), *([f"not compared: {_some(without)}"] if without else [])]
     summary = _detail(differing) if differing else _agreed(actual)
     outcome = Outcome(
         "differs" if differing else "passed",
@@ -62,6 +63,7 @@ def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) ->
         eager_repeats=verdicts.eager_repeats,
         differing=tuple(one.name for one in differing),
         drawn=tuple(verdicts.off_and_drawn),
+        undeclared=undeclared,
     )
     return Agreement(outcome, tuple(differing), verdicts.eager_off())
 
@@ -195,6 +197,7 @@ class _Verdicts:
             )
             counted = "1 result, " if len(within) == 1 else f"{len(within)} results, most of all "
             yield f"within rounding: {counted}{name}{far}"
+        yield from (f"{name}: {undecided_text(one)}" for name, one in within.items() if one.undecided)
         others = {name: one for name, one in self._explained.items() if name not in within}
         yield from (f"{name}: {judged_text(one)}" for name, one in others.items())
         if self._drawn:
@@ -224,6 +227,12 @@ def judged_text(judged: Judged) -> str:
         f"{ours.elements} of its elements are farther away than rounding explains"
         f"{own if judged.still_off else ''}"
     )
+
+
+def undecided_text(judged: Judged) -> str:
+    """The elements of a result that agrees of which it is not known whether rounding explains them."""
+    elements = "1 element is" if judged.undecided == 1 else f"{judged.undecided} elements are"
+    return f"not decided: {elements} within the rounding of larger elements, but not within the own one"
 
 
 def _relative(actual: torch.Tensor, expected: torch.Tensor) -> float:

@@ -29,6 +29,7 @@ class Referee:
         self._eager, self._compiled, self._progress = eager, compiled, progress
         self._expected: Mapping[str, Expected] | None = None
         self._drawn: Results | None = None
+        self.undeclared: list[str] = []  # writes of the program's operators that their schemas do not declare
         self.failure = ""  # why there is no reference at all
 
     def judge(self, name: str, compiled: torch.Tensor, eager: torch.Tensor) -> Judged | None:
@@ -66,7 +67,9 @@ class Referee:
             self._progress("some bits are not those of eager, as is common: measuring rounding in float64")
             self._ended(0)
             try:
-                self._expected = reference(self._eager, progress=self._ended)
+                self._expected = reference(
+                    self._eager, progress=self._ended, undeclared=self.undeclared.append
+                )
             except Exception as error:  # raised by the program in another precision, or out of memory
                 self.failure = f"{type(error).__name__}: {next(iter(message(error).splitlines()), '')}"
                 self._expected = {}

@@ -40,18 +40,25 @@ class Expected:
 
 
 def reference(
-    run: Callable[[], Results], *, samples: int = SAMPLES, progress: Callable[[int], None] = lambda done: None
+    run: Callable[[], Results],
+    *,
+    samples: int = SAMPLES,
+    progress: Callable[[int], None] = lambda done: None,
+    undeclared: Callable[[str], None] = lambda write: None,
 ) -> dict[str, Expected]:
     """The results of a workload in exact arithmetic, by name.
 
     run      -- builds the workload, seeds it, runs it in eager and returns its results by name
     progress -- called after each run with the number of runs that have ended
+    undeclared -- called with "mylib::op writes x, and its schema does not say so" for each such operator
     """
     shadow, results = _followed(run, None)
     exact = {name: shadow.of(one).clone() for name, one in _tensors(results)}
     own = {name: one.detach().clone() for name, one in _tensors(results)}
     missing = {name: set(shadow.missing(one)) for name, one in _tensors(results)}
     drawn = {name for name, one in _tensors(results) if shadow.drawn(one)}
+    for write in shadow.undeclared:
+        undeclared(write)
     del shadow, results
     progress(1)
     squares = {

@@ -25,6 +25,7 @@ import torch
 
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
+from tracing.numerics.undeclared_writes import InputBits
 from tracing.program.building import is_building
 from tracing.upstream.torch.decompositions import decomposition
 from tracing.upstream.torch.dispatch_modes import OperatorMode
@@ -66,6 +67,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self._noise = noise
         self._storages = ShadowStorages(noise)
+        self.undeclared: dict[str, None] = {}  # writes of the program's operators, as sentences
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         """[*] the exact values of a tensor of the program."""
@@ -102,8 +104,13 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             frozenset(name for one in sources for name in one.origin.missing),
             any(one.origin.drawn for one in sources) or _draws(func),
         )
+        inputs = InputBits(func, args, kwargs)
         result = func(*args, **kwargs)
+        changed = inputs.changed()
         self._follow(func, (args, kwargs), given, result, origin)
+        for name, tensor in changed:
+            self.undeclared[f"{inputs.operator} writes {name}, and its schema does not say so"] = None
+            self.written(tensor, inputs.operator)
         return result
 
     def _as_it_is(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

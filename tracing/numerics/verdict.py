@@ -2,7 +2,9 @@
 
 The distance of an element from its exact value is measured in roundings. One rounding is the spread of runs
 with random roundings, plus the distance to the next number of its dtype, plus, because elements may happen to
-be small, a fraction of both over the whole tensor.
+be small, a fraction of both over the elements of usual size. An element that is far larger than those in
+which compiled and eager differ, such as a mask's fill of -1e9, is not of usual size: it says nothing about
+the others.
 """
 
 from __future__ import annotations
@@ -14,13 +16,15 @@ import torch
 
 from tracing.numerics.reference import Expected
 from tracing.numerics.rounding import real, units
+from tracing.numerics.shadow_storages import is_inexact
 
 Verdict = Literal["within rounding", "compiled is off", "eager is off", "both are off", "no reference"]
 
 FARTHEST = 64.0  # greatest distance of one element of a right result, in roundings; of 16 bits and less:
 FARTHEST_NARROW = 24.0
 TYPICAL = 8.0  # limit for the mean over a tensor
-_SHARE = 1 / 16  # of the root mean square of a tensor's noise, which each element may have
+_SHARE = 1 / 16  # of the root mean square of the usual noise of a tensor, which each element may have
+_USUAL = 16.0  # the usual noise is at most that many times the lower quartile of the elements that differ
 _LIBRARY = 16.0  # factor for library functions such as erf, imprecise where they are nearly constant
 _ALIKE = 4.0  # factor of eager's distance that is accepted: covers unknown noise, as of TF32
 
@@ -62,6 +66,9 @@ class Judged:
     missing: tuple[str, ...] = ()
     other_numbers: bool = False  # compiled draws other random numbers; judged is a compile that draws eager's
     still_off: bool = False  # eager draws random numbers, and a compile that draws the same is off
+    undecided: int = (
+        0  # elements within the rounding of the tensor's larger elements, but not within their own
+    )
 
     def despite_equal_numbers(self) -> Judged:
         """The verdict for a program that is off even where it draws eager's random numbers."""
@@ -82,9 +89,17 @@ def judge(
 
     Memory: some six float64 copies of the tensor.
     """
-    ours, theirs = (_distance(one, expected, narrow) for one in (compiled, eager))
+    differing = (compiled != eager) & ~(compiled.isnan() & eager.isnan())
+    noise = _noise(expected, compiled.dtype)
+    usual = noise + _common(noise, expected, differing)
+    ours, theirs = (_distance(one, expected, usual, narrow) for one in (compiled, eager))
     exact = expected.exact[ours.index].item() if expected.exact.numel() else 0.0
-    return Judged(_verdict(ours, theirs, expected), ours, theirs, exact, expected.missing)
+    verdict = _verdict(ours, theirs, expected)
+    undecided = 0
+    if verdict == "within rounding":
+        bare, eagers = (_distance(one, expected, noise, narrow) for one in (compiled, eager))
+        undecided = bare.elements if _verdict(bare, eagers, expected) == "compiled is off" else 0
+    return Judged(verdict, ours, theirs, exact, expected.missing, undecided=undecided)
 
 
 def _verdict(compiled: Distance, eager: Distance, expected: Expected) -> Verdict:
@@ -99,11 +114,11 @@ def _verdict(compiled: Distance, eager: Distance, expected: Expected) -> Verdict
     return "both are off" if compiled.off and eager.off else "within rounding"
 
 
-def _distance(actual: torch.Tensor, expected: Expected, narrow: float) -> Distance:
+def _distance(actual: torch.Tensor, expected: Expected, rounding: torch.Tensor, narrow: float) -> Distance:
     if actual.numel() == 0:
         return Distance(0.0, 0.0, (), 0.0, 0, FARTHEST)
     limit = narrow if actual.dtype.itemsize <= 2 and actual.is_floating_point() else FARTHEST
-    roundings = _roundings(actual, expected)
+    roundings = _roundings(actual, expected, rounding)
     flat = int(roundings.argmax())
     index = (
         tuple(int(one) for one in torch.unravel_index(torch.tensor(flat), actual.shape))
@@ -116,23 +131,45 @@ def _distance(actual: torch.Tensor, expected: Expected, narrow: float) -> Distan
     )  # fmt: skip
 
 
-def _roundings(actual: torch.Tensor, expected: Expected) -> torch.Tensor:
+def _roundings(actual: torch.Tensor, expected: Expected, rounding: torch.Tensor) -> torch.Tensor:
     # [*] float64
     exact = expected.exact
-    if not (exact.is_floating_point() or exact.is_complex()):
+    if not is_inexact(exact):
         wrong = (actual != exact) & (expected.spread == 0)
         return wrong.to(torch.float64) * (2 * FARTHEST)
     values = actual.to(exact.dtype)
-    apart = (values - exact).abs().to(torch.float64) / rounding(expected, actual.dtype)
+    apart = (values - exact).abs().to(torch.float64) / rounding
     return torch.where(_alike(values, exact, actual.dtype), 0.0, apart).nan_to_num(nan=torch.inf)
 
 
-def rounding(expected: Expected, dtype: torch.dtype) -> torch.Tensor:
-    """The effect of one rounding on each element of a result of that dtype: [*] float64, as `exact`."""
-    noise = expected.spread + units(expected.exact.abs().to(torch.float64), real(dtype))
-    finite = noise[torch.isfinite(noise)]
-    common = float((finite * finite).mean().sqrt()) if finite.numel() else 0.0
-    return noise + _SHARE * common
+def rounding(expected: Expected, differing: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The effect of one rounding on each element of a result of that dtype: [*] float64, as `exact`.
+
+    differing -- [*] bool, elements in which compiled and eager differ
+    """
+    noise = _noise(expected, dtype)
+    return noise + _common(noise, expected, differing)
+
+
+def _noise(expected: Expected, dtype: torch.dtype) -> torch.Tensor:
+    # of each element, whatever the others are; integers have none
+    if not is_inexact(expected.exact):
+        return expected.spread
+    return expected.spread + units(expected.exact.abs().to(torch.float64), real(dtype))
+
+
+def _common(noise: torch.Tensor, expected: Expected, differing: torch.Tensor) -> float:
+    # the noise that every element may have, from elements of usual size
+    if not is_inexact(expected.exact):
+        return 0.0
+    finite = torch.isfinite(noise) & torch.isfinite(expected.exact)
+    values = finite & (expected.exact != 0)
+    some = noise[values & differing] if bool((values & differing).any()) else noise[values]
+    if not some.numel():
+        return 0.0
+    quartile = float(some.kthvalue((some.numel() + 3) // 4).values)
+    usual = noise[finite & (noise <= _USUAL * quartile)]
+    return _SHARE * float((usual * usual).mean().sqrt())
 
 
 def _alike(values: torch.Tensor, exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

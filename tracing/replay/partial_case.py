@@ -32,6 +32,7 @@ from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.inductor.generated_kernels import KernelWritten
 from tracing.upstream.inductor.graph_stages import INDUCTOR
 from tracing.upstream.inductor.user_kernels import FunctionLines, user_kernel
+from tracing.upstream.torch.autograd import NO_BACKWARD, backward_pass
 from tracing.upstream.torch.dynamo import compiling_reported, forget_compiled
 
 CPP, UNCOMPILED = "inductor, C++", "uncompiled"
@@ -47,6 +48,10 @@ _UNREPEATABLE = (
 _OF_OPERATOR = (
     "no step of the compiler is to blame: the operator or torch.library raises it; mend the operator as the "
     "error says"
+)
+_UNDECLARED = (
+    "no step of the compiler is to blame: torch.compile orders and merges reads by what schemas declare; "
+    "name the argument in the operator's `mutates_args`"
 )
 _IN_PROCESS = {"compile_threads": 1}  # a fork has no workers, and a worker none of the steps
 
@@ -182,18 +187,25 @@ class _OwnKernels:
 
     def __init__(self) -> None:
         self._lines: dict[str, FunctionLines | None] = {}  # by name; None: Inductor wrote the kernel
+        self._backward: set[str] = set()  # names of kernels that a backward pass launches
 
     def before(self, site: LaunchSite, *_: object) -> object:
         if site.name not in self._lines:
             self._lines[site.name] = user_kernel(site.compiled().function)
+        if backward_pass() != NO_BACKWARD:
+            self._backward.add(site.name)
         return NOTHING_AFTER
 
     def after(self, token: object) -> None:
         pass  # is not called
 
-    def known(self) -> list[dict[str, str]]:
+    def known(self) -> list[dict[str, Any]]:
         return [
-            {"name": name, "python": f"{Path(lines.file).name}:{lines.line}"}
+            {
+                "name": name,
+                "python": f"{Path(lines.file).name}:{lines.line}",
+                "backward": name in self._backward,
+            }
             for name, lines in self._lines.items()
             if lines is not None
         ]
@@ -202,6 +214,8 @@ class _OwnKernels:
 def _described(one: Agreement, actual: Facts, expected: Facts) -> dict[str, Any]:
     if one.differing and not one.outcome.eager_repeats:
         return {"kind": "no answer", "text": _UNREPEATABLE[0], "remedy": _UNREPEATABLE[1]}
+    if one.differing and one.outcome.undeclared:
+        return {"kind": "no answer", "text": "; ".join(one.outcome.undeclared), "remedy": _UNDECLARED}
     if one.differing:
         results = [
             {"name": other.name, "how": _how(other, actual.get(other.name), expected.get(other.name))}

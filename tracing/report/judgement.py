@@ -29,10 +29,13 @@ _LAUNCHES = 5  # launches that are listed for one reason
 def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Iterator[str]:
     """The findings, the judged and unjudged launches, and the next commands."""
     accused = judgement.accused
+    for write in judgement.undeclared:
+        yield f"✗ {write}"
+        yield "    so        torch.compile orders and merges reads as if nothing were written"
     if accused is not None:
         yield from _accused(accused)
     for finding in judgement.findings:
-        yield from _finding(finding)
+        yield from _finding(finding, judgement.undeclared)
     if judgement.suspects:
         yield from _suspected(judgement)
     elif judgement.status != 1:
@@ -99,14 +102,15 @@ def _accused(launch: JudgedLaunch) -> Iterator[str]:
         yield from _elements(wrong)
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
     match finding:
         case Overwritten():
             by = f"launch {finding.by} {finding.by_kernel}" if finding.by is not None else finding.by_kernel
             yield f"✗ {by or 'something'} overwrites {finding.buffer}, which {finding.reader} still needs"
             node = finding.node or "another value"
             yield f"    graph     {finding.graph}: {finding.buffer} should hold {node}"
-            yield f"    cause     {finding.cause}"
+            unseen = undeclared if finding.by is None else ()
+            yield f"    cause     {'; '.join(unseen) or finding.cause}"
         case LibraryOff():
             yield f"✗ {finding.operator} is off, an operator of a library"
             yield f"    graph     {finding.graph}: {finding.wrong.node}"
@@ -180,6 +184,7 @@ def judgement_json(judgement: RunJudgement) -> dict[str, Any]:
     return {
         "status": judgement.status,
         "accused": None if accused is None else accused.launch,
+        "undeclared": [*judgement.undeclared],
         "suspects": [one.launch for one in judgement.suspects],
         "unchecked": judgement.unchecked,
         "launches": launches,

@@ -49,7 +49,7 @@ from tracing.analyze.bisect_case.stages import (
 )
 from tracing.analyze.bisect_case.symptom import Symptom, Wrong
 from tracing.errors import Problem
-from tracing.report.bisect.bisect_case import accused, no_pass_text
+from tracing.report.bisect.bisect_case import accused, answer_text, no_pass_text
 
 RIGHT = Symptom("right", "it agrees")
 WRONG = Symptom("differs", "output is off", (Wrong("output", "value"),))
@@ -175,6 +175,23 @@ def test_a_hand_written_kernel_that_only_the_wrong_build_launches_is_accused() -
     assert without_compiler.decided and by_a_pass.decided
     assert accused(without_compiler) == "the hand-written kernel rowmean (case.py:9)"
     assert accused(by_a_pass).startswith("the hand-written kernel rowmean (case.py:9), or ")
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_forward_kernel_is_not_accused_of_gradients(backward: bool) -> None:
+    gradients = Symptom("differs", "off", (Wrong("grad of input 0", "value"),))
+
+    def evaluate(variation: Variation, number: int) -> Evaluation:
+        kernel = replace(MEAN, backward=backward)
+        return Evaluation(gradients, 1.0, own_kernels=(kernel,))
+
+    ended = answer(searched(evaluate))
+
+    assert ended.only_gradients == (not backward)
+    formula = "the backward formula of the code that launches rowmean (case.py:9)"
+    assert accused(ended) == ("the hand-written kernel rowmean (case.py:9)" if backward else formula)
+    said = " ".join(str(line) for line in answer_text(ended, {}))
+    assert ("only gradients are wrong, and no backward pass launches it" in said) == (not backward)
 
 
 @pytest.mark.parametrize("wrong", ORDER[1:])

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from tracing.analyze.judge.judgement import JudgedLaunch, LaunchVerdict, RunJudgement
+from tracing.analyze.judge.judgement import JudgedLaunch, LaunchVerdict, Overwritten, RunJudgement
 from tracing.model import Outcome
 from tracing.report.judgement import judgement_json, judgement_text
 
@@ -55,6 +55,23 @@ def test_a_suspect_may_draw_random_numbers_of_its_own_where_eager_draws_some() -
 
     line = "    unless    it draws random numbers of its own: for output eager draws others"
     assert [line in text for text in texts] == [False, True]
+
+
+def test_a_write_that_a_schema_does_not_declare_is_the_cause() -> None:
+    write = "my::ema writes buf, and its schema does not say so"
+    finding = Overwritten(0, "launch 0 sin", "arg0_1", "arg0_1", None, "", "Inductor's generated code")
+    right = JudgedLaunch(0, "triton_0", 0, "right")
+    judgement = RunJudgement((right,), (finding,), (), Outcome("differs", "", undeclared=(write,)))
+
+    lines = [*judgement_text(judgement, [])]
+
+    assert (lines[0], judgement.status) == (f"✗ {write}", 1)
+    assert f"    cause     {write}" in lines
+    assert not any("Inductor" in line for line in lines)
+    assert judgement_json(judgement)["undeclared"] == [write]
+    alone = RunJudgement((right,), (), (), Outcome("differs", "", undeclared=(write,)))
+    passed = RunJudgement((right,), (), (), Outcome("passed", "", undeclared=(write,)))
+    assert (alone.status, passed.status) == (1, 0)
 
 
 def test_a_kernel_that_eager_launches_too_is_unchecked_and_no_suspect() -> None:

@@ -40,6 +40,7 @@ class StageBlamed:
     after: CompileStage | None  # the previous stage, which is right; None: there is none
     unknown: tuple[CompileStage, ...]  # stages between the two that cannot be judged
     own_kernels: tuple[OwnKernel, ...] = ()  # that it launches, and the previous stage does not
+    only_gradients: bool = False  # no other result is wrong, and no backward pass launches these kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ class CaseAnswer:
     kernels: tuple[WrittenKernel, ...]  # that compute the accused nodes
     triton: bool = True  # Inductor wrote Triton kernels; False: C++, or nothing
     own_kernels: tuple[OwnKernel, ...] = ()  # hand-written, that take part from this stage on
+    only_gradients: bool = False  # no other result is wrong, and no backward pass launches these kernels
 
     @property
     def decided(self) -> bool:

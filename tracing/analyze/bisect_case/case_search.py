@@ -123,7 +123,10 @@ class CaseSearch:
             yield Building("compiling to C++ instead of Triton")
             yield OtherCode(prober.judge(replace(base, stage=CPP)))
         kernels = _kernels(prober.evaluation(base), culprits) if blamed.name == INDUCTOR else ()
-        yield CaseAnswer(prober.symptom, blamed, culprits, kernels, triton, stage_blamed.own_kernels)
+        yield CaseAnswer(
+            prober.symptom, blamed, culprits, kernels, triton, stage_blamed.own_kernels,
+            stage_blamed.only_gradients,
+        )  # fmt: skip
 
     def _plan(self, whole: Evaluation, parts: Sequence[str]) -> Planned:
         counts = [len(whole.steps.get(part, ())) for part in (GRAPHS, *parts)]
@@ -142,16 +145,24 @@ def _stage(prober: Prober) -> Generator[CaseEvent, None, StageBlamed]:
         judgement = _judged(prober, lower)
         yield StageTried(lower, judgement)
         if judgement.verdict == "good":
-            answer = StageBlamed(blamed, lower, tuple(unknown), _added(prober, blamed, lower))
+            answer = _blamed(prober, blamed, lower, unknown)
             yield answer
             return answer
         if judgement.verdict == "bad":
             blamed, unknown = lower, []
         else:
             unknown.append(lower)
-    answer = StageBlamed(blamed, None, tuple(unknown), _added(prober, blamed, None))
+    answer = _blamed(prober, blamed, None, unknown)
     yield answer
     return answer
+
+
+def _blamed(
+    prober: Prober, blamed: CompileStage, after: CompileStage | None, unknown: Sequence[CompileStage]
+) -> StageBlamed:
+    added = _added(prober, blamed, after)
+    forward = bool(added) and not any(one.backward for one in added)
+    return StageBlamed(blamed, after, tuple(unknown), added, forward and prober.symptom.only_gradients)
 
 
 def _judged(prober: Prober, one: CompileStage) -> Judgement:

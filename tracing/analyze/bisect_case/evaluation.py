@@ -62,6 +62,7 @@ class OwnKernel:
 
     name: str
     python: str  # its first line, "case.py:9"
+    backward: bool = False  # a backward pass launches it
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,11 @@ class Symptom:
     where: str = ""  # the line that raises it, and its source
     remedy: str = ""  # if there is no answer
 
+    @property
+    def only_gradients(self) -> bool:
+        """True if gradients are wrong, and no result that is no gradient is."""
+        return bool(self.results) and all(one.name.startswith("grad of ") for one in self.results)
+
 
 def judged_as(build: Symptom, wanted: Symptom) -> Judgement:
     """Good if a build is right, bad if it has the symptom `wanted`, else undecided."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -134,7 +134,7 @@ class RunJudgement:
 
         There is no answer if nothing checks a launch, or if results differ from eager without a suspect.
         """
-        if self.accused or self.findings or self.suspects:
+        if self.accused or self.findings or self.suspects or self.undeclared:
             return 1
         return 0 if (self.any_right or self.checked) and not self.differs else 2
 
@@ -179,13 +179,18 @@ class RunJudgement:
 
     @property
     def _unexplained(self) -> list[JudgedLaunch]:
-        if not self.differs or self.accused or self.findings:
+        if not self.differs or self.accused or self.findings or self.undeclared:
             return []
         unjudged = (one for one in self.launches if one.verdict == "no reference")
         return [one for one in unjudged if one.kernel not in self.in_eager]
 
     def _reached(self, launch: JudgedLaunch) -> ReachedResults:
         return self.reached.get(launch.launch, ReachedResults())
+
+    @property
+    def undeclared(self) -> Sequence[str]:
+        """Writes that schemas of the program's operators do not declare, if the results differ from eager."""
+        return self.outcome.undeclared if self.outcome is not None and self.differs else ()
 
     @property
     def differs(self) -> bool:
