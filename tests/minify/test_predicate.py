@@ -21,9 +21,10 @@ from tracing.minify.small_graph import SmallGraph, small_graph
 from tracing.model import Case, Workload
 from tracing.program.device import Device
 from tracing.program.experiment import Experiment
-from tracing.upstream.inductor.config import settings_changed
+from tracing.upstream.inductor.config import setting, settings_changed
 
 DEVICE = Device("sm_90")
+SET_BY_SCRIPTS = ("compile_threads", "fallback_random", "cpu_backend", "force_disable_caches")
 
 
 def test_an_error_that_wraps_another_is_named_with_it() -> None:
@@ -65,7 +66,8 @@ def one_percent_too_much(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.Mon
 
 def status(script: Path) -> object:
     torch.compiler.reset()
-    with pytest.raises(SystemExit) as ended:
+    before = {name: setting(name) for name in SET_BY_SCRIPTS}  # the script sets them for good
+    with settings_changed(before), pytest.raises(SystemExit) as ended:
         runpy.run_path(str(script))
     return ended.value.code
 
