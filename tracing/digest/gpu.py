@@ -19,7 +19,7 @@ import triton
 
 from tracing.digest.columns import Columns, Digested
 from tracing.digest.host import finish, rounded
-from tracing.digest.kernel import FIELDS, PLAIN, digest_kernel
+from tracing.digest.kernel import FIELDS, PLAIN, SHORT, digest_kernel
 from tracing.digest.spare_memory import spare_memory
 from tracing.digest.tables import LARGE_WARPS, WARPS, Call
 from tracing.upstream.torch.streams import current_handle, stream_of
@@ -50,8 +50,8 @@ _loaded: set[tuple[int, int, int]] = set()  # device, kind and warps of digest k
 
 def load_before_capture(device: int) -> None:
     """Load the digest kernels of contiguous tensors: nothing is loaded while a graph is captured."""
-    for num_warps in (WARPS, LARGE_WARPS):
-        _compiled(device, PLAIN, num_warps)
+    for kind, num_warps in ((SHORT, WARPS), (PLAIN, WARPS), (PLAIN, LARGE_WARPS)):
+        _compiled(device, kind, num_warps)
 
 
 def all_loaded(device: int, calls: Sequence[Call]) -> bool:

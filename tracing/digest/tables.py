@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from tracing.digest.columns import TILE_BYTES, block_tiles, blocks
-from tracing.digest.kernel import COLUMNS, PLAIN
+from tracing.digest.kernel import COLUMNS, PLAIN, SHORT
 from tracing.digest.layouts import DigestLayout, layout
 from tracing.digest.spare_memory import OutOfSpareMemoryError, spare_memory
 from tracing.digest.statistics import KINDS
@@ -100,6 +100,8 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
         else:
             made = spare_memory(device).table(rows + [nothing] * rest)
     num_warps = LARGE_WARPS if large else WARPS
+    if variant == PLAIN and all(row[4] == 1 for row in rows):
+        variant = SHORT
     return Table(first, len(tensors), (0,) * rest, made, made.data_ptr(), variant, num_warps)
 
 

@@ -99,17 +99,23 @@ def last_words(address, at, nbytes):  # type: ignore[no-untyped-def]
     return tl.where(at == whole, last, words)
 
 
+@triton.jit
+def whole_halves(address, tile):  # type: ignore[no-untyped-def]
+    """Both halves of a tile of a contiguous tensor, which does not end in it."""
+    words = tl.multiple_of(address.to(tl.pointer_type(tl.uint32)), 16)
+    at = words + tile * _WORDS + tl.arange(0, _HALF)
+    return tl.load(at), tl.load(at + _HALF)
+
+
 @triton.jit  # type: ignore[untyped-decorator]
 def tile_halves(address, tile, nbytes, layout, ANY: tl.constexpr):  # type: ignore[no-untyped-def]
     """Both halves of a tile of a tensor."""
-    words = tl.multiple_of(address.to(tl.pointer_type(tl.uint32)), 16)
     at = tile * _WORDS + tl.arange(0, _HALF)
     if ANY and layout[0] > 0:
         x = scattered_words(address, tile * _WORDS, nbytes, layout, _HALF)
         y = scattered_words(address, tile * _WORDS + _HALF, nbytes, layout, _HALF)
     elif (tile + 1) * _WORDS * 4 <= nbytes:
-        x = tl.load(words + at)
-        y = tl.load(words + at + _HALF)
+        x, y = whole_halves(address, tile)
     else:
         x = last_words(address, at, nbytes)
         y = last_words(address, at + _HALF, nbytes)
