@@ -17,8 +17,9 @@ from tracing.digest import gpu as digest_gpu
 from tracing.digest import tables as digest_tables
 from tracing.digest.columns import RANGES, TILE_BYTES
 from tracing.digest.host import digest
-from tracing.digest.kernel import FIELDS, PLAIN
+from tracing.digest.kernel import ACROSS, AHEAD, ANY, FIELDS, SHORT
 from tracing.digest.layouts import layout
+from tracing.digest.tables import Variant, variant
 from tracing.model import Digest
 from tracing.virtual_gpu import virtual_gpu
 
@@ -79,6 +80,14 @@ GROUPS: dict[str, list[torch.Tensor]] = {
         for dtype in (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
     ],
     "transposed": [values(70, 90, dtype=dtype).t() for dtype in FLOATS],
+    "transposed, long rows": [values(8192, 32, dtype=dtype).t() for dtype in FLOATS],
+    "transposed, rows of an odd number of tiles": [
+        values(12288, 16, dtype=dtype).t() for dtype in FLOATS[:3]
+    ],
+    "transposed, columns cut out": [values(4096, 64, dtype=dtype)[:, 8:56].t() for dtype in FLOATS[:3]],
+    "transposed, special values": [special(4096 * 32, dtype).view(4096, 32).t() for dtype in FLOATS[:3]],
+    "transposed, 20 rows": [values(4096, 20, dtype=dtype).t() for dtype in FLOATS],
+    "transposed, rows of 1.5 tiles": [values(6144, 16, dtype=dtype).t() for dtype in FLOATS],
     "four dimensions out of order": [
         values(3, 5, 7, 64, dtype=dtype).permute(2, 0, 1, 3) for dtype in FLOATS
     ],
@@ -109,8 +118,8 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GPUTarget]:
 
 
 @functools.cache
-def compiled(target: GPUTarget, kind: int) -> Any:
-    return triton.compile(digest_gpu.source(kind), target=target)
+def compiled(target: GPUTarget, made: Variant) -> Any:
+    return triton.compile(digest_gpu.source(made), target=target)
 
 
 def digests(target: GPUTarget, tensors: list[Any]) -> list[Digest]:
@@ -122,8 +131,8 @@ def digests(target: GPUTarget, tensors: list[Any]) -> list[Digest]:
         first += table.count
         if table.programs:
             addresses = [tensor.data_ptr() for tensor in chosen]
-            kernel = compiled(target, table.kind)
-            kernel[(table.programs, 1, 1)](*addresses, *table.padding, table.rows, slots, table.kind)
+            kernel = compiled(target, table.variant)
+            kernel[(table.programs, 1, 1)](*addresses, *table.padding, table.rows, slots, *table.variant)
     return digest_gpu.decode(out[: len(tensors)].numpy(), digest_tables.facts(tensors)).digests()
 
 
@@ -137,6 +146,30 @@ def test_long_rows_are_read_without_a_division_for_each_element(group: str) -> N
     layouts = [layout(tensor) for tensor in GROUPS[group]]
 
     assert all(one is not None and one.long for one in layouts)
+
+
+@pytest.mark.parametrize("group", [
+    "transposed, rows of an odd number of tiles",
+    "transposed, columns cut out",
+    "transposed, special values",
+])  # fmt: skip
+def test_a_transposed_matrix_of_long_rows_is_read_across_them(group: str) -> None:
+    assert all(variant(tensor).reading == ACROSS for tensor in GROUPS[group])
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        values(4096, 20).t(),  # 16 rows, and four
+        values(3000, 16).t(),  # a tile begins within a row
+        values(4096, 24, dtype=torch.bfloat16)[:, 1:17].t(),  # its address is no multiple of 16
+        values(4096, 17)[:, :16].t(),  # the distance of its columns is no multiple of 16 bytes
+        values(4096, 16, dtype=torch.float64).t(),
+    ],
+    ids=["rows", "tiles", "address", "columns", "doubles"],
+)
+def test_other_transposed_matrices_are_not(tensor: torch.Tensor) -> None:
+    assert variant(tensor).reading != ACROSS
 
 
 def test_rows_of_three_dimensions_are_not_long() -> None:
@@ -180,14 +213,18 @@ def test_tables_take_eight_tensors_each(count: int) -> None:
     assert all(table.count + len(table.padding) == 8 for table in tables)
 
 
-@pytest.mark.parametrize("kind", [PLAIN, 2])
+@pytest.mark.parametrize(
+    "made",
+    [Variant(ANY, SHORT), Variant(ANY, AHEAD), Variant(2, 2), Variant(1, 16), Variant(2, ACROSS)],
+    ids=str,
+)
 @pytest.mark.parametrize("stage, made_for", [
     ("cubin", GPUTarget("cuda", 80, 32)),
     ("cubin", GPUTarget("cuda", 90, 32)),
     ("hsaco", GPUTarget("hip", "gfx942", 64)),
 ], ids=str)  # fmt: skip
-def test_the_kernel_compiles_for_a_gpu(stage: str, made_for: GPUTarget, kind: int) -> None:
-    assert compiled(made_for, kind).asm[stage]
+def test_the_kernel_compiles_for_a_gpu(stage: str, made_for: GPUTarget, made: Variant) -> None:
+    assert compiled(made_for, made).asm[stage]
 
 
 @pytest.mark.parametrize(

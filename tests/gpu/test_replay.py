@@ -32,12 +32,14 @@ RACING, DOUBLE, FILL, SUMMED, SUMMED_OTHERWISE = range(5)
 def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
     writer = store.create(tmp_path_factory.mktemp("runs"), INFO)
     x, total = torch.rand(1 << 14, device="cuda"), torch.zeros(1, device="cuda")
+    rounded = torch.full_like(x, 0.001)
+    rounded[0] = 1 << 20  # one can add a sum of 128 elements to it, not one of 16
     with LaunchRecorder(writer, keep=Keep(inputs=True)):
         racing_sum[(1 << 14,)](x, torch.zeros(1, device="cuda"))
         double[(1,)](x, total)
         fill[(1,)](torch.zeros(64, device="cuda"), 40, BLOCK=64)
-        summed[(1,)](x, torch.zeros(1, device="cuda"), 1 << 14, BLOCK=16)
-        summed[(1,)](x, torch.zeros(1, device="cuda"), 1 << 14, BLOCK=128)
+        summed[(1,)](rounded, torch.zeros(1, device="cuda"), 1 << 14, BLOCK=16)
+        summed[(1,)](rounded, torch.zeros(1, device="cuda"), 1 << 14, BLOCK=128)
     writer.close()
     return store.Run(writer.path)
 

@@ -19,9 +19,9 @@ import triton
 
 from tracing.digest.columns import Columns, Digested
 from tracing.digest.host import finish, rounded
-from tracing.digest.kernel import FIELDS, PLAIN, SHORT, digest_kernel
+from tracing.digest.kernel import AHEAD, ANY, FIELDS, SHORT, digest_kernel
 from tracing.digest.spare_memory import spare_memory
-from tracing.digest.tables import LARGE_WARPS, WARPS, Call
+from tracing.digest.tables import LARGE_WARPS, WARPS, Call, Variant
 from tracing.upstream.torch.streams import current_handle, stream_of
 from tracing.upstream.triton.compiled_kernel import load_binary
 from tracing.upstream.triton.driver import current_target
@@ -30,10 +30,11 @@ from tracing.upstream.triton.jit import ASTSource
 SLOTS = 4096  # results a buffer holds
 
 
-def source(kind: int) -> ASTSource:
+def source(variant: Variant) -> ASTSource:
     """The digest kernel for fixed types: a JITFunction would specialise on values, and compile often."""
     types = {name: "i64" if name.startswith("p") else "*i64" for name in digest_kernel.arg_names}
-    return ASTSource(digest_kernel, types | {"KIND": "constexpr"}, {"KIND": kind})
+    constants = {"KIND": variant.kind, "READING": variant.reading}
+    return ASTSource(digest_kernel, types | dict.fromkeys(constants, "constexpr"), constants)
 
 
 class CompiledDigest(NamedTuple):
@@ -45,26 +46,26 @@ class CompiledDigest(NamedTuple):
     kernel: Any  # held: once nothing refers to it, its module is unloaded (triton 946e151bf, #9444, 3.8)
 
 
-_loaded: set[tuple[int, int, int]] = set()  # device, kind and warps of digest kernels
+_loaded: set[tuple[int, Variant, int]] = set()  # device, variant and warps of digest kernels
 
 
 def load_before_capture(device: int) -> None:
     """Load the digest kernels of contiguous tensors: nothing is loaded while a graph is captured."""
-    for kind, num_warps in ((SHORT, WARPS), (PLAIN, WARPS), (PLAIN, LARGE_WARPS)):
-        _compiled(device, kind, num_warps)
+    for reading, num_warps in ((SHORT, WARPS), (AHEAD, WARPS), (AHEAD, LARGE_WARPS)):
+        _compiled(device, Variant(ANY, reading), num_warps)
 
 
 def all_loaded(device: int, calls: Sequence[Call]) -> bool:
     """True if the digest kernels of these calls are loaded on the device."""
-    return all((device, table.kind, table.num_warps) in _loaded for table, _ in calls)
+    return all((device, table.variant, table.num_warps) in _loaded for table, _ in calls)
 
 
 @functools.cache
-def _compiled(device: int, kind: int, num_warps: int) -> CompiledDigest:
-    _loaded.add((device, kind, num_warps))
+def _compiled(device: int, variant: Variant, num_warps: int) -> CompiledDigest:
+    _loaded.add((device, variant, num_warps))
     with torch.cuda.device(device):
         target = current_target()
-        kernel = triton.compile(source(kind), target=target, options={"num_warps": num_warps})
+        kernel = triton.compile(source(variant), target=target, options={"num_warps": num_warps})
         load_binary(kernel)
     return CompiledDigest(kernel.run, kernel.function, kernel.packed_metadata, kernel)
 
@@ -254,10 +255,10 @@ def launch_digests(device: int, stream: int, address: int, calls: Sequence[Call]
     """
     for table, arguments in calls:
         if table.programs:
-            run, function, packed, _ = _compiled(device, table.kind, table.num_warps)
+            run, function, packed, _ = _compiled(device, table.variant, table.num_warps)
             run(
                 table.programs, 1, 1, stream, function, packed, None, None, None,
-                *arguments, address, table.kind,
+                *arguments, address, *table.variant,
             )  # fmt: skip
         address += table.count * (FIELDS * 8)
 
@@ -270,7 +271,7 @@ def driver_calls(device: int, calls: Sequence[Call]) -> list[tuple[int, int, int
     """
     made = []
     for table, arguments in calls:
-        compiled = _compiled(device, table.kind, table.num_warps)
+        compiled = _compiled(device, table.variant, table.num_warps)
         threads, shared = 32 * table.num_warps, compiled.kernel.metadata.shared
         made.append((compiled.function, table.programs, threads, shared, arguments, table.count))
     return made

@@ -12,13 +12,22 @@ import triton.language as tl
 
 from tracing.digest.columns import RANGES
 from tracing.digest.host import TILE_WORDS
+from tracing.digest.layouts import ROWS_ACROSS
 from tracing.digest.statistics import count_special, count_special_doubles, tally, tally_doubles
-from tracing.digest.words import HALF, last_words, layout_of, scattered_words, tile_halves, whole_halves
+from tracing.digest.words import (
+    HALF,
+    column_words,
+    last_words,
+    layout_of,
+    scattered_words,
+    tile_halves,
+    whole_halves,
+)
 
 FIELDS = 5 + RANGES  # of a slot, 64 bits each: sum 1, L1, NaN, inf, -0.0, then sum 0 by range
-COLUMNS = 15  # of a table: see `digest_kernel`
-PLAIN = -1
-SHORT = -2
+COLUMNS = 14  # of a table: see `digest_kernel`
+ANY = -1  # KIND: several
+SHORT, AHEAD, ACROSS = 0, 1, 3  # READING; any other is the bytes of a unit
 
 _HALF = tl.constexpr(HALF)
 _WORDS = tl.constexpr(TILE_WORDS)
@@ -27,7 +36,10 @@ _FIELDS = tl.constexpr(FIELDS)
 _COLUMNS = tl.constexpr(COLUMNS)
 _STEP = tl.constexpr(TILE_WORDS // 8)  # words at a time where registers are short
 _STAGES = tl.constexpr(3)  # of a tile, from its reading to its sums: measured on an H200
-_PLAIN = tl.constexpr(PLAIN)
+_ACROSS = tl.constexpr(ACROSS)
+_AHEAD = tl.constexpr(AHEAD)
+_TOGETHER = tl.constexpr(ROWS_ACROSS)
+_WIDE = tl.constexpr(64)  # words of each of these tiles at a time
 _LEAST = tl.constexpr(-(1 << 31))
 
 
@@ -51,8 +63,9 @@ def _both(a0, a1, b0, b1):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _keys():  # type: ignore[no-untyped-def]
-    u = tl.arange(0, _HALF).to(tl.uint32) + 1
+def _keys(u):  # type: ignore[no-untyped-def]
+    """The keys of words u of both halves of a tile."""
+    u = u.to(tl.uint32) + 1
     return _mix32(u), _mix32(u + _HALF), _mix32(u + _WORDS), _mix32(u + _WORDS + _HALF)
 
 
@@ -84,58 +97,111 @@ def _added(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _recount(  # type: ignore[no-untyped-def]
-    address, begin, count, nbytes, layout, values, here, KIND: tl.constexpr, PARTS: tl.constexpr,
-    ANY: tl.constexpr,
+    address, begin, stride, count, nbytes, layout, values, KIND: tl.constexpr, PARTS: tl.constexpr,
+    UNIT: tl.constexpr,
 ):  # fmt: skip
-    """Reread tiles and add the counts of NaN, inf and -0.0 to a slot; returns the sum of the rest."""
+    """Reread tiles begin, begin + stride, ...: the sum of finite magnitudes, and counts of the others."""
     WIDE: tl.constexpr = _STEP // 2 if KIND == 4 else _STEP
+    PIECES: tl.constexpr = _WORDS // _STEP
     l1 = tl.zeros((WIDE,), tl.float64)
     counts = tl.zeros((WIDE,), tl.int32)
-    for i in range(0, count * (_WORDS // _STEP)):
-        first = begin * _WORDS + i * _STEP
-        if ANY and layout[0] > 0:
-            words = scattered_words(address, first, nbytes, layout, _STEP)
+    for i in range(0, count * PIECES):
+        first = (begin + i // PIECES * stride) * _WORDS + i % PIECES * _STEP
+        if UNIT > 0:
+            words = scattered_words(address, first, nbytes, layout, _STEP, UNIT)
         else:
             words = last_words(address, first + tl.arange(0, _STEP), nbytes)
         if KIND == 4:
             l1, counts = count_special_doubles(words, l1, counts)
         else:
             l1, counts = count_special(words, values, l1, counts, KIND, PARTS)
-    tl.atomic_add(here + 2, tl.sum(counts & 1023, 0).to(tl.int64), sem="relaxed")
-    tl.atomic_add(here + 3, tl.sum((counts >> 10) & 1023, 0).to(tl.int64), sem="relaxed")
-    tl.atomic_add(here + 4, tl.sum(counts >> 20, 0).to(tl.int64), sem="relaxed")
-    return tl.sum(l1, 0)
+    return tl.sum(l1, 0), counts
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _tally_ends(  # type: ignore[no-untyped-def]
+    here, norm, low, address, begin, stride, count, nbytes, layout, values, KIND: tl.constexpr,
+    PARTS: tl.constexpr, UNIT: tl.constexpr,
+):  # fmt: skip
+    """Add the norm of some tiles to a slot; NaN, inf, a sum that overflows and -0.0 need a second reading."""
+    norm = norm.to(tl.float64)
+    if (norm != norm) | (norm == float("inf")) | (low == _LEAST):
+        norm, counts = _recount(address, begin, stride, count, nbytes, layout, values, KIND, PARTS, UNIT)
+        tl.atomic_add(here + 2, tl.sum(counts & 1023, 0).to(tl.int64), sem="relaxed")
+        tl.atomic_add(here + 3, tl.sum((counts >> 10) & 1023, 0).to(tl.int64), sem="relaxed")
+        tl.atomic_add(here + 4, tl.sum(counts >> 20, 0).to(tl.int64), sem="relaxed")
+    tl.atomic_add((here + 1).to(tl.pointer_type(tl.float64)), norm, sem="relaxed")
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _read(  # type: ignore[no-untyped-def]
     address, begin, count, nbytes, row, here, block, KIND: tl.constexpr, PARTS: tl.constexpr,
-    ANY: tl.constexpr, AHEAD: tl.constexpr,
+    READING: tl.constexpr,
 ):  # fmt: skip
     """Add the sums and the statistics of tiles begin:begin+count of a tensor to its slot."""
-    keys = _keys()
+    UNIT: tl.constexpr = 0 if READING <= _AHEAD else READING
+    keys = _keys(tl.arange(0, _HALF))
     layout = layout_of(row)
-    values = tl.load(row + 9).to(tl.pointer_type(tl.uint32))
+    values = tl.load(row + 8).to(tl.pointer_type(tl.uint32))
     total0 = tl.zeros((), tl.uint64)
     total1 = tl.zeros((), tl.uint64)
     WIDE: tl.constexpr = _HALF // 2 if KIND == 4 else _HALF
     l1 = tl.zeros((WIDE,), tl.float64 if KIND == 4 else tl.float32)
     low = tl.zeros((WIDE,), tl.int32)
-    whole = tl.minimum(count, nbytes // (_WORDS * 4) - begin) if AHEAD else 0
+    whole = tl.minimum(count, nbytes // (_WORDS * 4) - begin) if READING == _AHEAD else 0
     for i in tl.range(0, whole, num_stages=_STAGES):
         x, y = whole_halves(address, begin + i)
         total0, total1, l1, low = _added(x, y, keys, begin + i, values, total0, total1, l1, low, KIND, PARTS)
-    for i in range(whole, count):
-        x, y = tile_halves(address, begin + i, nbytes, layout, ANY)
+    STAGES: tl.constexpr = _STAGES if READING == 16 else 1
+    for i in tl.range(whole, count, num_stages=STAGES):
+        x, y = tile_halves(address, begin + i, nbytes, layout, UNIT)
         total0, total1, l1, low = _added(x, y, keys, begin + i, values, total0, total1, l1, low, KIND, PARTS)
     tl.atomic_add(here + 5 + begin // block, total0.to(tl.int64, bitcast=True), sem="relaxed")
     tl.atomic_add(here, total1.to(tl.int64, bitcast=True), sem="relaxed")
     if KIND > 0:
-        norm = tl.sum(l1, 0).to(tl.float64)
-        # NaN, inf, a sum that overflows and -0.0 need a second reading
-        if (norm != norm) | (norm == float("inf")) | (tl.min(low, 0) == _LEAST):
-            norm = _recount(address, begin, count, nbytes, layout, values, here, KIND, PARTS, ANY)
-        tl.atomic_add((here + 1).to(tl.pointer_type(tl.float64)), norm, sem="relaxed")
+        norm, least = tl.sum(l1, 0), tl.min(low, 0)
+        _tally_ends(here, norm, least, address, begin, 1, count, nbytes, layout, values, KIND, PARTS, UNIT)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _read_across(  # type: ignore[no-untyped-def]
+    address, program, stride, nbytes, row, here, block, KIND: tl.constexpr, PARTS: tl.constexpr
+):
+    """Add the sums and the statistics of the tiles that contain the same columns of some rows to a slot.
+
+    stride -- the tiles of a row
+    """
+    UNIT: tl.constexpr = 4 if KIND == 1 else 2
+    PER: tl.constexpr = 4 // UNIT  # elements of a word
+    layout = layout_of(row)
+    step = layout[6]  # between columns
+    values = tl.load(row + 8).to(tl.pointer_type(tl.uint32))
+    rows = (program // stride).to(tl.uint32) * _TOGETHER + tl.arange(0, _TOGETHER)
+    column = (program % stride).to(tl.uint32) * (_WORDS * PER)
+    sums0 = tl.zeros((_WIDE, _TOGETHER), tl.uint64)
+    sums1 = tl.zeros((_WIDE, _TOGETHER), tl.uint64)
+    l1 = tl.zeros((_WIDE, _TOGETHER), tl.float32)
+    low = tl.zeros((_WIDE, _TOGETHER), tl.int32)
+    for i in tl.range(0, _HALF // _WIDE, num_stages=_STAGES):
+        u = (i * _WIDE + tl.arange(0, _WIDE)).to(tl.uint32)
+        x = column_words(address, rows, column + u * PER, step, UNIT)
+        y = column_words(address, rows, column + (u + _HALF) * PER, step, UNIT)
+        a0, b0, a1, b1 = _keys(u)
+        sums0 += (x + a0[:, None]).to(tl.uint64) * (y + b0[:, None]).to(tl.uint64)
+        sums1 += (x + a1[:, None]).to(tl.uint64) * (y + b1[:, None]).to(tl.uint64)
+        l1, low = tally(x, values, l1, low, KIND, PARTS)
+        l1, low = tally(y, values, l1, low, KIND, PARTS)
+    begin = program // stride * (stride * _TOGETHER) + program % stride
+    tiles = begin + tl.arange(0, _TOGETHER) * stride
+    position = (tiles + 1).to(tl.uint64) * _GOLDEN
+    total0 = _mix64(tl.sum(sums0, 0) + position)
+    total1 = tl.sum(_mix64(tl.sum(sums1, 0) + position), 0)
+    tl.atomic_add(here + 5 + tiles // block, total0.to(tl.int64, bitcast=True), sem="relaxed")
+    tl.atomic_add(here, total1.to(tl.int64, bitcast=True), sem="relaxed")
+    norm, least = tl.sum(tl.sum(l1, 0), 0), tl.min(tl.min(low, 0), 0)
+    _tally_ends(
+        here, norm, least, address, begin, stride, _TOGETHER, nbytes, layout, values, KIND, PARTS, UNIT
+    )
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -144,16 +210,20 @@ def digest_kernel(  # type: ignore[no-untyped-def]
     table,
     out,
     KIND: tl.constexpr,
+    READING: tl.constexpr,
 ):  # fmt: skip
     """Add the sums of up to eight tensors to their slots.
 
     p0 ... p7 -- the addresses of the tensors
     table     -- [8, COLUMNS] int64, of each tensor: first program, bytes, tiles of a range, kind, tiles a
-                 program; its layout: log2 of its unit (0: contiguous), 3 sizes, 4 strides, whether its rows
-                 are long; the address of [256] float32 values of kind 5
+                 program; its layout: 3 sizes, 4 strides, whether its rows are long; the address of [256]
+                 float32 values of kind 5
     out       -- [8, FIELDS] int64
-    KIND      -- tensors of this kind and of any layout; PLAIN, SHORT: contiguous ones of kinds 0 to 4.
-                 PLAIN reads some tiles ahead: it starts later, and is faster where a program reads several
+    KIND      -- of all these tensors; ANY: contiguous ones of any kind but 5
+    READING   -- SHORT, AHEAD: contiguous tensors. AHEAD starts later, and is faster where a program reads
+                 several tiles. ACROSS: matrices whose rows are adjacent in memory; a program reads the same
+                 tile of 16 rows, and the table has the tiles of a row in place of those a program. Otherwise
+                 tensors that are read through their strides, in units of this many bytes
     """
     pid = tl.program_id(0)
     # tensors start at ascending programs; one without programs starts where the next one does
@@ -171,22 +241,23 @@ def digest_kernel(  # type: ignore[no-untyped-def]
     block = tl.load(row + 2)
     kind = tl.load(row + 3)
     step = tl.load(row + 4)
-    begin = (pid - tl.load(row)) * step
-    tiles = (nbytes + _WORDS * 4 - 1) // (_WORDS * 4)
-    count = tl.minimum(step, tiles - begin)
-    layout = row + 5
+    program = pid - tl.load(row)
+    begin = program * step
+    count = tl.minimum(step, (nbytes + _WORDS * 4 - 1) // (_WORDS * 4) - begin)
     here = out + slot * _FIELDS
-    AHEAD: tl.constexpr = KIND == _PLAIN
-    if KIND >= 0:
-        PARTS: tl.constexpr = 4 if KIND == 5 else 2 if KIND == 2 or KIND == 3 else 1
-        _read(address, begin, count, nbytes, layout, here, block, KIND, PARTS, True, False)
+    layout = row + 5
+    PARTS: tl.constexpr = 4 if KIND == 5 else 2 if KIND == 2 or KIND == 3 else 1
+    if READING == _ACROSS:
+        _read_across(address, program, step, nbytes, layout, here, block, KIND, PARTS)
+    elif KIND >= 0:
+        _read(address, begin, count, nbytes, layout, here, block, KIND, PARTS, READING)
     elif kind == 1:
-        _read(address, begin, count, nbytes, layout, here, block, 1, 1, False, AHEAD)
+        _read(address, begin, count, nbytes, layout, here, block, 1, 1, READING)
     elif kind == 2:
-        _read(address, begin, count, nbytes, layout, here, block, 2, 2, False, AHEAD)
+        _read(address, begin, count, nbytes, layout, here, block, 2, 2, READING)
     elif kind == 3:
-        _read(address, begin, count, nbytes, layout, here, block, 3, 2, False, AHEAD)
+        _read(address, begin, count, nbytes, layout, here, block, 3, 2, READING)
     elif kind == 4:
-        _read(address, begin, count, nbytes, layout, here, block, 4, 1, False, AHEAD)
+        _read(address, begin, count, nbytes, layout, here, block, 4, 1, READING)
     else:
-        _read(address, begin, count, nbytes, layout, here, block, 0, 1, False, AHEAD)
+        _read(address, begin, count, nbytes, layout, here, block, 0, 1, READING)

@@ -1,8 +1,9 @@
 """The layout by which the GPU kernel reads the elements of a tensor in logical order.
 
 A contiguous tensor whose address is a multiple of 16 bytes is read linearly. Any other tensor with up to four
-dimensions that cannot be merged is read through its strides, in units of 16, four or two bytes; the remaining
-ones (bytes with strides, conjugate views) are copied first.
+dimensions that cannot be merged is read through its strides, in units of 16, four or two bytes; a transposed
+matrix of floating-point numbers, whose rows are long, 16 rows at a time. The remaining ones (bytes with
+strides, conjugate views) are copied first.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from functools import reduce
 
 import torch
 
+from tracing.digest.columns import TILE_BYTES
 from tracing.digest.words import HALF
 
 DIMS = 4
+ROWS_ACROSS = 16  # that are read together
 _UNITS = 1 << 31  # of a tensor, and from its first to its last: both fit 31 bits
 
 
@@ -26,6 +29,7 @@ class DigestLayout:
     unit: int  # bytes: 16, 4, 2; 0: contiguous
     sizes: tuple[int, ...] = (1, 1, 1)  # n1, n2, n3
     strides: tuple[int, ...] = (0, 0, 0, 0)  # in units
+    across: bool = False  # read some elements of a column together, which are adjacent in memory
 
     @property
     def long(self) -> bool:
@@ -34,9 +38,14 @@ class DigestLayout:
         return self.unit > 0 and rows and self.sizes[2] * self.unit >= 4 * HALF
 
     @property
+    def tiles_of_a_row(self) -> int:
+        """Of a matrix that is read across its rows."""
+        return self.sizes[2] * self.unit // TILE_BYTES
+
+    @property
     def misaligned(self) -> int:
         """The bits of an address that must be zero."""
-        return (self.unit or 16) - 1
+        return 15 if self.across else (self.unit or 16) - 1
 
 
 def layout(tensor: torch.Tensor) -> DigestLayout | None:
@@ -51,8 +60,18 @@ def layout(tensor: torch.Tensor) -> DigestLayout | None:
         span = max(tensor.numel() * itemsize // unit, sum((n - 1) * stride for n, stride in dims))
         if dims and len(dims) <= DIMS and not address % unit and span < _UNITS:
             padded = [(1, 0)] * (DIMS - len(dims)) + dims
-            return DigestLayout(unit, tuple(n for n, _ in padded[1:]), tuple(stride for _, stride in padded))
+            sizes, strides = tuple(n for n, _ in padded[1:]), tuple(stride for _, stride in padded)
+            floats = tensor.is_floating_point() and unit == itemsize
+            across = floats and not address & 15 and _whole_across(sizes, strides, unit)
+            return DigestLayout(unit, sizes, strides, across)
     return None
+
+
+def _whole_across(sizes: Sequence[int], strides: Sequence[int], unit: int) -> bool:
+    # a transposed matrix: its rows are whole tiles, and every 16 elements of a column are aligned
+    matrix = strides[:2] == (0, 0) and strides[2] == 1 < strides[3]
+    aligned = strides[3] * unit % 16 == 0 and sizes[1] % ROWS_ACROSS == 0
+    return matrix and aligned and sizes[2] * unit % TILE_BYTES == 0
 
 
 def _merged(shape: Sequence[int], stride: Sequence[int]) -> list[tuple[int, int]]:

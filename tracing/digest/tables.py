@@ -6,15 +6,15 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from tracing.digest.columns import TILE_BYTES, block_tiles, blocks
-from tracing.digest.kernel import COLUMNS, PLAIN, SHORT
-from tracing.digest.layouts import DigestLayout, layout
+from tracing.digest.kernel import ACROSS, AHEAD, ANY, COLUMNS, SHORT
+from tracing.digest.layouts import ROWS_ACROSS, DigestLayout, layout
 from tracing.digest.spare_memory import OutOfSpareMemoryError, spare_memory
 from tracing.digest.statistics import KINDS
 from tracing.upstream.torch.cuda_graphs import is_capturing
@@ -29,6 +29,13 @@ PROGRAMS, LARGE_PROGRAMS = 256, 1024  # of a launch, at least, if it has the til
 WARPS, LARGE_WARPS = 4, 2
 
 
+class Variant(NamedTuple):
+    """The constants of a digest kernel; see there."""
+
+    kind: int
+    reading: int
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """The inputs of a digest launch for up to eight tensors, except for their addresses."""
@@ -38,14 +45,16 @@ class Table:
     padding: tuple[int, ...]  # addresses of the tensors that are not there
     rows: torch.Tensor  # [8, COLUMNS] int64 on the device, as the kernel takes them
     address: int  # of the rows
-    kind: int  # KIND of the kernel
+    variant: Variant  # of the kernel
     num_warps: int
 
 
-def variant(tensor: torch.Tensor) -> int:
-    """The KIND of the kernel that reads a tensor; tensors of one side of a launch are sorted by it."""
+def variant(tensor: torch.Tensor) -> Variant:
+    """The kernel that reads a tensor; tensors of one side of a launch are sorted by it."""
     strides, kind = layout(tensor), KINDS.get(tensor.dtype, 0)
-    return PLAIN if kind < 5 and (strides is None or not strides.unit) else kind
+    if strides is None or not strides.unit:  # contiguous, or copied first
+        return Variant(kind if kind == 5 else ANY, SHORT)
+    return Variant(kind, ACROSS if strides.across else strides.unit)
 
 
 def tables(tensors: Sequence[torch.Tensor]) -> list[Table]:
@@ -60,13 +69,17 @@ def tables(tensors: Sequence[torch.Tensor]) -> list[Table]:
     return made
 
 
+def _programs(nbytes: int, step: int, variant: Variant) -> int:
+    return -(-nbytes // (TILE_BYTES * (ROWS_ACROSS if variant.reading == ACROSS else step)))
+
+
 def _step(nbytes: int, all_bytes: int, programs: int) -> int:
     # how many tiles of a tensor a program reads: a power of two, so that it divides the tiles of a range
     filling = all_bytes // (TILE_BYTES * programs)
     return min(block_tiles(nbytes), TILES, 1 << max(0, filling.bit_length() - 1))
 
 
-def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
+def _table(variant: Variant, tensors: Sequence[torch.Tensor]) -> Table:
     first = 0
     rows = []
     sizes = [tensor.numel() * tensor.element_size() for tensor in tensors]
@@ -74,23 +87,13 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
     programs = LARGE_PROGRAMS if large else PROGRAMS
     for tensor, nbytes in zip(tensors, sizes, strict=True):
         digest_layout, kind = layout(tensor) or DigestLayout(0), KINDS.get(tensor.dtype, 0)
-        block, step = block_tiles(nbytes), _step(nbytes, sum(sizes), programs)
+        step = _step(nbytes, sum(sizes), programs)
+        if variant.reading == ACROSS:
+            step = digest_layout.tiles_of_a_row
         values = _values(tensor.dtype, tensor.device).data_ptr() if kind == 5 else 0
-        rows.append(
-            [
-                first,
-                nbytes,
-                block,
-                kind,
-                step,
-                max(digest_layout.unit.bit_length() - 1, 0),
-                *digest_layout.sizes,
-                *digest_layout.strides,
-                digest_layout.long,
-                values,
-            ]
-        )
-        first += -(-nbytes // (TILE_BYTES * step))
+        shape = (*digest_layout.sizes, *digest_layout.strides, digest_layout.long)
+        rows.append([first, nbytes, block_tiles(nbytes), kind, step, *shape, values])
+        first += _programs(nbytes, step, variant)
     rest = WIDTH - len(tensors)
     nothing = [first, 0, 1, 0, 1, *[0] * (COLUMNS - 5)]
     device = tensors[0].device
@@ -99,9 +102,9 @@ def _table(variant: int, tensors: Sequence[torch.Tensor]) -> Table:
             made = torch.tensor(rows + [nothing] * rest)
         else:
             made = spare_memory(device).table(rows + [nothing] * rest)
-    num_warps = LARGE_WARPS if large else WARPS
-    if variant == PLAIN and all(row[4] == 1 for row in rows):
-        variant = SHORT
+    num_warps = LARGE_WARPS if large and variant.reading != ACROSS else WARPS
+    if variant.kind == ANY and any(row[4] > 1 for row in rows):
+        variant = Variant(ANY, AHEAD)
     return Table(first, len(tensors), (0,) * rest, made, made.data_ptr(), variant, num_warps)
 
 

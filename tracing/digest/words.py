@@ -15,22 +15,17 @@ _WORDS = tl.constexpr(TILE_WORDS)
 
 @triton.jit
 def layout_of(row):  # type: ignore[no-untyped-def]
-    """Unit, whether rows are long, 3 sizes and 4 strides from a row of the table: loaded once, used often."""
-    unit, long = tl.load(row).to(tl.int32), tl.load(row + 8)
-    n1, n2, n3 = (
-        tl.load(row + 1).to(tl.uint32),
-        tl.load(row + 2).to(tl.uint32),
-        tl.load(row + 3).to(tl.uint32),
-    )
-    s0, s1 = tl.load(row + 4).to(tl.uint32), tl.load(row + 5).to(tl.uint32)
-    s2, s3 = tl.load(row + 6).to(tl.uint32), tl.load(row + 7).to(tl.uint32)
-    return unit, long, n1, n2, n3, s0, s1, s2, s3
+    """3 sizes, 4 strides and whether rows are long, from a row of the table: loaded once, used often."""
+    n1, n2, n3 = tl.load(row).to(tl.uint32), tl.load(row + 1).to(tl.uint32), tl.load(row + 2).to(tl.uint32)
+    s0, s1 = tl.load(row + 3).to(tl.uint32), tl.load(row + 4).to(tl.uint32)
+    s2, s3 = tl.load(row + 5).to(tl.uint32), tl.load(row + 6).to(tl.uint32)
+    return n1, n2, n3, s0, s1, s2, s3, tl.load(row + 7)
 
 
 @triton.jit
 def _where(first, k, layout):  # type: ignore[no-untyped-def]
     """The positions of units first + k of a tensor: [n] uint32."""
-    _unit, long, n1, n2, n3, s0, s1, s2, s3 = layout
+    n1, n2, n3, s0, s1, s2, s3, long = layout
     first = first.to(tl.uint32)
     k = k.to(tl.uint32)
     if long > 0:  # two dimensions, and at most one end of a row among these units
@@ -74,15 +69,31 @@ def _by_two(address, first, nbytes, layout, COUNT: tl.constexpr):  # type: ignor
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def scattered_words(address, first, nbytes, layout, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]
+def scattered_words(address, first, nbytes, layout, COUNT: tl.constexpr, UNIT: tl.constexpr):  # type: ignore[no-untyped-def]
     """COUNT words from word `first` of a tensor that is read through its strides, zeros after its end."""
-    unit = layout[0]
-    if unit == 4:
+    if UNIT == 16:
         words = _by_sixteen(address, first, nbytes, layout, COUNT)
-    elif unit == 2:
+    elif UNIT == 4:
         words = _by_four(address, first, nbytes, layout, COUNT)
     else:
         words = _by_two(address, first, nbytes, layout, COUNT)
+    return words
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def column_words(address, rows, column, step, UNIT: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Words that begin in these columns of a matrix whose rows are adjacent in memory: [columns, rows].
+
+    rows -- adjacent; the first one, like the step between columns, is a multiple of 16 bytes
+    """
+    ALIGNED: tl.constexpr = 16 // UNIT
+    at = tl.multiple_of((column * step)[:, None] + rows[None, :], (1, ALIGNED))
+    if UNIT == 4:
+        words = tl.load(tl.multiple_of(address.to(tl.pointer_type(tl.uint32)), 16) + at)
+    else:
+        halves = tl.multiple_of(address.to(tl.pointer_type(tl.uint16)), 16)
+        low = tl.load(halves + at).to(tl.uint32)
+        words = low | (tl.load(halves + tl.multiple_of(at + step, (1, ALIGNED))).to(tl.uint32) << 16)
     return words
 
 
@@ -108,12 +119,12 @@ def whole_halves(address, tile):  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def tile_halves(address, tile, nbytes, layout, ANY: tl.constexpr):  # type: ignore[no-untyped-def]
+def tile_halves(address, tile, nbytes, layout, UNIT: tl.constexpr):  # type: ignore[no-untyped-def]
     """Both halves of a tile of a tensor."""
     at = tile * _WORDS + tl.arange(0, _HALF)
-    if ANY and layout[0] > 0:
-        x = scattered_words(address, tile * _WORDS, nbytes, layout, _HALF)
-        y = scattered_words(address, tile * _WORDS + _HALF, nbytes, layout, _HALF)
+    if UNIT > 0:
+        x = scattered_words(address, tile * _WORDS, nbytes, layout, _HALF, UNIT)
+        y = scattered_words(address, tile * _WORDS + _HALF, nbytes, layout, _HALF, UNIT)
     elif (tile + 1) * _WORDS * 4 <= nbytes:
         x, y = whole_halves(address, tile)
     else:
