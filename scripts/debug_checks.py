@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from scripts.build import checkout
 from scripts.build.library import HOOKS, Library
 from scripts.check import Check
 from scripts.machine import install, installed, output, text
+from tracing.attach import gdb_with_amx
 from vscode import extensions, index_symbols, jsonc
 
 PTRACE_SEIZE = 0x4206
@@ -47,6 +49,25 @@ def check_ptrace(_venv: Path) -> Check:
         remedy = "start the container with --cap-add=SYS_PTRACE --security-opt seccomp=unconfined"
     present = f"{refused}, Yama's ptrace_scope {scope or 'is not there'}"
     return Check("ptrace", present, needed, "warning", remedy, "gdb cannot attach")
+
+
+def check_calls(_venv: Path) -> Check:
+    """Have gdb call a function of a process that it starts, as print-op does."""
+    needed = "a gdb that calls functions of its process"
+    gdb = shutil.which("gdb")
+    if not gdb or traced_child():
+        return Check("calls", f"not tried: {'ptrace is refused' if gdb else 'no gdb'}", needed)
+    with tempfile.TemporaryDirectory() as folder:
+        able = gdb_with_amx.able_to_call(gdb, Path(folder))
+        message = gdb_with_amx.refused_call(able)
+    if not message:
+        extended = ", extended for this processor, which has AMX" if able != gdb else ""
+        return Check("calls", f"gdb called a function of a child{extended}", needed)
+    reason = ", which has AMX" if gdb_with_amx.needed(gdb) else f": {message}"
+    present = f"gdb {gdb_with_amx.version(gdb)} called none on this processor{reason}"
+    remedy = "take gdb 14 or later, as in Debian 13 and Ubuntu 24.04; or " + install("gcc", "gcc", "gcc")
+    cost = "print-op, print-module, watches and hovers show no IR"
+    return Check("calls", present, needed, "warning", remedy, cost)
 
 
 def traced_child() -> str:
@@ -163,6 +184,7 @@ def check_origin(venv: Path) -> Check:
 CHECKS: tuple[Callable[[Path], Check], ...] = (
     check_gdb,
     check_ptrace,
+    check_calls,
     check_symbols,
     check_index,
     check_extensions,

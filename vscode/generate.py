@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from scripts.pins import Problem  # of scripts/, which is on the path
+from tracing.attach import gdb_with_amx
 from vscode import dialects, jsonc
 from vscode.dialects import DAP, GDB, GROUP, KINDS, Machine, Native
 from vscode.extensions import EXTENSIONS, OURS, editor_there, install_ours, installed_extensions, lacking
 from vscode.files import Files
-from vscode.installation import DAP_SINCE, debugger, facts, gdb_version
+from vscode.installation import DAP_SINCE, debugger, facts
 from vscode.templates import template, words
 from vscode.vsix import packed
 from vscode.workspace import WORKSPACE, recommend, settings, workspace
@@ -210,7 +211,7 @@ def written(options: argparse.Namespace, home: Path) -> tuple[list[Path], str, l
     """Write the files and install our extension; return the changed files, the kind and what is lacking."""
     machine, known = facts(ROOT, options.folder, options.venv, options.toolchain)
     kind = options.debugger or debugger(home, machine.gdb)
-    if kind == DAP and gdb_version(machine.gdb) < DAP_SINCE:
+    if kind == DAP and gdb_with_amx.version(machine.gdb) < DAP_SINCE:
         reason = f"{machine.gdb or 'no gdb'} has no debug adapter, which came with gdb {DAP_SINCE}"
         raise Problem(reason, "name a newer one in GDB, or take another: --debugger cppdbg")
     if kind == GDB and not machine.gdb:

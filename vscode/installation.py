@@ -12,20 +12,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from scripts.machine import installed, output
+from scripts.machine import installed
 from scripts.pins import Problem
+from tracing.attach import gdb_with_amx
 from vscode import problems
 from vscode.dialects import DAP, GDB, LLDB, LLDB_DAP, Machine
 from vscode.extensions import EXTENSIONS, installed_extensions
 
 DAP_SINCE = 14  # gdb's first version with a debug adapter
-
-
-def gdb_version(gdb: str) -> int:
-    """Its major version, 0 if it does not run."""
-    words = output(gdb, "--version").partition("\n")[0].split()
-    number = words[-1].partition(".")[0] if words else ""
-    return int(number) if number.isdigit() else 0
 
 
 def debugger(home: Path, gdb: str) -> str:
@@ -36,7 +30,7 @@ def debugger(home: Path, gdb: str) -> str:
             return kind
     if not gdb and lldb_dap():
         return LLDB_DAP
-    return DAP if gdb_version(gdb) >= DAP_SINCE else GDB
+    return DAP if gdb_with_amx.version(gdb) >= DAP_SINCE else GDB
 
 
 def lldb_dap() -> str:
@@ -75,7 +69,8 @@ def facts(root: Path, folder: Path, venv: Path, toolchain: Path) -> tuple[Machin
     llvm = toolchain.resolve() / "llvm-project"
     # a download that failed leaves an empty folder
     there_are = {path: (path / known).exists() for path, known in ((triton, "lib"), (llvm, "mlir"))}
-    gdb = shutil.which(os.environ.get("GDB") or "gdb") or ""
+    path = shutil.which(os.environ.get("GDB") or "gdb")
+    gdb = gdb_with_amx.able_to_call(path, folder / ".vscode") if path else ""
     sources = tuple(path for path in (triton, llvm) if there_are[triton] and there_are[path])
     libtriton = f"{there['triton_path']}/_C/libtriton.so"
     machine = Machine(root, str(python), gdb, libtriton, sources)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from debugger.editor import ROOT, generated
 from debugger.native import lldb_dap
 from recorded.kernels import record
 
-from tracing.environment import stops
+from tracing.attach import gdb_with_amx
+from tracing.environment import compiled_parts, stops
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -39,6 +41,20 @@ def gdb_for(kind: str) -> str:
     if not gdb_path:
         pytest.skip("no gdb of version 14 or later, which has a debug adapter; GDB_DAP can name one")
     return gdb_path
+
+
+def gdb_that_calls(kind: str) -> str:
+    """The gdb of `gdb_for`; the test is skipped where it cannot call functions of a process, by trying it."""
+    gdb_path = gdb_for(kind)
+    if kind != "lldb-dap" and (said := refused_call(gdb_path)):
+        pytest.skip(f"{gdb_path} cannot call functions of a process here: {said}; `make doctor` says more")
+    return gdb_path
+
+
+@cache
+def refused_call(gdb_path: str) -> str:
+    """What gdb says when it fails to call a function, started as commands and configurations start it."""
+    return gdb_with_amx.refused_call(gdb_with_amx.able_to_call(gdb_path, compiled_parts.cache()))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from debugger.conftest import PROGRAMS, gdb_for
+from debugger.conftest import PROGRAMS, gdb_for, gdb_that_calls
 from debugger.dap import Message
 from debugger.editor import Editor, chosen, generated
 from debugger.native import KINDS, WAIT, stopped
@@ -65,6 +65,7 @@ def test_the_process_that_compiles_stops_in_python_and_then_in_the_pass(
 
 
 def test_a_pass_of_mlir_is_stopped_in_too_and_the_commands_say_where(launch: dict[str, Any]) -> None:
+    gdb_that_calls("cppdbg")
     with pressed(launch, "add.py", **{"pass": "canonicalize"}) as editor:
         for _ in ("silu", "add"):
             _, pid = python_stop(editor)

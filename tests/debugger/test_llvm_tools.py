@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from debugger.conftest import gdb_for
+from debugger.conftest import gdb_for, gdb_that_calls
 from debugger.dap import Message
 from debugger.editor import chosen, generated
 from debugger.native import KINDS, stopped
@@ -60,6 +60,7 @@ def test_triton_opt_stops_in_the_first_pass_of_the_pipeline(tmp_path: Path, kind
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_lit_test_stops_in_the_first_pass_of_its_run_line(tmp_path: Path, kind: str) -> None:
     (tmp_path / "twice.mlir").write_text(MLIR)
+    gdb_that_calls(kind)
     asked = () if kind == "lldb-dap" else ("pass-info", "print-op")
     stop = stopped(entry(tmp_path, kind, "LLVM: lit test under gdb", tmp_path / "twice.mlir"), *asked)
 

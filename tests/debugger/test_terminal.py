@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from commands import tracing
-from debugger.conftest import PROGRAMS
+from debugger.conftest import PROGRAMS, gdb_that_calls
 from recorded import kernels
 
 from tracing import environment
@@ -27,6 +27,7 @@ MI_ONLY = "#!/bin/sh\necho 'Python scripting is not supported in this copy of GD
 
 
 def test_a_recorded_pass_is_rerun_by_itself_and_gdb_stops_in_it(recorded_run: Path) -> None:
+    gdb_that_calls("cppdbg")
     words = ("debug", str(recorded_run), "--kernel", "softmax", "--pass", "tritongpu-coalesce")
     asked = ("bt 1", "pass-info", "print-module", "print $op()", "info locals", "next", "next")
     done = tracing(*words, *(word for one in asked for word in ("--ex", one)), runs=recorded_run.parent)

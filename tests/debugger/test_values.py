@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from debugger.conftest import gdb_for
+from debugger.conftest import gdb_that_calls
 from debugger.dap import Adapter, Message
 from debugger.editor import chosen, generated
 from debugger.mi import Gdb, quoted
@@ -19,7 +19,7 @@ CALLED_WITH_OP = "mlir::getNumElementsPerThread"  # by a pass, whose frame has a
 def replayed(kind: str, run: Path, folder: Path) -> Message:
     """The configuration that replays a recorded pass."""
     inputs = {"run": str(run), "replay-kernel": "softmax", "replay-pass": "tritongpu-coalesce"}
-    launch = generated(folder, "--debugger", kind, gdb=gdb_for(kind))
+    launch = generated(folder, "--debugger", kind, gdb=gdb_that_calls(kind))
     return chosen(launch, "Triton: replay pass", Path(), **inputs)
 
 

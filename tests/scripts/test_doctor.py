@@ -110,6 +110,17 @@ def test_a_missing_triton_is_reported_with_the_command_that_installs_it(tmp_path
     assert (check.found, check.level, check.remedy) == ("no libtriton.so yet", "warning", "make venv")
 
 
+def test_a_gdb_whose_calls_fail_is_reported_with_its_message(bare: Path) -> None:
+    (bare / "gdb").write_text("#!/bin/sh\necho cannot call\n")
+    (bare / "gdb").chmod(0o755)
+
+    check = debug_checks.check_calls(HERE)
+
+    if check.found == "not tried: ptrace is refused":
+        pytest.skip(check.found)
+    assert check.level == "warning" and check.found.endswith(": cannot call") and "gdb 14" in check.remedy
+
+
 def test_the_installed_triton_has_what_a_debugger_needs() -> None:
     assert debug_checks.check_tools(HERE).level == debug_checks.check_symbols(HERE).level == "ok"
 

@@ -18,6 +18,8 @@ from documents.launch_json_keys import faults
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tracing.attach import gdb_with_amx
+
 dialects, installed_tools, generate, index_symbols, jsonc = map(
     importlib.import_module,
     (f"vscode.{name}" for name in ("dialects", "installation", "generate", "index_symbols", "jsonc")),
@@ -263,7 +265,7 @@ def test_a_gdb_without_dap_is_not_chosen_for_dap(tmp_path: Path) -> None:
     old = gdb_of(tmp_path, "13.1")
     done = make(tmp_path, "--debugger", dialects.DAP, GDB=old)
 
-    assert installed_tools.gdb_version(old) == 13 and installed_tools.debugger(tmp_path, old) == dialects.GDB
+    assert gdb_with_amx.version(old) == 13 and installed_tools.debugger(tmp_path, old) == dialects.GDB
     assert done.returncode == 2 and "no debug adapter, which came with gdb 14" in done.stderr
 
 

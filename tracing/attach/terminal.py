@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracing.attach import compiling, permission
+from tracing import environment
+from tracing.attach import compiling, gdb_with_amx, permission
 from tracing.attach.compiling import Compiling, WantedStop
+from tracing.environment import compiled_parts
 from tracing.errors import Problem
 
 COMMANDS = Path(__file__).with_name("debuggers") / "gdb_load.py"
@@ -52,6 +54,15 @@ class Gdb:
 
     def _commands_after_start(self, *first: str) -> list[str]:
         return [word for line in (*first, *(self.script or ())) for word in ("-ex", line)]
+
+
+def gdb_of_this_machine(script: Sequence[str] | None) -> Gdb:
+    """The gdb and the sources of this machine; raises Problem if there is no gdb with Python.
+
+    script -- commands at the stop; None: a person types
+    """
+    path = gdb_with_amx.able_to_call(environment.gdb(), compiled_parts.cache())
+    return Gdb(path, environment.sources(), tuple(script) if script is not None else None)
 
 
 def debugged(

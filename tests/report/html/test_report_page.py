@@ -190,6 +190,15 @@ def test_the_keyboard_opens_views_launches_and_the_other_run(chromium: Any, repo
     assert "#b/launches/0/1" in page.tab.url
 
 
+def test_a_key_that_is_pressed_before_the_page_is_drawn_keeps_the_launch(chromium: Any, report: Path) -> None:
+    page = Page(chromium, report, "a/launches")
+    pressed = "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'x', bubbles: true}))"
+    page.tab.evaluate(f"location.hash = 'a/launches/0/1'; {pressed}")
+    page.tab.wait_for_selector(".sides a[aria-current=true]:has-text('b:')")
+
+    assert page.tab.url.endswith("#b/launches/0/1")
+
+
 def test_a_view_opens_on_the_run_that_has_something_to_see_there(chromium: Any, tmp_path: Path) -> None:
     a, b = (small_run(tmp_path / name) for name in "ab")
     answered(b, "right")

@@ -25,6 +25,9 @@ ATTRIBUTE = "_ZNK4mlir9Attribute4dumpEv"
 
 # what gdb's debug adapter forbids while it evaluates an expression that the mouse points to
 _PERMISSIONS = ("may-call-functions", "may-write-registers", "may-write-memory")
+# the error of a gdb before 14 on a processor with AMX, at the end of each call: gdb_with_amx.py
+_NOT_WRITTEN = "write extended state status"
+_refusals: list[str] = []  # why this gdb can call nothing
 _printed: dict[tuple[str, int], str] = {}  # since the process last ran
 
 
@@ -121,7 +124,18 @@ def _call(function: str, *arguments: int) -> int:
     words = ", ".join(map(str, arguments))
     address = _address(function, gdb.selected_inferior().pid)
     target = f"{address:#x}" if address else function
-    return int(gdb.parse_and_eval(f"((unsigned long (*)({kinds})) {target})({words})"))
+    if _refusals:
+        raise gdb.GdbError(_refusals[0])
+    try:
+        return int(gdb.parse_and_eval(f"((unsigned long (*)({kinds})) {target})({words})"))
+    except gdb.error as error:
+        if _NOT_WRITTEN not in str(error):
+            raise
+        _refusals.append(
+            f"gdb {gdb.VERSION} cannot call functions on this processor, which has AMX: take gdb 14 or "
+            "later, or install a C compiler, and start gdb by `tracing debug` or, after `make vscode`, by F5"
+        )
+        raise gdb.GdbError(_refusals[0]) from None
 
 
 @cache

@@ -40,7 +40,7 @@ class Shown:
             return f"{_LOST}; the pass's module:\n{_module()}" if of_module and course.module else _LOST
         try:
             return _text(self.value, self.kind).rstrip("\n")
-        except gdb.error as error:
+        except (gdb.error, gdb.GdbError) as error:
             return f"<no IR: {error}>"
 
 

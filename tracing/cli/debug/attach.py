@@ -8,11 +8,10 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from tracing import environment
 from tracing.attach import permission
 from tracing.attach.compiling import WantedStop, wanted_of
 from tracing.attach.processes import Compiler, compilers
-from tracing.attach.terminal import Gdb, foreground
+from tracing.attach.terminal import foreground, gdb_of_this_machine
 from tracing.cli.app import DEBUG, app, err, out
 from tracing.errors import Problem
 
@@ -54,7 +53,7 @@ def attach(
     permission.require(pid)
     if chosen is None:
         raise Problem(f"process {pid} has no Triton loaded", "`tracing attach` lists those that have")
-    gdb = Gdb(environment.gdb(), environment.sources(), tuple(ex) if ex is not None else None)
+    gdb = gdb_of_this_machine(ex)
     wanted = chosen.now.wanted if chosen.now else ""
     raise typer.Exit(2 if foreground(gdb.attach(pid, _stop(wanted, which))) else 0)
 

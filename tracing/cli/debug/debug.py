@@ -21,7 +21,7 @@ from tracing import environment, store
 from tracing.analyze.passes import pass_table as analysis
 from tracing.analyze.passes.line_changes import changing_passes, compilation_of_line
 from tracing.attach.compiling import WantedStop, wanted_of
-from tracing.attach.terminal import Gdb, debugged, foreground
+from tracing.attach.terminal import Gdb, debugged, foreground, gdb_of_this_machine
 from tracing.cli.app import DEBUG, RUNS, Runs, app, err
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import case_and_run_names, kernel_names, pass_names
@@ -103,7 +103,7 @@ def debug(
     elif vscode:
         _preset(words, wanted, "live" if live else "replay")
     else:
-        gdb = Gdb(environment.gdb(), environment.sources(), tuple(ex) if ex is not None else None)
+        gdb = gdb_of_this_machine(ex)
         raise typer.Exit(2 if _in_terminal(gdb, command, wanted, live=live) else 0)
 
 

@@ -11,7 +11,7 @@ import { LaunchesView } from "./launches"
 import { served, useLive } from "./live"
 import { Overview } from "./overview"
 import { Theme } from "./parts"
-import { type Route, hrefOf, useRoute } from "./route"
+import { type Route, addressed, goTo, hrefOf, useRoute } from "./route"
 import { RunView } from "./run"
 
 const VIEWS = ["overview", "divergences", "launches", "kernels", "answers", "environment"]
@@ -26,13 +26,14 @@ function Report({ index }: { index: Index }) {
     const typed = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement
       if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, textarea, .cm-editor")) return
+      const shown = addressed(index.runs.length)
       const view = views[Number(event.key) - 1]
-      if (view) location.hash = hrefOf(opensOn(index, route.run, view), view)
-      if (event.key === "x" && index.runs.length === 2) location.hash = hrefOf(1 - route.run, route.view, ...switched(route))
+      if (view) goTo(hrefOf(opensOn(index, shown.run, view), view))
+      if (event.key === "x" && index.runs.length === 2) goTo(hrefOf(1 - shown.run, shown.view, ...switched(shown)))
     }
     addEventListener("keydown", typed)
     return () => removeEventListener("keydown", typed)
-  }, [route])
+  }, [index])
   useEffect(() => { document.querySelector(".rows")?.scrollIntoView({ block: "nearest" }) }, [route.view])
   return (
     <>

@@ -15,15 +15,16 @@ export function goTo(href: string): void {
   location.hash = href
 }
 
-function current(runs: number): Route {
+/** What the address names, which may be newer than what is drawn. */
+export function addressed(runs: number): Route {
   const [side, view, ...words] = decodeURIComponent(location.hash.slice(1)).split("/")
   return { run: side === "b" && runs > 1 ? 1 : 0, view: view || "overview", words }
 }
 
 export function useRoute(runs: number): Route {
-  const [route, change] = useState(() => current(runs))
+  const [route, change] = useState(() => addressed(runs))
   useEffect(() => {
-    const changed = () => change(current(runs))
+    const changed = () => change(addressed(runs))
     addEventListener("hashchange", changed)
     return () => removeEventListener("hashchange", changed)
   }, [runs])
