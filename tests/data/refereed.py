@@ -32,6 +32,21 @@ def build(device: str, what: str = "attention", width: int = 32) -> Workload:
             return x * 3
 
         return Workload(update, (torch.randn(64, device=device), torch.randn(64, device=device)))
+    if what in ("step", "scaled step"):
+        model = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.SiLU(), torch.nn.Linear(30, 5)).to(
+            device
+        )
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+
+        def step(x: torch.Tensor) -> torch.Tensor:
+            loss = model(x).square().mean()
+            loss.backward()
+            if what == "scaled step" and torch.compiler.is_compiling():
+                optimizer.param_groups[0]["lr"] = 1.001e-2
+            optimizer.step()
+            return loss.detach()
+
+        return Workload(step, (torch.randn(16, 20, device=device),))
     if what == "integers":
         return Workload(lambda x: x.sigmoid().argsort(-1), (torch.randn(8, 64, device=device),))
     raise ValueError(what)

@@ -30,7 +30,12 @@ def test_results_within_the_tolerances_of_assert_close_agree() -> None:
     ("actual", "expected", "beginning"),
     [
         (X, None, "output: compiled gives a tensor of torch.float32, eager gives None"),
-        (X.double(), X, "output: The values for attribute 'dtype' do not match"),
+        (X.double(), X, "output: compiled gives torch.float64, eager gives torch.float32; its values agree"),
+        (
+            X.double() + 1,
+            X,
+            "output: compiled gives torch.float64, eager gives torch.float32; its values",
+        ),
         ((X, X), (X,), "output: compiled gives tuple of 2, with [1], eager gives tuple of 1"),
         ([X], (X,), "output: compiled gives list of 1, eager gives tuple of 1"),
         ({"a": 1}, {"a": True}, "output['a']: compiled gives 1, eager gives True"),
@@ -47,6 +52,23 @@ def test_a_different_structure_or_value_disagrees(actual: object, expected: obje
     status, detail = outcome(actual, expected)
 
     assert (status, detail[: len(beginning)]) == ("differs", beginning)
+
+
+def test_results_that_differ_in_strides_or_dtype_only_are_listed() -> None:
+    x = torch.rand(4, 3)
+    actual = (x, x.double(), x.t().contiguous().t(), x.t().contiguous().t() + 1, x.double() + 1)
+    verdict = judged(facts_of(actual, "output"), facts_of((x,) * 5, "output"))
+
+    assert sorted(verdict.differing) == [f"output[{n}]" for n in (1, 2, 3, 4)]
+    assert sorted(verdict.laid_out) == ["output[1]", "output[2]"]
+
+
+def test_values_are_compared_although_strides_differ() -> None:
+    status, detail = outcome(torch.ones(3, 2).t(), torch.zeros(2, 3))
+
+    assert status == "differs"
+    assert detail.startswith("output: compiled gives strides (1, 2), eager gives (3, 1); ")
+    assert "Mismatched elements: 6 / 6" in detail
 
 
 def test_the_worst_result_comes_first_and_a_handful_of_others_is_named() -> None:
@@ -81,6 +103,16 @@ def test_the_state_of_an_optimizer_with_a_compiled_step_is_no_disagreement() -> 
 
     assert judged(compiled, eager).status == "passed"
     assert judged(compiled, {"output": X, "lr": PlainValue("float", "1.0")}).status == "differs"
+
+
+def test_a_result_that_is_off_on_average_has_no_single_wrong_element() -> None:
+    exact = torch.rand(1000, dtype=torch.float64) + 1
+    expected = Expected(exact, torch.zeros_like(exact))
+    compiled = (exact + 20 * torch.finfo(torch.float32).eps).float()
+
+    assert judged_text(judge(compiled, exact.float(), expected)).endswith(
+        " on average, where rounding explains 8"
+    )
 
 
 def test_integers_are_printed_in_full_and_have_no_roundings() -> None:

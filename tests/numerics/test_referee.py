@@ -83,6 +83,21 @@ def test_a_wrong_constant_is_detected_despite_different_random_numbers(tmp_path:
     assert "eager draws random numbers for it, and a kernel that draws its own gives others" in verdict.detail
 
 
+def test_a_compiled_step_of_adam_is_less_precise_and_no_difference(tmp_path: Path) -> None:
+    verdict = outcome(tmp_path, "step")
+
+    assert verdict.status == "passed", verdict.detail
+    traced = "torch.compile traces optimizers with bias corrections of float32"
+    assert f"less precise than eager, because {traced}: parameter model.0.weight" in verdict.detail
+
+
+def test_a_compiled_step_of_another_length_is_a_difference(tmp_path: Path) -> None:
+    verdict = outcome(tmp_path, "scaled step")
+
+    assert verdict.status == "differs"
+    assert "parameter model.0.weight" in verdict.differing
+
+
 def test_a_mutated_input_is_judged_like_a_result(tmp_path: Path) -> None:
     with fault(another_function):
         verdict = outcome(tmp_path, "mutated")

@@ -81,6 +81,7 @@ from tracing.model.results import (
     TensorValue,
     Uncomparable,
     Value,
+    is_gradient,
 )
 from tracing.model.run_info import (
     SCHEMA,
@@ -212,6 +213,7 @@ __all__ = [
     "exact",
     "file_of",
     "from_json",
+    "is_gradient",
     "may_read",
     "may_write",
     "to_json",

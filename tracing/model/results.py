@@ -21,6 +21,7 @@ class Outcome(Record, frozen=True, file="outcomes"):
     eager_repeats: bool = True  # False: eager itself gives another result each time
     differing: tuple[str, ...] = ()  # names of the results that differ from eager's, the worst first
     drawn: tuple[str, ...] = ()  # those of them for which eager draws random numbers
+    laid_out: tuple[str, ...] = ()  # those of them that differ in strides or dtype, and not in their values
     undeclared: tuple[str, ...] = ()  # "mylib::op writes x, and its schema does not say so"
 
 
@@ -157,3 +158,8 @@ class Start(Record, frozen=True, file="starts"):
 
     name: str  # as of its `Result`, "input 0"
     value: Value
+
+
+def is_gradient(result: str) -> bool:
+    """True if this is the name of the gradient of an input or a parameter."""
+    return result.startswith("grad of ")

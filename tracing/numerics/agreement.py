@@ -13,7 +13,7 @@ from tracing.model import Container, Outcome, PlainValue, Uncomparable
 from tracing.model.numbers import number_text
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import UNREPEATABLE
-from tracing.numerics.verdict import Judged
+from tracing.numerics.verdict import TYPICAL, Judged
 from tracing.program.state import AFTERWARDS, STEPPED
 from tracing.program.structure import Fact, Facts
 
@@ -28,6 +28,7 @@ class Disagreement:
     name: str
     how: str
     size: float  # largest difference relative to eager's largest value; inf: not a difference of numbers
+    laid_out: bool = False  # strides or dtypes differ, and the values agree
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) ->
         eager_repeats=verdicts.eager_repeats,
         differing=tuple(one.name for one in differing),
         drawn=tuple(verdicts.off_and_drawn),
+        laid_out=tuple(one.name for one in differing if one.laid_out),
         undeclared=undeclared,
     )
     return Agreement(outcome, tuple(differing), verdicts.eager_off())
@@ -102,10 +104,14 @@ def _disagreements(actual: Facts, expected: Facts, verdicts: _Verdicts) -> Itera
         if name in actual and name in expected:
             a, b = actual[name], expected[name]
             how, size = value_difference(a, b)
+            laid_out = False
             if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-                how, size = stride_difference(name, a, b) or verdicts.of(name, a, b) or (how, size)
+                how, size = verdicts.of(name, a, b) or (how, size)
+                laid_out = not how or _differ_in_dtype(a, b)
+                if strides := stride_difference(name, a, b):
+                    how, size = f"{strides}; {how or 'its values agree'}", math.inf
             if how:
-                yield Disagreement(name, how, size)
+                yield Disagreement(name, how, size, laid_out)
         elif not name.startswith(STEPPED):  # a step that torch.compile compiled is not observed
             has, lacks = ("compiled", "eager") if name in actual else ("eager", "compiled")
             yield Disagreement(name, f"{has} has it, {lacks} has not", math.inf)
@@ -123,7 +129,21 @@ def value_difference(actual: Fact, expected: Fact) -> tuple[str, float]:
     return ("", 0.0) if same else (f"compiled gives {texts[0]}, eager gives {texts[1]}", math.inf)
 
 
+def _differ_in_dtype(actual: torch.Tensor, expected: torch.Tensor) -> bool:
+    # and in nothing else
+    if actual.dtype == expected.dtype:
+        return False
+    try:
+        torch.testing.assert_close(actual, expected, equal_nan=True, check_dtype=False)
+    except (AssertionError, RuntimeError, NotImplementedError, TypeError):
+        return False
+    return True
+
+
 def _tensors(actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float]:
+    if actual.dtype != expected.dtype and actual.shape == expected.shape:
+        values = "its values agree" if _differ_in_dtype(actual, expected) else "its values differ, too"
+        return f"compiled gives {actual.dtype}, eager gives {expected.dtype}; {values}", math.inf
     try:
         torch.testing.assert_close(actual, expected, equal_nan=True)
     except AssertionError as error:
@@ -134,20 +154,20 @@ def _tensors(actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float]:
     return "", 0.0
 
 
-def stride_difference(name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float] | None:
-    """The difference in strides of a returned tensor, with an infinite size; None: no difference.
+def stride_difference(name: str, actual: torch.Tensor, expected: torch.Tensor) -> str:
+    """The difference in strides of a returned tensor; "": none.
 
     The strides of a gradient do not matter, nor do those of dimensions with one element.
     """
     if not name.startswith("output") or actual.shape != expected.shape or actual.layout != torch.strided:
-        return None
+        return ""
     strides = [
         [stride for stride, n in zip(one.stride(), one.shape, strict=True) if n > 1]
         for one in (actual, expected)
     ]
     if strides[0] == strides[1] or 0 in actual.shape:
-        return None
-    return f"compiled gives strides {actual.stride()}, eager gives {expected.stride()}", math.inf
+        return ""
+    return f"compiled gives strides {actual.stride()}, eager gives {expected.stride()}"
 
 
 class _Verdicts:
@@ -157,6 +177,7 @@ class _Verdicts:
         self._referee = referee
         self._explained: dict[str, Judged] = {}
         self._drawn: list[str] = []
+        self._stepped: list[str] = []
         self.off_and_drawn: list[str] = []
         self._without: list[str] = []
         self.eager_repeats = True
@@ -180,6 +201,7 @@ class _Verdicts:
             self.off_and_drawn += [name] if judged.still_off else []
             return judged_text(judged), judged.compiled.farthest
         self._drawn += [name] if judged.other_numbers else []
+        self._stepped += [name] if judged.as_compiled else []
         self._explained[name] = judged
         return "", 0.0
 
@@ -202,6 +224,9 @@ class _Verdicts:
         yield from (f"{name}: {judged_text(one)}" for name, one in others.items())
         if self._drawn:
             yield f"other random numbers than eager's in {_some(self._drawn)}"
+        if self._stepped:
+            why = "torch.compile traces optimizers with bias corrections of float32"
+            yield f"less precise than eager, because {why}: {_some(self._stepped)}"
         yield from self._without
         if self._referee is not None and self._referee.failure:
             yield f"no reference: {self._referee.failure}"
@@ -218,14 +243,16 @@ def judged_text(judged: Judged) -> str:
     where = f"[{', '.join(map(str, ours.index))}]"
     exact = f", where exact arithmetic gives {number_text(judged.exact)}" if compiled else ""
     element = f"{judged.verdict}: {where} is {number_text(ours.value)}{exact}"
+    farther = f"{ours.elements} of its elements are farther away than rounding explains"
+    if not ours.elements:  # each is within the limit of one element, and their mean is not
+        farther = f"{ours.mean:.2g} on average, where rounding explains {TYPICAL:g}"
     if isinstance(ours.value, int):  # rounding explains no difference of integers
         return f"{element}; wrong elements: {ours.elements}"
     own = "; eager draws random numbers for it, and a kernel that draws its own gives others"
     return (
         f"{element}, {ours.farthest:.2g} roundings away, "
         f"{'eager' if compiled else 'compiled'} {others.farthest:.2g} at most; "
-        f"{ours.elements} of its elements are farther away than rounding explains"
-        f"{own if judged.still_off else ''}"
+        f"{farther}{own if judged.still_off else ''}"
     )
 
 

@@ -13,7 +13,8 @@ import torch
 
 from tracing.errors import message
 from tracing.numerics.reference import SAMPLES, UNREPEATABLE, Expected, Results, reference, repeats
-from tracing.numerics.verdict import Judged, judge
+from tracing.numerics.verdict import TYPICAL, Judged, judge, rounding
+from tracing.program.state import stepped, steps_as_compiled
 
 
 class Referee:
@@ -28,8 +29,10 @@ class Referee:
         """
         self._eager, self._compiled, self._progress = eager, compiled, progress
         self._expected: Mapping[str, Expected] | None = None
+        self._as_compiled: Mapping[str, Expected] | None = None
         self._drawn: Results | None = None
         self.undeclared: list[str] = []  # writes of the program's operators that their schemas do not declare
+        self._steps = False  # an optimizer makes a step
         self.failure = ""  # why there is no reference at all
 
     def judge(self, name: str, compiled: torch.Tensor, eager: torch.Tensor) -> Judged | None:
@@ -52,7 +55,23 @@ class Referee:
                     if second.verdict == "compiled is off"
                     else second.with_other_numbers()
                 )
+        if judged.verdict == "compiled is off" and self._steps:
+            return self._with_compiled_steps(name, compiled, eager, expected) or judged
         return judged
+
+    def _with_compiled_steps(
+        self, name: str, compiled: torch.Tensor, eager: torch.Tensor, expected: Expected
+    ) -> Judged | None:
+        # None: what torch.compile traces for optimizers explains nothing
+        other = self._reference_as_compiled().get(name)
+        if other is None or other.missing or other.exact.shape != expected.exact.shape:
+            return None
+        nothing = torch.zeros_like(compiled, dtype=torch.bool)
+        apart = (other.exact - expected.exact).abs()
+        if not bool((apart <= TYPICAL * rounding(expected, nothing, compiled.dtype)).all()):
+            return None  # another result, and not only other roundings
+        second = judge(compiled, eager, other)
+        return second.with_compiled_steps() if second.verdict == "within rounding" else None
 
     def prepare(self) -> None:
         """Compute the reference now, so that forks of this process have it."""
@@ -67,13 +86,26 @@ class Referee:
             self._progress("some bits are not those of eager, as is common: measuring rounding in float64")
             self._ended(0)
             try:
-                self._expected = reference(
-                    self._eager, progress=self._ended, undeclared=self.undeclared.append
-                )
+                with stepped() as optimizers:
+                    self._expected = reference(
+                        self._eager, progress=self._ended, undeclared=self.undeclared.append
+                    )
+                self._steps = bool(optimizers)
             except Exception as error:  # raised by the program in another precision, or out of memory
                 self.failure = f"{type(error).__name__}: {next(iter(message(error).splitlines()), '')}"
                 self._expected = {}
         return self._expected
+
+    def _reference_as_compiled(self) -> Mapping[str, Expected]:
+        if self._as_compiled is None:
+            self._progress("measuring rounding of optimizer steps as torch.compile traces them")
+            self._ended(0)
+            try:
+                with steps_as_compiled():
+                    self._as_compiled = reference(self._eager, progress=self._ended)
+            except Exception:  # an optimizer that does not support it
+                self._as_compiled = {}
+        return self._as_compiled
 
     def _ended(self, runs: int) -> None:
         self._progress(f"in float64: {runs} of {SAMPLES + 1} runs")

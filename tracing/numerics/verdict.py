@@ -65,6 +65,7 @@ class Judged:
     exact: float | complex  # of the element at which compiled is farthest
     missing: tuple[str, ...] = ()
     other_numbers: bool = False  # compiled draws other random numbers; judged is a compile that draws eager's
+    as_compiled: bool = False  # judged against optimizer steps as torch.compile traces them
     still_off: bool = False  # eager draws random numbers, and a compile that draws the same is off
     undecided: int = (
         0  # elements within the rounding of the tensor's larger elements, but not within their own
@@ -73,6 +74,10 @@ class Judged:
     def despite_equal_numbers(self) -> Judged:
         """The verdict for a program that is off even where it draws eager's random numbers."""
         return replace(self, still_off=True)
+
+    def with_compiled_steps(self) -> Judged:
+        """The verdict for a program whose optimizer steps are less precise if torch.compile traces them."""
+        return replace(self, as_compiled=True)
 
     def with_other_numbers(self) -> Judged:
         """The verdict for a program that draws other random numbers than eager."""

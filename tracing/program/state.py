@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from tracing.model import PlainValue, Uncomparable, Workload
 from tracing.program.reachable import Reached, arguments, reachable
 from tracing.program.structure import Facts, facts_of, type_name
+from tracing.upstream.torch.dynamo import compiling_reported
 
 AFTERWARDS = " afterwards"  # suffix of an argument's name: its value when the case has ended
 STORAGE = "storage of "  # prefix of a result's name: the tensor whose storage it shares
@@ -32,6 +33,29 @@ def stepped() -> Iterator[list[torch.optim.Optimizer]]:
         yield optimizers
     finally:
         handle.remove()
+
+
+@contextmanager
+def steps_as_compiled() -> Iterator[None]:
+    """While active, optimizers compute their steps as torch.compile traces them.
+
+    torch then computes what depends on the number of the step, such as Adam's bias corrections, with tensors
+    of float32, and otherwise with Python's numbers (torch.optim: `capturable or is_compiling()`).
+    """
+    with ExitStack() as step:
+
+        def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+            step.enter_context(compiling_reported())
+
+        def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+            step.close()
+
+        handles = register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
 
 
 def start_of(workload: Workload) -> Facts:

@@ -36,7 +36,9 @@ def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Ite
         yield from _accused(accused)
     for finding in judgement.findings:
         yield from _finding(finding, judgement.undeclared)
-    if judgement.suspects:
+    if judgement.laid_out:
+        yield from _laid_out(judgement)
+    elif judgement.suspects:
         yield from _suspected(judgement)
     elif judgement.status != 1:
         yield from _nothing_off(judgement)
@@ -50,10 +52,14 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
     suspects = judgement.suspects
     named = [f"{one.launch} {one.kernel}" for one in suspects]
     which = "launch" if len(suspects) == 1 else "one of launches"
-    yield f"✗ the results differ from eager's; the suspect is {which} {_some(named)}"
+    if judgement.forward_of_gradients:
+        code = f"the backward formula of the code that makes {which} {_some(named)}"
+        yield f"✗ only gradients differ from eager's; the suspect is {code}, or what it saves for it"
+    else:
+        yield f"✗ the results differ from eager's; the suspect is {which} {_some(named)}"
     if len({one.kernel for one in suspects if one.graph < 0}) > 1:
         yield f"    to know   which kernel it is: {ONE_BY_ONE}"
-    for one in suspects if len(suspects) > 1 else ():
+    for one in suspects if len(suspects) > 1 or judgement.forward_of_gradients else ():
         reached = judgement.reached.get(one.launch)
         if reached is not None and reached.agreeing:
             names = _some(reached.agreeing)
@@ -64,6 +70,12 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
     them = "it" if len(suspects) == 1 else "them"
     others = "; every other launch is right for its inputs" if judgement.any_right else ""
     yield f"    why       only eager's results check {them}{others}"
+
+
+def _laid_out(judgement: RunJudgement) -> Iterator[str]:
+    names = _some(judgement.laid_out)
+    yield f"✗ only strides or dtypes differ from eager's, of {names}: no kernel chooses these"
+    yield "    suspect   the code that allocates the result: the program's, or Inductor's"
 
 
 def _cleared(judgement: RunJudgement) -> Iterator[str]:
@@ -186,6 +198,8 @@ def judgement_json(judgement: RunJudgement) -> dict[str, Any]:
         "accused": None if accused is None else accused.launch,
         "undeclared": [*judgement.undeclared],
         "suspects": [one.launch for one in judgement.suspects],
+        "only_gradients": judgement.forward_of_gradients,
+        "laid_out": [*judgement.laid_out],
         "unchecked": judgement.unchecked,
         "launches": launches,
         "findings": findings,

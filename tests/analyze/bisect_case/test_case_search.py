@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import pytest
 
@@ -177,6 +177,23 @@ def test_a_hand_written_kernel_that_only_the_wrong_build_launches_is_accused() -
     assert accused(by_a_pass).startswith("the hand-written kernel rowmean (case.py:9), or ")
 
 
+@pytest.mark.parametrize("how", ["layout", "value"])
+def test_no_kernel_is_accused_of_strides(how: Literal["layout", "value"]) -> None:
+    strides = Symptom("differs", "strides", (Wrong("output", how),))
+
+    def evaluate(variation: Variation, number: int) -> Evaluation:
+        return Evaluation(strides, 1.0, own_kernels=(MEAN,))
+
+    ended = answer(searched(evaluate))
+
+    allocating = "the code that launches rowmean (case.py:9), and allocates the result"
+    assert accused(ended) == (
+        allocating if how == "layout" else "the hand-written kernel rowmean (case.py:9)"
+    )
+    said = " ".join(str(line) for line in answer_text(ended, {}))
+    assert ("no kernel chooses a shape, strides or a dtype" in said) == (how == "layout")
+
+
 @pytest.mark.parametrize("backward", [False, True])
 def test_a_forward_kernel_is_not_accused_of_gradients(backward: bool) -> None:
     gradients = Symptom("differs", "off", (Wrong("grad of input 0", "value"),))
@@ -187,8 +204,7 @@ def test_a_forward_kernel_is_not_accused_of_gradients(backward: bool) -> None:
 
     ended = answer(searched(evaluate))
 
-    assert ended.only_gradients == (not backward)
-    formula = "the backward formula of the code that launches rowmean (case.py:9)"
+    formula = "the backward formula of the code that launches rowmean (case.py:9), or what it saves for it"
     assert accused(ended) == ("the hand-written kernel rowmean (case.py:9)" if backward else formula)
     said = " ".join(str(line) for line in answer_text(ended, {}))
     assert ("only gradients are wrong, and no backward pass launches it" in said) == (not backward)

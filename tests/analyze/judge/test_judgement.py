@@ -7,6 +7,7 @@ from typing import Literal
 import pytest
 
 from tracing.analyze.judge.judgement import JudgedLaunch, LaunchVerdict, Overwritten, RunJudgement
+from tracing.analyze.judge.reached_results import ReachedResults
 from tracing.model import Outcome
 from tracing.report.judgement import judgement_json, judgement_text
 
@@ -45,6 +46,39 @@ def test_a_kernel_that_only_the_compiled_case_launches_is_the_suspect_if_the_res
     assert (judgement.status, judgement_json(judgement)["suspects"]) == (1, [1])
     assert lines[0] == "✗ the results differ from eager's; the suspect is launch 1 rowmean"
     assert not any("nothing checks" in line for line in lines)
+
+
+def test_the_backward_formula_is_suspect_if_only_gradients_differ() -> None:
+    outcome = Outcome("differs", "", differing=("grad of input 0",))
+    one = JudgedLaunch(1, "softmax", -1, "no reference")
+    reached = ReachedResults(agreeing=("output",), differing=("grad of input 0",))
+    judgement = RunJudgement((one,), (), (), outcome, reached={1: reached})
+    lines = [*judgement_text(judgement, [])]
+
+    assert "the suspect is the backward formula of the code that makes launch 1 softmax" in lines[0]
+    assert "launch 1 softmax: output depends on it, and agrees" in lines[1]
+
+
+def test_a_launch_that_only_gradients_depend_on_stays_the_suspect() -> None:
+    outcome = Outcome("differs", "", differing=("grad of input 0",))
+    one = JudgedLaunch(1, "softmax_backward", -1, "no reference")
+    reached = ReachedResults(agreeing=("grad of input 1",), differing=("grad of input 0",))
+    judgement = RunJudgement((one,), (), (), outcome, reached={1: reached})
+
+    assert next(iter(judgement_text(judgement, []))).endswith("the suspect is launch 1 softmax_backward")
+
+
+@pytest.mark.parametrize("values_too", [False, True])
+def test_no_kernel_is_suspected_of_strides(values_too: bool) -> None:
+    differing = ("output 0", "output 1")
+    outcome = Outcome("differs", "", differing=differing, laid_out=differing[values_too:])
+    one = JudgedLaunch(1, "rowmean", -1, "no reference")
+    judgement = RunJudgement((one,), (), (), outcome)
+    lines = [*judgement_text(judgement, [])]
+
+    assert judgement.status == 1
+    assert judgement.suspects == ([one] if values_too else [])
+    assert ("no kernel chooses these" in lines[0]) == (not values_too)
 
 
 def test_a_suspect_may_draw_random_numbers_of_its_own_where_eager_draws_some() -> None:

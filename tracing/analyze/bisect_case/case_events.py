@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from tracing.analyze.bisect.search import Judgement
 from tracing.analyze.bisect.search_events import Building
@@ -24,6 +24,11 @@ class CaseTried:
     eager_kernels: tuple[OwnKernel, ...] = ()  # that eager launches, too: comparing does not check them
 
 
+# backward formula: only gradients are wrong, and no backward pass launches the kernels
+# allocation: shapes, strides or dtypes are wrong, which no kernel chooses
+KernelCode: TypeAlias = Literal["kernel", "backward formula", "allocation"]
+
+
 @dataclass(frozen=True, slots=True)
 class StageTried:
     """The graph of a stage was executed."""
@@ -40,7 +45,7 @@ class StageBlamed:
     after: CompileStage | None  # the previous stage, which is right; None: there is none
     unknown: tuple[CompileStage, ...]  # stages between the two that cannot be judged
     own_kernels: tuple[OwnKernel, ...] = ()  # that it launches, and the previous stage does not
-    only_gradients: bool = False  # no other result is wrong, and no backward pass launches these kernels
+    code: KernelCode = "kernel"  # what of these kernels and the code that launches them is to blame
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +118,7 @@ class CaseAnswer:
     kernels: tuple[WrittenKernel, ...]  # that compute the accused nodes
     triton: bool = True  # Inductor wrote Triton kernels; False: C++, or nothing
     own_kernels: tuple[OwnKernel, ...] = ()  # hand-written, that take part from this stage on
-    only_gradients: bool = False  # no other result is wrong, and no backward pass launches these kernels
+    code: KernelCode = "kernel"  # what of these kernels and the code that launches them is to blame
 
     @property
     def decided(self) -> bool:

@@ -23,6 +23,7 @@ from tracing.analyze.bisect_case.case_events import (
     CaseEvent,
     CaseTried,
     Culprit,
+    KernelCode,
     OtherCode,
     PartUndecided,
     Planned,
@@ -125,7 +126,7 @@ class CaseSearch:
         kernels = _kernels(prober.evaluation(base), culprits) if blamed.name == INDUCTOR else ()
         yield CaseAnswer(
             prober.symptom, blamed, culprits, kernels, triton, stage_blamed.own_kernels,
-            stage_blamed.only_gradients,
+            stage_blamed.code,
         )  # fmt: skip
 
     def _plan(self, whole: Evaluation, parts: Sequence[str]) -> Planned:
@@ -161,8 +162,12 @@ def _blamed(
     prober: Prober, blamed: CompileStage, after: CompileStage | None, unknown: Sequence[CompileStage]
 ) -> StageBlamed:
     added = _added(prober, blamed, after)
-    forward = bool(added) and not any(one.backward for one in added)
-    return StageBlamed(blamed, after, tuple(unknown), added, forward and prober.symptom.only_gradients)
+    code: KernelCode = "kernel"
+    if prober.symptom.only_layout:
+        code = "allocation"
+    elif prober.symptom.only_gradients and not any(one.backward for one in added):
+        code = "backward formula"
+    return StageBlamed(blamed, after, tuple(unknown), added, code)
 
 
 def _judged(prober: Prober, one: CompileStage) -> Judgement:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tracing.analyze.bisect.search import Judgement
+from tracing.model import is_gradient
 
 SymptomKind: TypeAlias = Literal["right", "eager is off", "differs", "raises", "dies", "no answer"]
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+|'[^']*/[^']*'|\S*/\S*")  # addresses, numbers, paths
@@ -35,7 +36,12 @@ class Symptom:
     @property
     def only_gradients(self) -> bool:
         """True if gradients are wrong, and no result that is no gradient is."""
-        return bool(self.results) and all(one.name.startswith("grad of ") for one in self.results)
+        return bool(self.results) and all(is_gradient(one.name) for one in self.results)
+
+    @property
+    def only_layout(self) -> bool:
+        """True if shapes, strides or dtypes are wrong, and no values are."""
+        return bool(self.results) and all(one.how == "layout" for one in self.results)
 
 
 def judged_as(build: Symptom, wanted: Symptom) -> Judgement:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from tracing.analyze.judge.reached_results import ReachedResults
-from tracing.model import Outcome
+from tracing.model import Outcome, is_gradient
 from tracing.store.graph_file import PythonLine
 
 LaunchVerdict: TypeAlias = Literal["right", "off", "inputs wrong", "no reference"]
@@ -134,7 +134,7 @@ class RunJudgement:
 
         There is no answer if nothing checks a launch, or if results differ from eager without a suspect.
         """
-        if self.accused or self.findings or self.suspects or self.undeclared:
+        if self.accused or self.findings or self.suspects or self.undeclared or self.laid_out:
             return 1
         return 0 if (self.any_right or self.checked) and not self.differs else 2
 
@@ -178,8 +178,28 @@ class RunJudgement:
         return [one for one in self._unexplained if self._reached(one).cleared]
 
     @property
+    def forward_of_gradients(self) -> bool:
+        """True if only gradients differ from eager's, and other results, which agree, depend on each suspect.
+
+        Then the backward formula of the code that launches the suspects is more suspect than they are.
+        """
+        differing = self.outcome.differing if self.outcome is not None else ()
+        if not (self.suspects and differing and all(map(is_gradient, differing))):
+            return False
+        agreeing = (self._reached(one).agreeing for one in self.suspects)
+        return all(any(not is_gradient(name) for name in names) for names in agreeing)
+
+    @property
+    def laid_out(self) -> Sequence[str]:
+        """The results that differ from eager's, if all do in strides or dtype only, unexplained."""
+        if self.outcome is None or not self.differs or self.accused or self.findings or self.undeclared:
+            return ()
+        others = {*self.outcome.differing} - {*self.outcome.laid_out}
+        return () if others else self.outcome.laid_out
+
+    @property
     def _unexplained(self) -> list[JudgedLaunch]:
-        if not self.differs or self.accused or self.findings or self.undeclared:
+        if not self.differs or self.accused or self.findings or self.undeclared or self.laid_out:
             return []
         unjudged = (one for one in self.launches if one.verdict == "no reference")
         return [one for one in unjudged if one.kernel not in self.in_eager]

@@ -136,8 +136,12 @@ def answer_text(event: CaseAnswer, sources: Mapping[str, str]) -> Iterator[Line]
             "eager does not" if event.stage.name in (UNCOMPILED, EAGER) else "the stage before it does not"
         )
         yield Text(f"    {'why':<14} stage {event.stage.name} launches {them}, and {before}")
-        if event.only_gradients:
+        if event.code == "backward formula":
             yield Text(f"    {'but':<14} only gradients are wrong, and no backward pass launches {them}")
+        if event.code == "allocation":
+            yield Text(
+                f"    {'but':<14} no value is wrong, and no kernel chooses a shape, strides or a dtype"
+            )
         if len(event.own_kernels) > 1:
             yield Text(f"    {'to know which':<14} {ONE_BY_ONE}")
     elif event.stage.parts and not event.culprits:
@@ -160,8 +164,10 @@ def _with_kernels(event: StageBlamed | CaseAnswer, component: str) -> str:
     named = ", ".join(f"{one.name} ({one.python})" for one in own[:_SHOWN])
     further = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
     kernels = f"the hand-written kernel{'s' if len(own) > 1 else ''} {named}{further}"
-    if event.only_gradients:
-        kernels = f"the backward formula of the code that launches {named}{further}"
+    if event.code == "backward formula":
+        kernels = f"the backward formula of the code that launches {named}{further}, or what it saves for it"
+    if event.code == "allocation":
+        kernels = f"the code that launches {named}{further}, and allocates the result"
     return kernels if event.stage.name == UNCOMPILED else f"{kernels}, or {component}"
 
 
