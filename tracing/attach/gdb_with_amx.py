@@ -42,8 +42,9 @@ def able_to_call(gdb: str, folder: Path) -> str:
 
 def needed(gdb: str) -> bool:
     """True if this gdb needs whole_xsave.c: it is older than 14, and processor and kernel have AMX."""
-    has_amx = re.search(r"\bamx_tile\b", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
-    return has_amx is not None and 0 < version(gdb) < _SINCE
+    processor = Path("/proc/cpuinfo")  # of Linux
+    has_amx = processor.exists() and re.search(r"\bamx_tile\b", processor.read_text(encoding="utf-8"))
+    return bool(has_amx) and 0 < version(gdb) < _SINCE
 
 
 def version(gdb: str) -> int:
