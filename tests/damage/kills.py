@@ -22,7 +22,7 @@ from damage.run_readers import KINDS
 
 from tracing import store
 from tracing.model import Derivation, LaunchLine, PassRecord
-from tracing.report import text
+from tracing.report.run import run_text
 
 SETTLED = 60.0  # seconds within which all processes of a killed command must be gone
 TEMPLATE = """
@@ -169,7 +169,7 @@ def opened(runs: Path) -> list[store.Run]:
     for run in readable:
         counts = {kind.__name__: sum(1 for _ in run.records(kind)) for kind in KINDS}
         assert sum(1 for _ in run.launches()) == counts[LaunchLine.__name__], counts
-        list(text.run_text(run))
+        list(run_text(run))
     return readable
 
 

@@ -23,8 +23,8 @@ from tracing.analyze.passes.renaming import renamed
 from tracing.cli.answers.terminal import SafeStream
 from tracing.cli.app import app
 from tracing.model import CompiledGraph, Record, file_of
+from tracing.report.run import run_text
 from tracing.report.run_json import run_json
-from tracing.report.text import run_text
 from tracing.store.graph_file import read_schedule
 
 

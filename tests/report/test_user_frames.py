@@ -7,7 +7,7 @@ from pathlib import Path
 from handmade.runs import saved
 
 from tracing.model import Outcome
-from tracing.report.text import run_text
+from tracing.report.run import run_text
 from tracing.report.user_frames import user_frames
 
 FILES = (

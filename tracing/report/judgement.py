@@ -19,7 +19,8 @@ from tracing.analyze.judge.judgement import (
     WrongElements,
 )
 from tracing.model.numbers import number_text
-from tracing.report.text import ONE_BY_ONE, line_text, plural, reference_text
+from tracing.report.hand_written import ONE_BY_ONE, reference_text
+from tracing.report.text import line_text, plural
 from tracing.store.graph_file import PythonLine
 
 _NODES = 8  # maximum of nodes and lines that are printed

@@ -17,8 +17,9 @@ from tracing import store
 from tracing.analyze.memory.evidence import memory_evidence
 from tracing.analyze.memory.launch_memory import unseen_launch
 from tracing.model import KernelLaunch, MemoryEvidence
+from tracing.report.findings import memory_text
+from tracing.report.run import run_text
 from tracing.report.run_json import run_json
-from tracing.report.text import memory_text, run_text
 from tracing.virtual_gpu import virtual_gpu
 
 EVIDENCE = DATA / "evidence"

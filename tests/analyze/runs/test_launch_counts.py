@@ -12,7 +12,7 @@ from handmade.records import arg, launch, new_run
 from tracing import store
 from tracing.analyze.runs.launch_counts import launch_counts, launches_between
 from tracing.model import Argument, Kernel, LaunchLine, Outcome, Signature
-from tracing.report.text import PAGE
+from tracing.report.run import PAGE
 
 
 @pytest.fixture(scope="module")

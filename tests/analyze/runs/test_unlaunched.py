@@ -20,7 +20,7 @@ from tracing.model import (
     Selection,
     Winner,
 )
-from tracing.report.text import run_text
+from tracing.report.run import run_text
 
 COMPILED = Compilation(0, "softmax", "ab", "cuda:90", {}, "")
 FAILED = "backend='inductor' raised:\nRuntimeError: no formula\n\nSet TORCHDYNAMO_VERBOSE=1"

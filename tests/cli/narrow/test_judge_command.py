@@ -18,8 +18,8 @@ from tracing.cli.processes.new_recording import recorded_before
 from tracing.errors import Problem
 from tracing.model import Compilation, KeptAnswer, KeptTensor, Outcome, Selection
 from tracing.report.bisect.bisect_case import no_pass_text
+from tracing.report.hand_written import reference_text
 from tracing.report.judgement import judgement_text
-from tracing.report.text import reference_text
 from tracing.store import Run
 
 

@@ -18,7 +18,8 @@ from tracing import store
 from tracing.launch.memory.out_of_bounds import OutOfBoundsError
 from tracing.model import Access, LaunchLine, OutOfBounds
 from tracing.record.launches.launch_recorder import LaunchRecorder
-from tracing.report.text import out_of_bounds_text, run_text
+from tracing.report.findings import out_of_bounds_text
+from tracing.report.run import run_text
 from tracing.virtual_gpu import virtual_gpu
 
 

@@ -11,14 +11,14 @@ from tracing import store
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.runs.launch_counts import launch_counts
 from tracing.cli.answers import hints
-from tracing.report.nonfinite import title
-from tracing.report.text import (
+from tracing.report.findings import (
     memory_text,
     no_kernel_text,
     out_of_bounds_text,
     uncovered_text,
     uninitialised_text,
 )
+from tracing.report.nonfinite import title
 
 _EXAMINED = 10_000  # launches whose digests are searched for a NaN
 

@@ -24,9 +24,9 @@ from tracing.cli.options.derived import open_derived
 from tracing.cli.processes.guard import KilledProcess
 from tracing.errors import Problem
 from tracing.model import Failure, Outcome
+from tracing.report.hand_written import reference_text, unchecked_text
 from tracing.report.passes.passes import failed_pass_text
 from tracing.report.run_json import memory_evidence_json
-from tracing.report.text import reference_text, unchecked_text
 
 _LINES = 16  # of an error's message that are shown
 

@@ -19,10 +19,11 @@ from tracing.cli.answers.divergence_answer import print_divergence
 from tracing.cli.answers.divergence_hints import of_operator
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.cli.options.run_pair import Anyway, First, RunPair, Second, open_pair
-from tracing.report import text
 from tracing.report.compare import comparison as report
 from tracing.report.compare.cause import cause_text
 from tracing.report.compare.comparison_json import result_json, without_launch_json
+from tracing.report.findings import cut_text, uncovered_text
+from tracing.report.text import plural
 
 LimitOption = Annotated[int, typer.Option(min=1, help="Show at most this many divergences.")]
 WindowOption = Annotated[int, typer.Option(min=8, help="Launches to search ahead for the end of a gap.")]
@@ -64,7 +65,7 @@ def _print_compared(runs: RunPair, verdict: ComparisonVerdict, limit: int) -> in
     for one in (*verdict.results, *verdict.outcomes):
         out.print(Text.assemble(("✗", "red"), f" {one.title} differs: {one.a} | {one.b}"))
     if verdict.found > limit:
-        more = text.plural(verdict.found - limit, "divergence")
+        more = plural(verdict.found - limit, "divergence")
         out.print(f"{more} more: `--limit {verdict.found}` shows them")
     for line in _conclusion(runs, verdict, typed if launches else None):
         out.print(line)
@@ -80,13 +81,13 @@ def _conclusion(runs: RunPair, verdict: ComparisonVerdict, typed: list[str] | No
     yield from report.summary_text(verdict.comparison, hints.of_unwritten(runs[1]))
     if not (verdict.found or verdict.start or verdict.outcomes):
         yield from report.equality_text(verdict.comparison, verdict.equal_results, verdict.results)
-        yield from text.uncovered_text(runs)
+        yield from uncovered_text(runs)
     elif typed is not None and verdict.results and (swap := hints.of_results(*runs)) not in [None, *typed]:
         yield Text(f"which kernels make the results differ: `{swap}`")
     if verdict.start and (same_seed := hints.of_seeds(*runs)):
         yield Text("what differs at the start follows from the seeds; record both with one:")
         yield Text(f"    next      {same_seed}")
-    yield from text.cut_text(runs)
+    yield from cut_text(runs)
 
 
 def _deciding(why: ResultCause, runs: RunPair) -> str | None:

@@ -25,7 +25,8 @@ from tracing.errors import Problem
 from tracing.model import Outcome, Perturbed
 from tracing.report.compare.comparison import summary_text
 from tracing.report.compare.repeat import WARNING, equal_text, table_text, unlike_eager_text, warnings_text
-from tracing.report.text import plural, uncovered_text
+from tracing.report.findings import uncovered_text
+from tracing.report.text import plural
 
 _FAILURES = 2  # after this many failures without a finished run the case is broken
 

@@ -9,19 +9,21 @@ from rich.text import Text
 
 from tracing import store
 from tracing.analyze.runs.new_launches import DeletedLaunches, NewLaunches
-from tracing.report import text
+from tracing.report.findings import ending_text
+from tracing.report.run import heading_text, kernel_text
+from tracing.report.text import Line, launch_text
 
 NEWEST = 10  # launches that are printed first
 _PAUSE = 0.5  # seconds
 _SHARE = 10  # of the time, one part is spent on reading
 
 
-def followed(run: store.Run, whole: bool, sleep: Callable[[float], None] = time.sleep) -> Iterator[text.Line]:
+def followed(run: store.Run, whole: bool, sleep: Callable[[float], None] = time.sleep) -> Iterator[Line]:
     """The lines of a run's last launches, then of new ones, until the recording has ended.
 
     whole -- begin with its first launch
     """
-    yield from text.heading_text(run)
+    yield from heading_text(run)
     launches, kernels, process = NewLaunches(None if whole else NEWEST), set[str](), ""
     ended = False
     while not ended:
@@ -38,9 +40,9 @@ def followed(run: store.Run, whole: bool, sleep: Callable[[float], None] = time.
                 continue
             if one.kernel.hash not in kernels:
                 kernels.add(one.kernel.hash)
-                yield from text.kernel_text(one)
-            yield from text.launch_text(one)
+                yield from kernel_text(one)
+            yield from launch_text(one)
         if not ended:
             sleep(max(_PAUSE, _SHARE * (time.monotonic() - began)))
     yield ""
-    yield from text.ending_text(run, whole=True)
+    yield from ending_text(run, whole=True)

@@ -25,11 +25,13 @@ from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
 from tracing.errors import Problem
 from tracing.model import Failure, KernelLaunch, Outcome
-from tracing.report import text
 from tracing.report.failure import failure_text
+from tracing.report.findings import uninitialised_text
 from tracing.report.launch import compiled_text, launch_in_full
 from tracing.report.passes.passes import unfinished_text
+from tracing.report.run import PAGE, pages, run_text, summary_text
 from tracing.report.run_json import run_json, summary_json
+from tracing.report.text import plural
 from tracing.store.recorded_launch import launches_text
 
 
@@ -40,7 +42,7 @@ def show(
         int | None, typer.Option(help="One launch in full, with the compilation of its kernel.")
     ] = None,
     page: Annotated[
-        int, typer.Option(min=1, help=f"Of a run with more than {text.PAGE} launches: this page of them.")
+        int, typer.Option(min=1, help=f"Of a run with more than {PAGE} launches: this page of them.")
     ] = 1,
     whole: Annotated[bool, typer.Option("--all", help="Show every launch.")] = False,
     follow: Annotated[
@@ -82,9 +84,9 @@ def _follow(run: store.Run, whole: bool) -> None:
 
 
 def print_run(opened: store.Run, page: int | None = 1) -> None:
-    if page is not None and page > 1 and page > (count := text.pages(opened)):
-        raise Problem(f"{opened.path} has {text.plural(count, 'page')}", "give `--page` one of them")
-    for line in text.run_text(opened, page):
+    if page is not None and page > 1 and page > (count := pages(opened)):
+        raise Problem(f"{opened.path} has {plural(count, 'page')}", "give `--page` one of them")
+    for line in run_text(opened, page):
         out.print(line)
     print_wrong_result(opened)
     for failure in opened.records(Failure):
@@ -134,7 +136,7 @@ def _print_launch(opened: store.Run, index: int) -> None:
             out.print(line)
         for evidence in memory_evidence(opened, rank, one.index):
             out.print(f"    memory      {evidence_sentence(evidence)}")
-        for read in text.uninitialised_text(opened, one.index):
+        for read in uninitialised_text(opened, one.index):
             out.print(Text("    ") + read)
         _print_compilation(opened, known, one, rank)
 
@@ -170,7 +172,7 @@ def list_runs(as_json: Json = False, runs: Runs = RUNS) -> None:
     for path in store.recorded(runs):
         try:
             run = store.Run(path)
-            line = text.summary_text(run)
+            line = summary_text(run)
         except Problem as problem:
             damaged[str(path)] = problem.problem
             line = f"{path.name}  {problem.problem}"

@@ -35,9 +35,9 @@ from tracing.model import (
     LaunchLine,
     Outcome,
 )
+from tracing.report.findings import memory_text
 from tracing.report.judgement import judgement_json, judgement_text
 from tracing.report.run_json import memory_evidence_json
-from tracing.report.text import memory_text
 from tracing.store.cut_files import cut_files
 from tracing.store.recorded_launch import find_launch, recorded_launch
 

@@ -15,8 +15,8 @@ from tracing.cli.app import out
 from tracing.cli.options.completion import run_names
 from tracing.cli.options.opened import open_run
 from tracing.errors import Problem
-from tracing.report import text
 from tracing.report.compare import comparison as report
+from tracing.report.run import difference_of_infos
 
 RunPair: TypeAlias = tuple[store.Run, store.Run]
 First = Annotated[
@@ -58,4 +58,4 @@ def open_pair(a: str, b: str, runs: Path, *, anyway: bool, quiet: bool = False) 
 
 
 def _differences(pair: RunPair) -> Iterator[str | Text]:
-    yield from text.difference_of_infos(pair[0].info, pair[1].info)
+    yield from difference_of_infos(pair[0].info, pair[1].info)

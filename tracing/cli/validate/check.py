@@ -25,7 +25,7 @@ from tracing.model import Outcome
 from tracing.model.chips import DEFAULT_TARGET
 from tracing.program.case import require_case
 from tracing.report.check import check_json, check_text
-from tracing.report.text import uncovered_text
+from tracing.report.findings import uncovered_text
 
 
 @app.command(rich_help_panel=VALIDATE)

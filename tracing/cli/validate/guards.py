@@ -21,8 +21,8 @@ from tracing.cli.options.program_words import OPTIONS_FIRST, ProgramOrRunCommand
 from tracing.cli.processes.case_run import begin_case_run, begin_program_run
 from tracing.errors import Problem
 from tracing.model.chips import DEFAULT_TARGET
+from tracing.report.findings import uncovered_text
 from tracing.report.guards import frame_text, guards_json, guards_text, summary_text
-from tracing.report.text import uncovered_text
 
 if TYPE_CHECKING:
     from tracing.program.user_program import UserProgram

@@ -21,7 +21,8 @@ from tracing.analyze.bisect_case.case_events import (
 )
 from tracing.analyze.bisect_case.evaluation import CompileStep
 from tracing.analyze.bisect_case.stages import EAGER, UNCOMPILED, WITHOUT
-from tracing.report.text import ONE_BY_ONE, Line, plural, reference_text, unchecked_text
+from tracing.report.hand_written import ONE_BY_ONE, reference_text, unchecked_text
+from tracing.report.text import Line, plural
 
 _SHOWN = 6  # steps that are named
 _WORDS: Mapping[str, str] = {"good": "right", "bad": "wrong", "skip": "cannot tell"}

@@ -22,8 +22,8 @@ from tracing.model import (
     Violation,
 )
 from tracing.report.failure import failure_text
+from tracing.report.findings import cut_text
 from tracing.report.run_json import summary_json, winners_json
-from tracing.report.text import cut_text
 from tracing.store import Run
 
 ANSWERS = 50  # that a report holds of one run, the latest

@@ -1,0 +1,26 @@
+"""How the hand-written kernels of a program are checked, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_NAMED = 4  # kernels that one sentence names
+CHECKED = "docs/case.md#check-a-hand-written-kernel"  # how a case checks a kernel of the program
+ONE_BY_ONE = f"check them one by one, each in a case of its own: {CHECKED}"
+
+
+def reference_text(kernels: int) -> str:
+    """How a number of hand-written kernels that nothing checks can be checked."""
+    them = "it" if kernels == 1 else "them one by one, each in a case of its own"
+    return (
+        f"    to check {them}: begin the function that launches it with "
+        f"`if not torch.compiler.is_compiling(): return REFERENCE`: {CHECKED}"
+    )
+
+
+def unchecked_text(kernels: Sequence[str]) -> str:
+    """`eager launches softmax_kernel, too: nothing checks what it computes`."""
+    rest = f" and {len(kernels) - _NAMED} more" if len(kernels) > _NAMED else ""
+    shown = ", ".join(kernels[:_NAMED]) + rest
+    them = "they compute" if len(kernels) > 1 else "it computes"
+    return f"eager launches {shown}, too: nothing checks what {them}"
