@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch._inductor.config as inductor
 from judged_programs import values
 from planted_kernels import Program, judgement, recorded, virtual_gpu
 from test_fx_program import program
@@ -86,6 +87,30 @@ def test_a_comparison_of_values_that_only_aten_rounds_names_its_launch(
     assert [one.verdict for one in said.launches if one.launch == rounded.launch] == ["right"]
     text = "\n".join(judgement_text(said, ()))
     assert " is False, and should be True" in text and "distance" not in text
+
+
+def scaled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    x.mul_(2).add_(y)
+    return x.sum(0)
+
+
+def without_the_write(graph: torch.fx.Graph) -> None:
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
+        node.replace_all_uses_with(node.args[1])
+        graph.erase_node(node)
+
+
+def test_a_write_to_an_input_that_graph_passes_lose_is_found(device: Device, runs: Path) -> None:
+    def inputs() -> list[torch.Tensor]:
+        return [values(4, 8, g=0), values(4, 8, g=1)]
+
+    with inductor.patch(post_grad_custom_post_pass=without_the_write):
+        said = judgement(recorded(Program(scaled, inputs), runs, device))
+    right = judgement(recorded(Program(scaled, inputs), runs, device))
+
+    [finding] = said.findings
+    assert isinstance(finding, PassesOff) and finding.wrong.name == "input 0 afterwards"
+    assert right.findings == () and right.any_right
 
 
 @pytest.fixture(scope="module")

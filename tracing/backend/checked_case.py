@@ -41,7 +41,7 @@ def check_case(experiment: Experiment, writer: store.RunWriter, constraints: Seq
             return aot_compiled(graph, inputs, compiler)
 
         try:
-            experiment.results(experiment.workload(), lambda fn: torch.compile(fn, backend=backend))
+            experiment.results(experiment.workload().with_backend(backend), torch.compile)
         except Exception as error:
             detail = describe(error, experiment.case.path)
             outcome = Outcome("failed", detail, traceback.format_exc(), message(error))

@@ -14,10 +14,10 @@ from tracing.program.experiment import Experiment
 from tracing.record.graphs.frame_compiles import frame_compiles_recorded
 
 
-def record_guards(experiment: Experiment, writer: store.RunWriter, backend: str) -> Outcome:
+def record_guards(experiment: Experiment, writer: store.RunWriter, backend: str | None) -> Outcome:
     """Run a case once, compiled, with its backward if it computes gradients; launches are not recorded.
 
-    backend -- of torch.compile
+    backend -- of torch.compile; None: the case's own
 
     A case that raises leaves a readable run with status "failed".
     """
@@ -25,7 +25,7 @@ def record_guards(experiment: Experiment, writer: store.RunWriter, backend: str)
         try:
             workload = experiment.workload()
             with frame_compiles_recorded(writer):
-                experiment.results(workload, lambda fn: torch.compile(fn, backend=backend))
+                experiment.results(workload.with_backend(backend) if backend else workload, torch.compile)
         except Exception as error:
             detail = describe(error, experiment.case.path)
             outcome = Outcome("failed", detail, traceback.format_exc(), message(error))

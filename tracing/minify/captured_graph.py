@@ -76,7 +76,7 @@ def captured_graphs(experiment: Experiment) -> list[CapturedGraph]:
 
         return run
 
-    experiment.results(workload, lambda fn: torch.compile(fn, backend=backend))
+    experiment.results(workload.with_backend(backend), torch.compile)
     return graphs
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,10 @@ class Workload:
         given["fullgraph"] = self.fullgraph or None
         given["backend"] = None if self.backend == "inductor" else self.backend
         return {name: value for name, value in given.items() if value is not None}
+
+    def with_backend(self, backend: str | Callable[..., Any]) -> Workload:
+        """This workload, compiled by a backend; mode and options are arguments of its own one."""
+        return self if backend == self.backend else replace(self, backend=backend, mode=None, options=None)
 
 
 @dataclass(frozen=True, slots=True)

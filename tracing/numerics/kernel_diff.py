@@ -87,7 +87,10 @@ def case_diffs(
         for backend in backends:
             now(f"running {experiment.case.name} with {backend}")
             torch.compiler.reset()
-            results.append(experiment.results(experiment.workload(), compiler_of(backend)))
+            workload = experiment.workload()
+            eager = backend == "eager"
+            given = workload if eager else workload.with_backend(backend)
+            results.append(experiment.results(given, compiler_of(backend) if eager else torch.compile))
     for backend, facts in zip(backends[1:], results[1:], strict=True):
         yield _report(experiment.case.name, (backends[0], backend), results[0], facts, config)
 

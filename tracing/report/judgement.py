@@ -58,7 +58,11 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
         yield f"✗ only gradients differ from eager's; the suspect is {code}, or what it saves for it"
     else:
         yield f"✗ the results differ from eager's; the suspect is {which} {_some(named)}"
-    if len({one.kernel for one in suspects if one.graph < 0}) > 1:
+    own = {one.kernel for one in suspects if one.graph < 0}
+    if own and not judgement.forward_of_gradients:
+        them = "it" if len(own) == 1 else "them"
+        yield f"    or        the program's code around {them}, where eager executes other code"
+    if len(own) > 1:
         yield f"    to know   which kernel it is: {ONE_BY_ONE}"
     for one in suspects if len(suspects) > 1 or judgement.forward_of_gradients else ():
         reached = judgement.reached.get(one.launch)

@@ -159,3 +159,14 @@ def test_the_backend_of_a_program_is_its_own(tmp_path: Path) -> None:
     status, text = printed("guards", "--backend", "eager", "--runs", str(tmp_path), str(program))
 
     assert status == 2 and "--backend is for a case" in text
+
+
+@pytest.mark.parametrize("backend", [(), ("--backend", "eager")], ids=str)
+def test_a_case_is_compiled_with_its_own_arguments_of_torch_compile(
+    backend: tuple[str, ...], tmp_path: Path
+) -> None:
+    code, output = printed(
+        "guards", str(DATA / "dynamic_shapes.py"), "--frame", "0/0", *backend, "--runs", str(tmp_path)
+    )
+
+    assert code == 0 and "size=[None, None]" in output

@@ -42,7 +42,7 @@ def guards(
         str | None, typer.Option(metavar="ID", help="Also print graph and bytecode of one compile: 0/0.")
     ] = None,
     backend: Annotated[
-        str | None, typer.Option(help="Backend of torch.compile for a case. Default: inductor.")
+        str | None, typer.Option(help="Backend of torch.compile for a case. Default: its own, or inductor.")
     ] = None,
     target: TargetOption = DEFAULT_TARGET,
     seed: Annotated[
@@ -96,7 +96,7 @@ def _run(words: list[str], backend: str | None, target: str, seed: int | None, r
     if program is not None and backend is not None:
         raise Problem("--backend is for a case", "a program names its backends itself; leave it out")
     if program is None:
-        return store.Run(_recorded(words[0], backend or "inductor", target, seed or 0, runs))
+        return store.Run(_recorded(words[0], backend, target, seed or 0, runs))
     return store.Run(_recorded_program(program, target, seed, runs))
 
 
@@ -108,7 +108,7 @@ def _only(report: GuardReport, frame: str) -> GuardReport:
     return GuardReport(chosen)
 
 
-def _recorded(case: str, backend: str, target: str, seed: int, runs: Path) -> Path:
+def _recorded(case: str, backend: str | None, target: str, seed: int, runs: Path) -> Path:
     with spinner("importing torch"):
         from tracing.guards.guarded_case import record_guards
 

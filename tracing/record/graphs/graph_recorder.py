@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from tracing.model import CompiledGraph, GraphCall, GraphTensor, TracedGraph
 from tracing.record.graphs.graph_nodes import graph_json, graph_text
 from tracing.record.outputs import OutputKeeper
 from tracing.record.recording import Recording
-from tracing.store.graph_file import GraphFile, Schedule
+from tracing.store.graph_file import FxGraph, GraphFile, Schedule
 from tracing.upstream.inductor.graphs import GraphFacts, around_graphs, attached, compiles_followed
 from tracing.upstream.patch import Method
 
@@ -128,7 +128,7 @@ class GraphRecorder:
             *(blob(one) for one in (facts.code, bytes(facts.schedule))),
         )
         self._recording.writer.append(graph)
-        return _Known(graph.id, _overwritten(schedule))
+        return _Known(graph.id, _overwritten(schedule, msgspec.json.decode(facts.nodes, type=FxGraph)))
 
     def _keep(self, call: int, side: Any, positions: Sequence[int], values: Any) -> None:
         if self._keeper is None:
@@ -145,6 +145,11 @@ class _Known(msgspec.Struct, frozen=True):
     overwritten: tuple[int, ...]  # positions of inputs
 
 
-def _overwritten(schedule: Schedule) -> tuple[int, ...]:
+def _overwritten(schedule: Schedule, traced: FxGraph) -> tuple[int, ...]:
+    # by the generated code, or by the graph that Inductor received: its passes may lose a write
     written = {schedule.location(name) for name in schedule.overwrites}
-    return tuple(i for i, name in enumerate(schedule.inputs) if name in written)
+    by_code = {i for i, name in enumerate(schedule.inputs) if name in written}
+    inputs = {node.name: i for i, node in enumerate(one for one in traced.nodes if one.op == "placeholder")}
+    copied = (node.args[0] for node in traced.nodes if node.target == "aten::copy_")
+    by_graph = {inputs.get(str(one.get("node"))) for one in copied if isinstance(one, Mapping)}
+    return tuple(sorted(by_code | {i for i in by_graph if i is not None}))

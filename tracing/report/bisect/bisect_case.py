@@ -165,11 +165,14 @@ def _with_kernels(event: StageBlamed | CaseAnswer, component: str) -> str:
     named = ", ".join(f"{one.name} ({one.python})" for one in own[:_SHOWN])
     further = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
     kernels = f"the hand-written kernel{'s' if len(own) > 1 else ''} {named}{further}"
+    around = f"{kernels}, or the code around {'them' if len(own) > 1 else 'it'}"
     if event.code == "backward formula":
         kernels = f"the backward formula of the code that launches {named}{further}, or what it saves for it"
     if event.code == "allocation":
         kernels = f"the code that launches {named}{further}, and allocates the result"
-    return kernels if event.stage.name == UNCOMPILED else f"{kernels}, or {component}"
+    if event.stage.name == UNCOMPILED:
+        return around if event.code == "kernel" else kernels
+    return f"{kernels}, or {component}"
 
 
 def _path(event: CaseAnswer) -> str:
