@@ -157,7 +157,8 @@ def _lines(lines: Sequence[PythonLine]) -> Iterator[str]:
 def _elements(wrong: WrongElements) -> Iterator[str]:
     index = ", ".join(map(str, wrong.index))
     of = plural(wrong.of, "element")
-    yield f"    wrong     {wrong.name} ({wrong.buffer}, {wrong.node}): {wrong.count} of {of}"
+    which = f"{wrong.count} of {of}" if wrong.count else f"{of} on average, and none by itself"
+    yield f"    wrong     {wrong.name} ({wrong.buffer}, {wrong.node}): {which}"
     if wrong.dtype:
         yield f"    dtype     {wrong.dtype}"
         return
