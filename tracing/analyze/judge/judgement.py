@@ -132,7 +132,7 @@ class RunJudgement:
     def status(self) -> int:
         """0: all that was judged is right; 1: something is off, or suspected; 2: no answer.
 
-        There is no answer if no launch is judged or checked, or if results differ from eager without a suspect.
+        There is no answer if no launch is judged or checked, or if results differ without a suspect.
         """
         if self.accused or self.findings or self.suspects or self.undeclared or self.laid_out:
             return 1
