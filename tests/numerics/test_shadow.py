@@ -197,3 +197,13 @@ def test_spread_bounds_the_effect_of_adding_one_after_another(name: str, dtype: 
     assert expected.exact.dtype.itemsize == (16 if dtype == torch.complex64 else 8)
     assert float((in_turn - expected.exact).abs().max()) <= 4 * float(expected.spread.min())
     assert float(expected.spread.max()) <= 1e-3 * float(expected.exact.abs().min())
+
+
+@pytest.mark.parametrize("cumulative", [torch.cumsum, torch.cumprod])
+def test_a_cumulative_result_needs_no_square_of_its_length(cumulative: Any) -> None:
+    x = 1 + torch.rand(1 << 17) / (1 << 17)  # its square is 128 GiB
+
+    expected = reference(lambda: {"result": cumulative(x, 0)}, samples=1)["result"]
+
+    assert torch.equal(expected.exact, cumulative(x.double(), 0))
+    assert expected.spread.max() > 0 and not expected.missing

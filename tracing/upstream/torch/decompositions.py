@@ -10,10 +10,15 @@ from torch._decomp import decomposition_table
 
 from tracing.upstream.contract import require
 
+aten = torch.ops.aten
+# whose decomposition makes a matrix of [n, n] of n elements
+_SQUARE = {aten.cumsum.default, aten.cumsum.out, aten.cumsum_.default, aten.cumprod.default, aten.cumprod.out,
+           aten.cumprod_.default}  # fmt: skip
+
 
 def decomposition(operator: Any) -> Callable[..., Any] | None:
-    """A function of the operator's arguments that calls simpler operators; None: there is none."""
-    return decomposition_table.get(operator)
+    """A function of its arguments that calls simpler operators; None: there is none, or a far slower one."""
+    return None if operator in _SQUARE else decomposition_table.get(operator)
 
 
 def contract() -> None:
@@ -24,3 +29,4 @@ def contract() -> None:
     x = torch.linspace(-1, 1, 5)
     require(torch.allclose(gelu(x), torch.nn.functional.gelu(x)), "a decomposition that computes gelu")
     require(decomposition(torch.ops.aten.mm.default) is None, "no decomposition of a matrix product")
+    require(decomposition_table.keys() >= _SQUARE, "decompositions of cumulative sums and products")
