@@ -7,14 +7,21 @@ from typing import Any
 
 from rich.text import Text
 
-from tracing.analyze.nonfinite.data_events import DataEvent, NonFiniteTensor
-from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, NonFiniteOrigin
+from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor
+from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, NonFiniteOrigin, Verb
 from tracing.analyze.nonfinite.nonfinite_elements import ranges
 from tracing.model import KernelLaunch
 from tracing.report.text import line_text, plural, step_text, tensor_text
 
 _SHOWN = 8  # events of a chain, ranges of elements
 _LINES = 4  # lines of Python that one launch computes
+_VALUE = {"any": "NaN or inf", "nan": "NaN", "inf": "inf"}
+_NONE = {"any": "no NaN and no inf", "nan": "no NaN", "inf": "no inf"}
+_FINITE = {
+    "any": "every value that it reads is finite",
+    "nan": "no value that it reads is NaN",
+    "inf": "no value that it reads is infinite",
+}
 
 
 def nonfinite_text(
@@ -26,36 +33,57 @@ def nonfinite_text(
     commands -- to type next
     """
     if answer.origin is not None:
-        yield from _origin(answer.origin, elements, bool(answer.missing))
+        yield from _origin(answer.origin, answer.kind, elements, bool(answer.missing))
     elif not answer.unknown:
         counts = f"{plural(answer.launches, 'launch')}, {plural(answer.operators, 'operator call')}"
-        yield Text.assemble(("✓", "green"), f" no NaN and no inf: {counts}")
+        yield Text.assemble(("✓", "green"), f" {_NONE[answer.kind]}: {counts}")
     for line in answer.unknown:
         yield Text.assemble(("not known", "yellow"), f": {line}")
     for command in commands:
         yield Text(f"    next      {command}")
 
 
-def _origin(origin: NonFiniteOrigin, elements: dict[str, list[int]], partial: bool) -> Iterator[Text]:
+def _origin(
+    origin: NonFiniteOrigin, kind: Kind, elements: dict[str, list[int]], partial: bool
+) -> Iterator[Text]:
     event = origin.event
-    what = "makes the first NaN or inf" if origin.made else "reads the first NaN or inf"
+    what = f"{verb_text(origin.verb)} the first {_VALUE[kind]}"
     yield Text.assemble((f"✗ {title(event)}", "bold red"), f" {what}")
     if event.source.site is not None:
         yield Text(f"    at        {event.source.site}")
     yield from (Text(f"    computes  {line_text(line)}") for line in origin.computes[:_LINES])
     for one in origin.tensors:
-        yield Text(f"    {'output' if origin.made else 'input':<9} {_counted(one)}")
+        yield Text(f"    {'input' if origin.verb == 'reads' else 'output':<9} {_counted(one)}")
         if one.name in elements:
             yield Text(f"    elements  {_elements(elements[one.name])}")
-    if origin.made:
-        yield Text("    → every value that it reads is finite")
-    else:
-        where = "a step that is not in the run, " if partial else ""
-        yield Text(
-            f"    → no recorded launch or operator made it: it is from {where}the program's data, or "
-            "a number that it passes"
-        )
+    yield Text(f"    → {_source(origin, kind, partial)}")
     yield from _carried(origin)
+
+
+def verb_text(verb: Verb) -> str:
+    """What a launch or an operator does to a value, in the third person."""
+    return "passes on" if verb == "passes" else verb
+
+
+def _source(origin: NonFiniteOrigin, kind: Kind, partial: bool) -> str:
+    event = origin.event
+    if origin.verb == "reads":
+        where = "a step that is not in the run, " if partial else ""
+        return (
+            f"no recorded launch or operator made it: it is from {where}the program's data, or from memory "
+            "that nothing initialised"
+        )
+    if event.from_python:
+        return (
+            "it computes nothing: the value is from Python or NumPy, as in torch.tensor(…), "
+            "torch.from_numpy(…) and x[0] = …"
+        )
+    read = _FINITE[kind] if event.reads else "it reads no element of a tensor"
+    if any(one.digest is None for one in event.reads):
+        read = f"{_FINITE[kind]}, as far as it has digests"
+    if numbers := event.bad_numbers("any"):
+        return f"{read}; it is called with {', '.join(numbers)}"
+    return read
 
 
 def _carried(origin: NonFiniteOrigin) -> Iterator[Text]:
@@ -107,7 +135,8 @@ def nonfinite_json(
         "run": run,
         "status": answer.status,
         "origin": _event_json(origin.event) if origin else None,
-        "made": origin.made if origin else None,
+        "verb": origin.verb if origin else None,
+        "numbers": list(origin.event.bad_numbers("any")) if origin else [],
         "tensors": [_tensor_json(one, elements) for one in origin.tensors] if origin else [],
         "computes": [f"{one.file}:{one.line}" for one in origin.computes] if origin else [],
         "chain": [_event_json(one) for one in origin.chain] if origin else [],

@@ -114,6 +114,28 @@ def test_a_value_that_nothing_wrote_is_the_programs_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("number", "verb", "printed"),
+    [
+        (float("-inf"), "makes", "every value that it reads is finite; it is called with fill=-inf"),
+        (float("nan"), "passes", "every value that it reads is finite; it is called with fill=nan"),
+        (1e30, "makes", "every value that it reads is finite"),
+    ],
+)
+def test_a_number_that_a_kernel_is_called_with_is_named(
+    number: float, verb: str, printed: str, tmp_path: Path
+) -> None:
+    fill = KernelArg("fill", value=number)
+    answer = first_nonfinite(
+        saved(tmp_path, [launch(0, value("y", "out", 2, 0, 3), value("x", "in", 1), fill)])
+    )
+
+    lines = [line.plain.strip() for line in nonfinite_text(answer, {}, [])]
+
+    assert answer.origin is not None
+    assert (answer.origin.verb, f"→ {printed}" in lines) == (verb, True)
+
+
+@pytest.mark.parametrize(
     ("records", "info", "status"),
     [
         ([], {"operators": "digests"}, 0),

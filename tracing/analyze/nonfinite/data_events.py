@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -11,6 +12,10 @@ from tracing.model import Digest, KernelLaunch, Operator, TensorMeta
 from tracing.store import Run, rank_of
 
 Kind: TypeAlias = Literal["nan", "inf", "any"]
+
+# in the text of an operator's arguments; `nan=0.0` is an argument of nan_to_num
+_NUMBER = re.compile(r"(?<![\w'])-?(nan|inf)j?(?![\w='])")
+_NEXT_ARGUMENT = re.compile(r", (?=[A-Za-z_]\w*=)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +61,21 @@ class DataEvent:
         """Of the kernel or the operator."""
         return self.source.kernel_name if isinstance(self.source, KernelLaunch) else self.source.name
 
-    def bad_scalar(self, kind: Kind) -> bool:
-        """True if a scalar argument of the kernel is NaN or infinite."""
-        if not isinstance(self.source, KernelLaunch):
-            words = self.source.arguments.replace("=", " ").replace(",", " ").split()
-            return any(word in words for word in ("nan", "inf", "-inf"))
-        values = [arg.value for arg in self.source.args if isinstance(arg.value, float)]
-        nan, inf = any(one != one for one in values), any(abs(one) == float("inf") for one in values)
-        return (nan and kind != "inf") or (inf and kind != "nan")
+    @property
+    def from_python(self) -> bool:
+        """True if it computes nothing, and only makes a value of the program a tensor."""
+        return isinstance(self.source, Operator) and self.source.from_python
+
+    def bad_numbers(self, kind: Kind) -> tuple[str, ...]:
+        """The arguments that are no tensors and have such a value: `value=-inf`."""
+        if isinstance(self.source, Operator):
+            arguments = _NEXT_ARGUMENT.split(self.source.arguments)
+        else:
+            arguments = [
+                f"{arg.name}={arg.value}" for arg in self.source.args if isinstance(arg.value, float)
+            ]
+        bad = ("nan", "inf") if kind == "any" else (kind,)
+        return tuple(one for one in arguments if any(number in bad for number in _NUMBER.findall(one)))
 
 
 def data_events(run: Run, process: str) -> Iterator[DataEvent]:

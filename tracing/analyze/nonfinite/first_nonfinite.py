@@ -7,7 +7,7 @@ digests decide; a tensor without a digest is reported with the option that would
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from tracing.analyze.graphs.launch_lines import launch_lines
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor, data_events
@@ -15,6 +15,11 @@ from tracing.analyze.runs.recorded_steps import not_covered_steps
 from tracing.model import KernelLaunch, Operator
 from tracing.store import Run
 from tracing.store.graph_file import PythonLine
+
+# makes:  a launch or operator that reads no such value computed it
+# passes: it came to the launch or operator as a number, or as data of Python
+# reads:  nothing that was recorded wrote it
+Verb: TypeAlias = Literal["makes", "passes", "reads"]
 
 _DIGESTS = "--operators digests"
 
@@ -24,11 +29,16 @@ class NonFiniteOrigin:
     """The origin of the first NaN or inf of a run."""
 
     event: DataEvent
-    made: bool  # False: nothing that was recorded wrote the values that the event reads
-    tensors: tuple[NonFiniteTensor, ...]  # written by the event; if not made, read by it
+    verb: Verb
+    tensors: tuple[NonFiniteTensor, ...]  # written by the event; if it reads the values, read by it
     chain: tuple[DataEvent, ...]  # those that carry it on to the last one, each from the one before it
     carriers: int = 0  # how many carry it on in all
     computes: tuple[PythonLine, ...] = ()  # lines that the launch computes
+
+    @property
+    def made(self) -> bool:
+        """True if the event computed the values."""
+        return self.verb == "makes"
 
 
 class _Undigested(NamedTuple):
@@ -41,6 +51,7 @@ class _Undigested(NamedTuple):
 class NonFiniteAnswer:
     """The answer to `tracing nan`; `origin` None and no `unknown`: every value is finite."""
 
+    kind: Kind = "any"  # "nan": inf counts as finite; "inf": NaN counts as finite
     origin: NonFiniteOrigin | None = None
     launches: int = 0
     operators: int = 0
@@ -63,7 +74,7 @@ def first_nonfinite(run: Run, kind: Kind = "any") -> NonFiniteAnswer:
 
     Cost: a pass over the launches and operators, some 10 µs each.
     """
-    answer = NonFiniteAnswer()
+    answer = NonFiniteAnswer(kind)
     for process in run.processes():
         origin = _of_process(run, process, kind, answer)
         if origin is not None:
@@ -75,7 +86,8 @@ def first_nonfinite(run: Run, kind: Kind = "any") -> NonFiniteAnswer:
 
 def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> NonFiniteOrigin | None:
     origin: DataEvent | None = None
-    made, last = True, 0
+    verb: Verb = "makes"
+    last = 0
     carried: dict[int, int] = {}  # by storage: the last event of the chain that wrote it
     carriers: list[tuple[DataEvent, int]] = []  # with the number of the one before it in its chain
     undigested: dict[int, _Undigested] = {}  # by storage
@@ -96,7 +108,7 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
             if read and any(one.storage in undigested for one in read):
                 _blame(read, undigested, event, answer)
                 return None
-            origin, made = event, not read and not event.bad_scalar(kind)
+            origin, verb = event, _verb(event, read, wrote, kind)
             carriers.append((event, -1))
             carried |= dict.fromkeys((one.storage for one in (wrote or read) if one.storage is not None), 0)
         elif origin is not None and parents and (wrote or not event.known):
@@ -113,11 +125,20 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
             names = ", ".join(sorted({one.operator for one in undigested.values()}))
             answer.unknown.append(f"what {names} wrote has no digest, and nothing read all of it later")
         return None
-    tensors = tuple(one for one in (origin.writes if made else origin.reads) if one.bad(kind))
+    tensors = tuple(one for one in (origin.reads if verb == "reads" else origin.writes) if one.bad(kind))
     source = origin.source
     computes = launch_lines(run, origin.rank, source) if isinstance(source, KernelLaunch) else ()
     chain = tuple(_chain(carriers, last))
-    return NonFiniteOrigin(origin, made, tensors or origin.writes, chain, len(carriers) - 1, computes)
+    return NonFiniteOrigin(origin, verb, tensors, chain, len(carriers) - 1, computes)
+
+
+def _verb(event: DataEvent, read: list[NonFiniteTensor], wrote: list[NonFiniteTensor], kind: Kind) -> Verb:
+    if read:
+        return "reads"
+    computed_nan = any(one.bad("nan") for one in wrote) and not event.bad_numbers("nan")  # 0 * inf
+    if event.from_python or (event.bad_numbers(kind) and not (computed_nan and kind != "inf")):
+        return "passes"
+    return "makes"
 
 
 def _clear(undigested: dict[int, _Undigested], event: DataEvent) -> None:

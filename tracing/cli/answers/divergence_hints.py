@@ -99,9 +99,7 @@ def of_operator(cause: Cause | None, run: store.Run, rank: int) -> list[str]:
     """
     if not isinstance(cause, OperatorCause) or not cause.not_deterministic or cause.calls is None:
         return []
-    if not cause.names[1].startswith("aten::"):
-        return []
-    return [repro_of_operator(run, cause.calls[1], rank)]
+    return repro_of_operator(run, cause.calls[1], rank)
 
 
 def _made(writer: Writer, runs: RunPair) -> tuple[store.Run, int]:

@@ -144,17 +144,27 @@ def repro_of(run: store.Run, launch: KernelLaunch, rank: int, kept: bool) -> lis
     return [f"{record}; tracing repro {latest(run)} {which}"]
 
 
-def repro_of_operator(run: store.Run, index: int, rank: int = 0) -> str:
-    """The command that writes a call of an operator of ATen as a script; its inputs are recorded first."""
+def repro_of_operator(run: store.Run, index: int, rank: int = 0) -> list[str]:
+    """The command that writes a call of an operator as a script; its inputs are recorded first.
+
+    None if no script can contain the call, as that of an operator which draws random numbers.
+    """
+    # imports torch
+    from tracing.replay.operator_call import operator_expression
+
     whose = f" --rank {rank}" if run.info.world_size > 1 else ""
     recorded = find_operator(run, index, rank)
+    try:
+        operator_expression(recorded.call)
+    except Problem:
+        return []
     if not recorded.missing:
-        return f"tracing repro {quote(str(run.path))} --operator {index}{whose}"
+        return [f"tracing repro {quote(str(run.path))} --operator {index}{whose}"]
     launches = f"{recorded.call.launch}:{recorded.call.launch + 1}"
     record = record_anew(
         run, "--operators", "digests", "--keep-inputs", "--launches", launches, "--no-passes"
     )
-    return f"{record}; tracing repro {latest(run)} --operator {index}{whose}"
+    return [f"{record}; tracing repro {latest(run)} --operator {index}{whose}"]
 
 
 def record_anew(run: store.Run, *options: str) -> str:

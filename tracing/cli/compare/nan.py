@@ -78,13 +78,21 @@ def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     if origin is None:
         return recorded_anew
     if not isinstance(origin.event.source, KernelLaunch):
-        reproducible = origin.made and origin.event.name.startswith("aten::") and run.info.kind != "code"
+        made = origin.made and run.info.kind != "code"
         index, rank = origin.event.source.index, origin.event.rank
-        return [hints.repro_of_operator(run, index, rank)] if reproducible else []
+        return [*(hints.repro_of_operator(run, index, rank) if made else []), *_other_kind(run, answer)]
     launch, of_run = origin.event.source, quote(str(run.path))
     shown = f"tracing show {of_run} --launch {launch.index}"
     if not origin.made or launch.kernel.kind != "triton":
-        return [shown, *recorded_anew]
+        return [shown, *_other_kind(run, answer), *recorded_anew]
     replay = f"tracing replay {of_run} --launch {launch.index}"  # it records lost inputs anew
     own = [] if run.info.kind == "code" else hints.of_launch(run, launch, origin.event.rank)
     return [shown, replay, *own, *recorded_anew]
+
+
+def _other_kind(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
+    # an inf of the program's own, as in a mask, may precede a NaN that is computed
+    origin = answer.origin
+    if origin is None or origin.made or answer.kind != "any" or any(one.bad("nan") for one in origin.tensors):
+        return []
+    return [f"tracing nan {quote(str(run.path))} --kind nan"]

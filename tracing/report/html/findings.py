@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tracing.report.compare.comparison_json import accused_text
+from tracing.report.nonfinite import verb_text
 
 Data = Mapping[str, Any]  # a part of the report's index
 
@@ -188,7 +189,7 @@ def _of_damage(number: int, run: Data) -> Iterator[dict[str, Any]]:
 def _of_values(number: int, run: Data) -> Iterator[dict[str, Any]]:
     origin = run["nan"]["origin"]
     if origin is not None:
-        first = "produces" if run["nan"]["made"] else "reads"
+        first = verb_text(run["nan"]["verb"])
         index = f"#{origin['index']} " if origin["kind"] == "launch" else ""
         launch = (number, origin["rank"], origin["index"]) if index else None
         tensors = [f"{one['name']}: {one['nan']} NaN, {one['inf']} inf" for one in run["nan"]["tensors"][:4]]

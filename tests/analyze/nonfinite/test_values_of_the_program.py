@@ -1,0 +1,183 @@
+"""Distinguishes a NaN or inf that a program passes as a number or as data from one that is computed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from commands import tracing
+from handmade.records import INFO
+from msgspec.structs import replace
+
+from tracing import store
+from tracing.analyze.nonfinite.data_events import Kind
+from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, first_nonfinite
+from tracing.cli.compare.nan import commands_of_nan
+from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.outputs import Keep
+from tracing.report.nonfinite import nonfinite_text
+
+NAN, INF = float("nan"), float("inf")
+PYTHON = "it computes nothing: the value is from Python or NumPy"
+
+
+def ones() -> torch.Tensor:
+    return torch.ones(4, 4)
+
+
+def mask() -> torch.Tensor:
+    return torch.ones(4, 4).tril() > 0
+
+
+def array() -> Any:
+    return np.array([1, NAN], "f4")
+
+
+def assigned(index: Any, value: float) -> None:
+    ones()[index] = value
+
+
+DATA: dict[str, Callable[[], Any]] = {
+    "an element": lambda: assigned((2, 1), NAN),
+    "a row": lambda: assigned(2, -INF),
+    "under a mask": lambda: assigned(mask(), NAN),
+    "a list": lambda: torch.tensor([1.0, NAN]) * 2,
+    "a constant's clone": lambda: torch.tensor(NAN).clone(),
+    "an array": lambda: torch.from_numpy(array()) * 2,
+    "as_tensor": lambda: torch.as_tensor(array()) * 2,
+    "copy_": lambda: ones().copy_(torch.tensor(NAN)),
+    "a mask's fill": lambda: ones().masked_fill(mask(), torch.tensor(-INF)),
+}
+NUMBERS: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "fill_": (lambda: ones().fill_(NAN), "aten::fill_.Scalar", "value=nan"),
+    "constant_": (lambda: torch.nn.init.constant_(ones(), NAN), "aten::fill_.Scalar", "value=nan"),
+    "full": (lambda: torch.full((3,), NAN), "aten::full", "fill_value=nan"),
+    "new_full": (lambda: ones().new_full((3,), NAN), "aten::new_full", "fill_value=nan"),
+    "complex": (lambda: torch.full((3,), complex(NAN, 1)), "aten::full", "fill_value=(nan+1j)"),
+    "masked_fill": (lambda: ones().masked_fill(mask(), -INF), "aten::masked_fill.Scalar", "value=-inf"),
+    "where": (lambda: torch.where(mask(), NAN, ones()), "aten::scalar_tensor", "s=nan"),
+    "add": (lambda: ones() + NAN, "aten::add.Tensor", "other=nan"),
+    "foreach": (
+        lambda: torch._foreach_mul([ones(), ones()], [1.0, NAN]),
+        "aten::_foreach_mul.ScalarList",
+        "scalars=[1.0, nan]",
+    ),
+}
+COMPUTED: dict[str, tuple[Callable[[], Any], str]] = {
+    "log": (lambda: torch.zeros(3).log() * 0, "aten::log"),
+    "0 / 0": (lambda: torch.zeros(3) / torch.zeros(3), "aten::div.Tensor"),
+    "x / 0": (lambda: torch.zeros(3).div_(0), "aten::div_.Tensor"),
+    "0 * inf": (lambda: torch.zeros(3) * INF, "aten::mul.Tensor"),
+    "overflow": (lambda: torch.full((3,), 1000.0).exp(), "aten::exp"),
+    "a product": (lambda: torch.full((8, 8), 400.0).half() @ torch.full((8, 8), 400.0).half(), "aten::mm"),
+    "sqrt'": (lambda: torch.zeros(3, requires_grad=True).sqrt().sum().backward(), "aten::div.Tensor"),
+    "nan_to_num": (lambda: torch.nan_to_num(torch.ones(3), nan=0.0).sub(1).log(), "aten::log"),
+}  # fmt: skip
+
+
+def recorded(call: Callable[[], Any], runs: Path, keep: Keep | None = None) -> store.Run:
+    writer = store.create(runs, replace(INFO, operators="digests"))
+    with LaunchRecorder(writer, operators="digests", keep=keep):
+        call()
+    return store.Run(writer.path)
+
+
+def described(answer: NonFiniteAnswer) -> tuple[str, str, str]:
+    """The verb, the operator, and the printed answer."""
+    assert answer.origin is not None
+    text = "\n".join(line.plain for line in nonfinite_text(answer, {}, []))
+    return answer.origin.verb, answer.origin.event.name, text
+
+
+@pytest.mark.parametrize("program", DATA)
+def test_a_value_of_python_is_passed_on_and_its_line_is_named(program: str, tmp_path: Path) -> None:
+    run = recorded(DATA[program], tmp_path)
+    answer = first_nonfinite(run)
+
+    verb, name, text = described(answer)
+
+    assert (verb, name) == ("passes", "aten::lift_fresh")
+    assert "passes on the first NaN or inf" in text and PYTHON in text
+    assert f"{Path(__file__).name}:" in text.splitlines()[1]
+    assert not [command for command in commands_of_nan(run, answer) if "repro" in command]
+
+
+@pytest.mark.parametrize("program", NUMBERS)
+def test_a_number_that_an_operator_is_called_with_is_passed_on(program: str, tmp_path: Path) -> None:
+    call, operator, number = NUMBERS[program]
+    run = recorded(call, tmp_path)
+    answer = first_nonfinite(run)
+
+    verb, name, text = described(answer)
+
+    assert (verb, name) == ("passes", operator)
+    assert f"it is called with {number}" in text and "    output    output " in text
+    assert not [command for command in commands_of_nan(run, answer) if "repro" in command]
+
+
+@pytest.mark.parametrize("program", COMPUTED)
+def test_an_operator_that_computes_the_value_makes_it(program: str, tmp_path: Path) -> None:
+    call, operator = COMPUTED[program]
+    answer = first_nonfinite(recorded(call, tmp_path))
+
+    verb, name, text = described(answer)
+
+    assert (verb, name) == ("makes", operator)
+    assert "makes the first NaN or inf" in text and "every value that it reads is finite" in text
+
+
+@pytest.mark.parametrize("program", ["x / 0", "0 * inf", "a product"])
+def test_the_script_that_is_offered_of_an_operator_can_be_executed(program: str, tmp_path: Path) -> None:
+    run = recorded(COMPUTED[program][0], tmp_path, Keep(inputs=True))
+
+    (command,) = commands_of_nan(run, first_nonfinite(run))
+    done = tracing(*shlex.split(command)[1:], "--output", str(tmp_path / "script"), runs=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_script_is_offered_of_an_operator_that_draws_random_numbers(tmp_path: Path) -> None:
+    run = recorded(lambda: torch.ones(3).log_normal_(1000.0), tmp_path, Keep(inputs=True))
+    answer = first_nonfinite(run)
+
+    verb, name, text = described(answer)
+
+    assert (verb, name) == ("makes", "aten::log_normal_")
+    assert "it reads no element of a tensor" in text
+    assert commands_of_nan(run, answer) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "printed"),
+    [
+        ("any", "operator #4 aten::masked_fill.Scalar (after 0 launches) passes on the first NaN or inf"),
+        ("nan", "operator #5 aten::_softmax (after 0 launches) makes the first NaN\n"),
+        ("inf", "operator #4 aten::masked_fill.Scalar (after 0 launches) passes on the first inf\n"),
+    ],
+)
+def test_an_infinite_mask_does_not_hide_the_nan_that_is_computed_from_it(
+    kind: Kind, printed: str, tmp_path: Path
+) -> None:
+    x = torch.ones(2, 2)
+    run = recorded(lambda: torch.softmax((x + 1).masked_fill(x * 2 > -x, -INF), -1), tmp_path)
+    answer = first_nonfinite(run, kind)
+
+    _, _, text = described(answer)
+
+    assert printed in text
+    assert ("no value that it reads is NaN" in text) == (kind == "nan")
+    hinted = f"tracing nan {run.path} --kind nan" in commands_of_nan(run, answer)
+    assert hinted == (kind == "any")
+
+
+def test_an_answer_about_nan_says_nothing_of_inf(tmp_path: Path) -> None:
+    answer = first_nonfinite(recorded(lambda: torch.zeros(3).log(), tmp_path), "nan")
+
+    (line,) = nonfinite_text(answer, {}, [])
+
+    assert line.plain == "✓ no NaN: 0 launches, 2 operator calls"
