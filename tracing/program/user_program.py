@@ -19,7 +19,7 @@ from pathlib import Path
 from runpy import _run_module_as_main  # type: ignore[attr-defined]
 from typing import Any
 
-from tracing.upstream.torch.source_names import MODE_FILES
+from tracing.upstream.torch.source_names import MODE_FILES, MODE_WRAPPER_FILES
 
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
@@ -131,16 +131,24 @@ def _clean(error: BaseException | None) -> None:
             waiting += [one.__cause__, one.__context__]
 
 
+def _files(steps: Sequence[types.TracebackType]) -> tuple[str, ...]:
+    # the end of each file's path, as MODE_WRAPPER_FILES has it
+    names = [step.tb_frame.f_code.co_filename for step in steps]
+    return tuple(next((one for one in MODE_WRAPPER_FILES if name.endswith(one)), name) for name in names)
+
+
 def _without_ours(trace: types.TracebackType | None) -> types.TracebackType | None:
     steps: list[types.TracebackType] = []
     ours = False  # the frame before
     while trace is not None:
-        code = trace.tb_frame.f_code
+        code, before = trace.tb_frame.f_code, ours
         ours = code.co_filename.startswith(_PACKAGE) or (ours and code.co_filename.endswith(MODE_FILES))
         if code is UserProgram.execute.__code__:
             steps.clear()  # so is what called it
         elif not ours:
             steps.append(trace)
+        elif not before and _files(steps[-len(MODE_WRAPPER_FILES) :]) == MODE_WRAPPER_FILES:
+            del steps[-len(MODE_WRAPPER_FILES) :]  # in which torch calls our mode
         trace = trace.tb_next
     made: types.TracebackType | None = None
     for step in reversed(steps):

@@ -31,6 +31,27 @@ outer()
 """
 
 
+OPERATOR_FAILS = """
+import threading
+
+import torch
+
+
+@torch._dynamo.disable
+def product():
+    return torch.ops.aten.mm(torch.ones(2, 3), torch.ones(2, 3))
+
+
+thread = threading.Thread(target=product)
+thread.start()
+thread.join()
+try:
+    product()
+except RuntimeError as error:
+    torch.ones(2, 3) @ torch.ones(2, 3)
+"""
+
+
 DIVERGES = """
 import torch
 
@@ -84,6 +105,16 @@ def test_an_exception_is_reported_as_by_python_and_the_run_says_so(tmp_path: Pat
     assert (expected.status, expected.stdout) == (1, "")
     outcome = next(store.open_run("latest", tmp_path / "runs").records(Outcome))
     assert (outcome.status, outcome.detail) == ("failed", "RuntimeError: worse (raises.py:6)")
+
+
+@pytest.mark.parametrize("options", [(), ("--no-virtual-gpu",)])
+def test_the_traceback_of_an_operator_that_fails_is_pythons(options: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text(OPERATOR_FAILS)
+
+    expected = bare(["fails.py"], tmp_path)
+
+    assert as_recorded(["fails.py"], tmp_path, tmp_path / "runs", "", *options) == expected
+    assert expected.stderr.count("mat1 and mat2 shapes cannot be multiplied") == 3
 
 
 def test_a_step_ends_where_the_optimizer_steps_and_launches_are_numbered_in_it(trained: Path) -> None:

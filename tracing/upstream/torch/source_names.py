@@ -10,8 +10,11 @@ from pathlib import Path
 
 from tracing.upstream.contract import require
 
+# The files of the two frames in which torch calls a dispatch mode, the caller first: torch wraps it by
+# torch._disable_dynamo.
+MODE_WRAPPER_FILES = ("torch/_compile.py", "torch/_dynamo/eval_frame.py")
 # The files of a frame in which torch calls a mode, or is called by one.
-MODE_FILES = ("torch/_compile.py", "torch/_dynamo/eval_frame.py", "torch/_ops.py")
+MODE_FILES = (*MODE_WRAPPER_FILES, "torch/_ops.py")
 COMPILE_WORKER = "torch/_inductor/compile_worker/__main__.py"  # the pool of Inductor's compile workers
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 
