@@ -135,6 +135,7 @@ def nonfinite_json(
         "run": run,
         "status": answer.status,
         "origin": _event_json(origin.event) if origin else None,
+        "made": origin.made if origin else None,
         "verb": origin.verb if origin else None,
         "numbers": list(origin.event.bad_numbers("any")) if origin else [],
         "tensors": [_tensor_json(one, elements) for one in origin.tensors] if origin else [],

@@ -147,7 +147,7 @@ def repro_of(run: store.Run, launch: KernelLaunch, rank: int, kept: bool) -> lis
 def repro_of_operator(run: store.Run, index: int, rank: int = 0) -> list[str]:
     """The command that writes a call of an operator as a script; its inputs are recorded first.
 
-    None if no script can contain the call, as that of an operator which draws random numbers.
+    Empty if no script can contain the call, as that of an operator which draws random numbers.
     """
     # imports torch
     from tracing.replay.operator_call import operator_expression
