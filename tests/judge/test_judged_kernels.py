@@ -177,6 +177,18 @@ def test_kernels_around_one_of_the_program_are_judged(device: Device, runs: Path
     assert verdicts(said).count("right") == 2 and said.status == 0
 
 
+def that_reads_its_input_too(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x)
+    twice[(1,)](x, y, x.numel(), 128)
+    return (x - y / 3).tanh()
+
+
+def test_a_kernel_that_reads_what_one_of_the_program_read_is_judged(device: Device, runs: Path) -> None:
+    said = judgement(recorded(Program(that_reads_its_input_too, lambda: (values(100),)), runs, device))
+
+    assert [one.verdict for one in said.launches if one.kernel != "twice"] == ["right"]
+
+
 def with_a_branch(x: torch.Tensor) -> torch.Tensor:
     y = torch.cond(x.sum() > 0, lambda x: x.sin() * 2, lambda x: x.cos() + 1, (x,))
     z = torch.empty_like(y)

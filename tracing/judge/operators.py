@@ -103,8 +103,10 @@ def returned(node: FxNode) -> str | None:
 
 
 def overwritten(node: FxNode) -> tuple[str, ...]:
-    """The nodes whose memory a node writes to; of a call of a user's kernel all that it is given."""
-    if f"{_KERNEL}_mutation" in node.target:
+    """The nodes whose memory a node writes to."""
+    if node.written is not None:
+        return tuple(node.written)
+    if f"{_KERNEL}_mutation" in node.target:  # of a run that does not say which
         return tuple(references([node.args, node.kwargs]))
     function = _operator(node)
     if function is None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from tracing.upstream.inductor.user_kernels import written_nodes
 from tracing.upstream.torch.operator_schemas import is_operator
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)\n\s*(?P<code>[^\n]*)')
@@ -43,6 +44,8 @@ def _node(module: torch.fx.GraphModule, node: torch.fx.Node, lines: dict[str, in
     trace = node.meta.get("stack_trace") or node.stack_trace
     if trace:
         written["line"] = lines.setdefault(trace, len(lines))
+    if (nodes := written_nodes(node)) is not None:
+        written["written"] = nodes
     if node.op == "get_attr":
         written["constant"] = _constant(module, str(node.target))
     return written
