@@ -14,7 +14,7 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +32,7 @@ SHIM = '#!/bin/sh\nexec {code} --user-data-dir {home}/data --extensions-dir {hom
 WORKBENCH = ["--auth", "none", "--bind-addr"]
 QUIET = ["--disable-telemetry", "--disable-update-check", "--disable-workspace-trust"]
 STALE = "list index out of range"
+CONSOLE = ".repl-input-wrapper .monaco-editor"
 # the first element that matches in the page or in one of its frames
 IN_FRAMES = """(() => {{
   const inner = (page) => [...page.querySelectorAll("iframe")].flatMap((one) => one.contentDocument ?? [])
@@ -169,15 +170,40 @@ def session(window: Browser, mark: str, turn: str) -> float:
 def print_op(window: Browser, kernel: str) -> None:
     """Print the operation of the pass in the Debug Console, which is that of a kernel."""
     window.press("Y", CONTROL | SHIFT)  # *Debug Console*
-    window.click(".repl-input-wrapper .monaco-editor")
     for attempt in range(3):
-        window.type("print-op")
-        window.press("Enter")
+        type_command(window, "print-op")
         # after a step gdb refuses the frame that VSCode names, until VSCode has read the new ones
         wait_until(lambda: shown(window, kernel) or window.text(".repl").count(STALE) > attempt)  # noqa: B023
         if shown(window, kernel):
             return
     raise AssertionError(window.text(".repl"))
+
+
+def type_command(window: Browser, command: str) -> None:
+    """Enter a command in the Debug Console; soon after a stop VSCode may move the focus elsewhere."""
+    for _ in range(LIMIT // 20):
+        window.press("Escape")  # closes the dialog of *Start Debugging*, if an Enter went there
+        window.click(CONSOLE)
+        if typed(window) != command:
+            window.type(command)
+        if soon(lambda: typed(window) == command):
+            window.press("Enter")
+            if soon(lambda: typed(window) != command):
+                return
+    raise AssertionError(f"the Debug Console did not take {command!r}: {window.text()[-3000:]}")
+
+
+def typed(window: Browser) -> str:
+    return window.text(f"{CONSOLE} .view-lines").strip()
+
+
+def soon(happened: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if happened():
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def shown(window: Browser, kernel: str) -> bool:

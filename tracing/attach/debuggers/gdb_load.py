@@ -14,7 +14,8 @@ import gdb
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parents[2])]
 
-import gdb_calls  # noqa: E402  # its path is known from here on
+import gdb_adapter  # noqa: E402  # its path is known from here on
+import gdb_calls  # noqa: E402
 import gdb_commands  # noqa: E402
 import gdb_hints  # noqa: E402
 import gdb_life  # noqa: E402
@@ -31,3 +32,4 @@ gdb_calls.watch()
 gdb_values.watch()
 gdb_stops.watch()
 gdb_hints.watch()
+gdb_adapter.watch()
