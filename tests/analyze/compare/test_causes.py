@@ -158,6 +158,19 @@ def test_an_operator_that_reads_its_inputs_in_another_order_is_deterministic(
     assert cause == OperatorCause(("aten::sub",) * 2, ("", ""), "ab", proven=True, exchanged=True)
 
 
+@pytest.mark.parametrize(("name", "proven"), [("aten::add.Tensor", False), ("aten::sub.Tensor", True)])
+def test_exchanged_operands_of_a_sum_are_not_the_cause(name: str, proven: bool, why: Why) -> None:
+    sides = []
+    for inputs, value in (((Y, 6), "y"), ((6, Y), "z")):
+        called = Operators().call(1, "aten::mul", [], [Y], arguments="2").call(1, "aten::sin", [], [6])
+        sides.append(([writer(0), reader(1, value)], called.call(1, name, inputs, [X]).records))
+
+    cause = why(*sides)
+
+    assert isinstance(cause, OperatorCause)
+    assert (cause.exchanged, cause.proven) == (proven, proven)
+
+
 def test_an_operator_with_an_input_without_digest_is_not_called_nondeterministic(why: Why) -> None:
     sides = []
     for value in "yz":

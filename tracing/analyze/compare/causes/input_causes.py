@@ -54,6 +54,15 @@ _CONSTANT = tuple(
     f"aten::{name}"
     for name in ("zeros", "ones", "full", "new_zeros", "new_ones", "new_full", "zero_", "fill_.Scalar", "eye")
 )
+# Operators whose result is the same if their inputs are exchanged, unless they have other arguments.
+_COMMUTATIVE = frozenset(
+    f"aten::{name}"
+    for name in (
+        "add.Tensor", "mul.Tensor", "maximum", "minimum", "fmax", "fmin", "hypot", "eq.Tensor", "ne.Tensor",
+        "logical_and", "logical_or", "logical_xor",
+        "bitwise_and.Tensor", "bitwise_or.Tensor", "bitwise_xor.Tensor",
+    )
+)  # fmt: skip
 _FROM_PYTHON = "aten::lift_fresh"  # the result of torch.tensor([1, 2]): it computes nothing
 _END = 1 << 62  # after all launches
 
@@ -163,7 +172,7 @@ class Causes:
         answer = self._followed[key]
         if isinstance(answer, OtherTensor):
             return replace(operator_cause(a, b, "ab"), given=(answer.a, answer.b))
-        if not _is_proven(answer) and self._pairs.are_exchanged(a.reads, b.reads):
+        if not _is_proven(answer) and not _commutes(a) and self._pairs.are_exchanged(a.reads, b.reads):
             return replace(operator_cause(a, b, "ab"), exchanged=True)
         if answer is None or isinstance(answer, UnknownCause):
             numbers = (a.call + 1, b.call + 1) if 0 <= a.call != b.call >= 0 else None
@@ -228,6 +237,10 @@ def _is_proven(answer: CauseAnswer) -> bool:
     if isinstance(answer, (OperatorCause, Host)):
         return answer.proven
     return answer is not None and not isinstance(answer, UnknownCause)
+
+
+def _commutes(operator: Write) -> bool:
+    return operator.name in _COMMUTATIVE and not operator.argument
 
 
 def _best(answers: Sequence[CauseAnswer]) -> CauseAnswer:
