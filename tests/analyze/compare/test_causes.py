@@ -158,6 +158,19 @@ def test_an_operator_that_reads_its_inputs_in_another_order_is_deterministic(
     assert cause == OperatorCause(("aten::sub",) * 2, ("", ""), "ab", proven=True, exchanged=True)
 
 
+@pytest.mark.parametrize(("name", "proven"), [("aten::add.Tensor", False), ("aten::sub.Tensor", True)])
+def test_exchanged_operands_of_a_sum_are_not_the_cause(name: str, proven: bool, why: Why) -> None:
+    sides = []
+    for inputs, value in (((Y, 6), "y"), ((6, Y), "z")):
+        called = Operators().call(1, "aten::mul", [], [Y], arguments="2").call(1, "aten::sin", [], [6])
+        sides.append(([writer(0), reader(1, value)], called.call(1, name, inputs, [X]).records))
+
+    cause = why(*sides)
+
+    assert isinstance(cause, OperatorCause)
+    assert (cause.exchanged, cause.proven) == (proven, proven)
+
+
 def test_an_operator_with_an_input_without_digest_is_not_called_nondeterministic(why: Why) -> None:
     sides = []
     for value in "yz":
@@ -293,6 +306,134 @@ def test_a_tensor_that_the_program_made_of_other_values_is_the_programs(why: Why
     cause = why(([reader(0, "y")], made("y")), ([reader(0, "z")], made("z")))
 
     assert cause == Host("", None, proven=digests, made=True)
+
+
+# ---- copies, and several candidates
+
+
+def test_a_copy_that_one_run_lacks_is_not_the_cause_of_what_was_written_into_it(why: Why) -> None:
+    one = TensorMeta((1,), (1,), "float32", "cpu", 1)
+    added = Operators().call(1, "aten::clone", [X], [Y]).call(1, "aten::copy_", [], [Y], meta=one)
+
+    cause = why(([writer(0), reader(1, "y")], []), ([writer(0), reader(1, "z", Y)], added.records))
+
+    assert cause == OperatorCause(("", "aten::copy_"), ("", ""), "b", proven=True)
+
+
+def test_the_host_is_the_cause_if_a_copy_has_other_bits_than_the_launch_that_it_copied(why: Why) -> None:
+    added = operators(("aten::clone", [X], [Y])).records
+
+    cause = why(([writer(0), reader(1, "y")], []), ([writer(0), reader(1, "z", Y)], added))
+
+    assert cause == Host("b", Writer(0, 0, "writer", "out_ptr"))
+
+
+def test_a_launch_that_differs_is_the_cause_although_only_one_run_copies_its_result(
+    compared: Compare,
+) -> None:
+    added = operators(("aten::clone", [X], [Y])).records
+
+    divergences, comparison = compared(
+        ([writer(0, "y"), reader(1, "y")], []), ([writer(0, "z"), reader(1, "z", Y)], added)
+    )
+
+    assert [kind_of(one) for one in divergences] == ["output"]
+    assert comparison.notes.consequences == 1
+
+
+def test_all_operators_that_only_one_run_calls_on_parts_of_a_tensor_are_named(why: Why) -> None:
+    one = TensorMeta((1,), (1,), "float32", "cpu", 1)
+    added = Operators().call(1, "aten::mul", [X], [Y]).call(1, "aten::fill_.Tensor", [], [Y], meta=one)
+
+    cause = why(([writer(0), reader(1, "y")], []), ([writer(0), reader(1, "z", Y)], added.records))
+
+    assert cause == OperatorCause(
+        ("", "aten::fill_.Tensor"), ("", ""), "b", proven=True, also=("aten::mul()",)
+    )
+
+
+def test_the_input_that_another_call_drew_is_the_likeliest_cause_and_the_others_are_named(why: Why) -> None:
+    def run(value: str, draws: int) -> Side:
+        called = Operators()
+        called.call(0, "aten::randn", [], [6], arguments="size=[4]", random=True)
+        called.call(0, "aten::randn", [], [5], arguments="size=[8]", random=True)
+        for _ in range(draws):
+            called.call(0, "aten::randn", [], [6], arguments="size=[4]", random=True)
+        return [reader(0, value)], called.call(0, "aten::mm", [6, 5], [X]).records
+
+    cause = why(run("y", 0), run("z", 1))
+
+    assert cause == OperatorCause(
+        ("aten::randn",) * 2, ("size=[4]",) * 2, "ab", proven=False, through=("aten::mm",),
+        also=("aten::randn(size=[8])",), numbers=(1, 2), draws=("", "aten::randn(size=[4])"),
+    )  # fmt: skip
+
+
+def test_a_draw_of_one_run_before_equal_calls_is_named(why: Why) -> None:
+    def run(value: str, *earlier: str) -> Side:
+        called = Operators()
+        for name in (*earlier, "aten::randn"):
+            called.call(0, name, [], [X], random=True)
+        return [reader(0, value)], called.records
+
+    cause = why(run("y"), run("z", "aten::rand"))
+
+    assert isinstance(cause, OperatorCause) and not cause.proven
+    assert cause.draws == ("", "aten::rand()")
+
+
+@pytest.mark.parametrize("other", ["z", "y"])
+def test_digests_show_that_the_host_changed_an_input_of_an_operator(other: str, why: Why) -> None:
+    def run(value: str) -> Side:
+        called = Operators().call(0, "aten::randn", [], [6], bits=("", "r"), random=True)
+        called.call(1, "aten::mm", [Y, 6], [X], bits=((value, "r"), f"of {value}"))
+        return [writer(0, "y", Y), reader(1, f"of {value}")], called.records
+
+    cause = why(run("v"), run(other))
+
+    runs = "a" if other == "y" else "ab"
+    assert cause == Host(runs, Writer(0, 0, "writer", "out_ptr"), through=("aten::mm",))  # type: ignore[arg-type]
+
+
+def test_digests_show_that_the_host_changed_the_result_of_an_operator(why: Why) -> None:
+    drawn = Operators().call(0, "aten::randn", [], [X], bits=("", "r"), random=True).records
+
+    cause = why(([reader(0, "r")], drawn), ([reader(0, "z")], drawn))
+
+    assert cause == Host("b", None, operator="aten::randn")
+
+
+def test_a_copy_in_both_runs_is_less_suspect_than_other_numbers_of_the_program(why: Why) -> None:
+    one = TensorMeta((1,), (1,), "float32", "cpu", 1)
+    called = Operators().call(1, "aten::clone", [X], [Y])
+    called.call(1, "aten::lift_fresh", [], [6], meta=one).call(1, "aten::copy_", [6], [Y], meta=one)
+
+    cause = why(*(([writer(0), reader(1, value, Y)], called.records) for value in "yz"))
+
+    assert cause == Host("", None, proven=False, made=True, through=("aten::copy_",))
+
+
+def test_an_operator_of_one_run_whose_result_has_the_bits_of_its_input_is_not_the_cause(why: Why) -> None:
+    added = Operators().call(1, "aten::relu", [X], [Y], bits=("y", "y")).records
+
+    cause = why(([writer(0), reader(1, "y")], []), ([writer(0), reader(1, "z", Y)], added))
+
+    assert cause == Host("b", Writer(0, 0, "writer", "out_ptr"))
+
+
+def test_a_copy_of_a_part_in_one_run_does_not_accuse_the_host(why: Why) -> None:
+    def run(value: str, copied: bool) -> Side:
+        half = TensorMeta((2,), (1,), "float32", "cpu", 2)
+        called = Operators().call(1, "aten::mm", [6], [X])
+        if copied:
+            called.call(1, "aten::clone", [X], [Y], meta=half)
+            called.call(1, "aten::sin", [6], [Y], meta=msgspec.structs.replace(half, offset=0))
+        return [writer(0), reader(1, value, Y if copied else X)], called.records
+
+    cause = why(run("y", False), run("z", True))
+
+    assert not isinstance(cause, Host)
+    assert isinstance(cause, OperatorCause) and cause.names[1] == "aten::sin"
 
 
 # ---- the host

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracing.analyze.compare.divergence_kinds import OperatorCause
+from tracing.analyze.compare.divergence_kinds import Host, OperatorCause
 from tracing.report.compare.cause import cause_text
 
 
@@ -46,3 +46,35 @@ def test_the_writer_is_named_and_operators_after_it_copy_or_compute() -> None:
     assert writers == "different operators wrote an input of aten::copy_ last:"
     assert which == "aten::add_(1) in a, aten::add_(2) in b"
     assert passed == "then aten::copy_ copies it, then aten::addmm.out computes with it"
+
+
+def test_an_operator_that_is_not_proven_to_be_the_cause_is_one_of_the_suspects_that_are_listed() -> None:
+    cause = OperatorCause(
+        ("aten::randn",) * 2, ("size=[4]",) * 2, "ab", proven=False, through=("aten::mm",),
+        also=("aten::randn(size=[8])",), numbers=(1, 2), draws=("", "aten::randn(size=[4])"),
+    )  # fmt: skip
+
+    assert list(cause_text(cause, ("a", "b"))) == [
+        "aten::randn(size=[4]) wrote an input of aten::mm last in both runs:"
+        " call 1 of it in a, call 2 of it in b",
+        "before it, only b draws random numbers by aten::randn(size=[4])",
+        "then aten::mm computes with it",
+        "cannot be decided: the cause is aten::randn, aten::randn(size=[8]), aten::mm,"
+        " or code outside of Triton and torch",
+    ]
+
+
+def test_all_operators_that_only_one_run_calls_are_named() -> None:
+    cause = OperatorCause(("", "aten::copy_"), ("", ""), "b", proven=True, also=("aten::mul(2)",))
+
+    assert list(cause_text(cause, ("a", "b"))) == [
+        "aten::copy_() wrote this tensor last, outside of Triton, only in b",
+        "aten::mul(2) wrote other parts of it, only there, too",
+    ]
+
+
+def test_code_that_changed_the_result_of_an_operator_is_the_cause_and_not_the_operator() -> None:
+    assert list(cause_text(Host("b", None, operator="aten::randn"), ("a", "b"))) == [
+        "aten::randn wrote this tensor last, with equal bits in both runs;",
+        "code outside of Triton and torch changed those bits afterwards, in b",
+    ]

@@ -57,6 +57,9 @@ class OperatorCause:
     given: tuple[str, str] = ("", "")  # what wrote its tensor argument in each run, if that differs
     elsewhere: bool = False  # the other run calls the operator as often, at another point of the program
     exchanged: bool = False  # the runs call it on the same tensors in another order
+    also: tuple[str, ...] = ()  # calls of other operators to which the same applies
+    numbers: tuple[int, int] | None = None  # of its two calls, from 1 on, if they differ
+    draws: tuple[str, str] | None = None  # earlier draws of random numbers that differ; empty: none there
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class Host:
     proven: bool = True  # False: no writer was recorded, or it may have changed alike in both runs
     through: tuple[str, ...] = ()
     made: bool = False  # the program made the tensor of its own values, as by torch.tensor
+    operator: str = ""  # the operator that wrote it last, with equal bits
 
 
 @dataclass(frozen=True, slots=True)

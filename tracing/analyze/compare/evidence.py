@@ -75,10 +75,14 @@ def _of_writer(runs: tuple[Run, Run], divergence: InputDiffers) -> Iterator[str]
 
 def _of_input(run: Run, divergence: InputDiffers) -> Iterator[str]:
     cause = divergence.cause
-    if isinstance(cause, OperatorCause) and any(map(_RANDOM.search, cause.names)):
+    if isinstance(cause, OperatorCause) and _may_have_another_seed(cause):
         yield f"{cause.names[0] or cause.names[1]} draws random numbers: do both runs use one seed?"
     if isinstance(cause, Uninitialised) and cause.elements is None:
         yield from _of_loads(_ttir(run, divergence.pair.launch))
+
+
+def _may_have_another_seed(cause: OperatorCause) -> bool:
+    return cause.runs == "ab" and not cause.draws and any(map(_RANDOM.search, cause.names))
 
 
 def _outside(runs: tuple[Run, Run], pair: LaunchPair) -> Iterator[str]:

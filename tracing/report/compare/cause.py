@@ -39,6 +39,9 @@ def cause_text(cause: Cause, names: Names) -> Iterator[str]:
         yield line.replace("this tensor", f"an input of {through[-1]}") if through else line
     if through:
         yield f"then {', then '.join(map(_passing, reversed(through)))}"
+    if isinstance(cause, OperatorCause) and not cause.proven:
+        suspects = ", ".join([cause.names[0] or cause.names[1], *cause.also, *reversed(through)])
+        yield f"cannot be decided: the cause is {suspects}, or code outside of Triton and torch"
 
 
 def _passing(operator: str) -> str:
@@ -80,6 +83,7 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
         yield f"in another order in {names[1]} than in {names[0]}"
     elif cause.random:
         yield f"{calls[0]}: inputs are equal, and it drew other random numbers:"
+        yield from _draws(cause, names)
         yield "seed the generator that it draws from, or draw from it equally often in both runs"
     elif cause.runs != "ab":
         one = calls[0] if cause.runs == "a" else calls[1]
@@ -89,6 +93,8 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
             yield f"{other} calls that operator as often, at another point of the program"
         else:
             yield f"{one} wrote this tensor last, outside of Triton, only in {_runs(cause.runs, names)}"
+            if cause.also:
+                yield f"{', '.join(cause.also)} wrote other parts of it, only there, too"
     elif all(cause.given):
         yield f"{calls[0]} wrote this tensor last, and the program calls it on another tensor:"
         yield f"from {cause.given[0]} in {names[0]}, from {cause.given[1]} in {names[1]}"
@@ -100,7 +106,25 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
         yield "different operators wrote this tensor last:"
         yield f"{calls[0]} in {names[0]}, {calls[1]} in {names[1]}"
     else:
-        yield f"{calls[0]} wrote this tensor last in both runs: it caused the difference, or copied it"
+        which = ""
+        if cause.numbers is not None:
+            which = ": " + ", ".join(
+                f"call {number} of it in {name}" for number, name in zip(cause.numbers, names, strict=True)
+            )
+        yield f"{calls[0]} wrote this tensor last in both runs{which}"
+        yield from _draws(cause, names)
+
+
+def _draws(cause: OperatorCause, names: Names) -> Iterator[str]:
+    # the first draw of random numbers before it that only one run makes
+    if cause.draws is None:
+        return
+    a, b = cause.draws
+    if a and b:
+        yield f"before it, {names[0]} draws random numbers by {a}, {names[1]} by {b}"
+    else:
+        one, name = (a, names[0]) if a else (b, names[1])
+        yield f"before it, only {name} draws random numbers by {one}"
 
 
 def deterministic_form(operator: str) -> Iterator[str]:
@@ -119,6 +143,11 @@ def _host(cause: Host, names: Names) -> Iterator[str]:
         yield "the program made this tensor of other values, as by torch.tensor"
         if not cause.proven:
             yield "or changed it later, outside of torch; no launch and no operator computed it"
+        return
+    if cause.operator:
+        where = f"in {_runs(cause.runs, names)}" if cause.runs else "in at least one of the runs"
+        yield f"{cause.operator} wrote this tensor last, with equal bits in both runs;"
+        yield f"code outside of Triton and torch changed those bits afterwards, {where}"
         return
     if cause.writer is None and cause.proven:
         where = f", in {_runs(cause.runs, names)}" if cause.runs else ""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from tracing.analyze.compare.causes.copied_writes import COPIES
 from tracing.analyze.compare.divergence_kinds import (
     Cause,
     Host,
@@ -36,9 +37,35 @@ def explanation_rank(answer: CauseAnswer) -> int:
         lambda one: isinstance(one, Host) and one.proven,  # it may have written equal bits in both runs
         lambda one: isinstance(one, Uninitialised),
         lambda one: isinstance(one, Overrun),
+        lambda one: isinstance(one, OperatorCause) and bool(one.numbers or one.draws),
+        lambda one: isinstance(one, Host) and one.made,
+        lambda one: not isinstance(one, UnknownCause) and not _is_copy(one),
         lambda one: not isinstance(one, UnknownCause),
     )
     return next((n for n, test in enumerate(tests) if test(answer)), len(tests))
+
+
+def _is_copy(answer: CauseAnswer) -> bool:
+    return isinstance(answer, OperatorCause) and answer.names[0] in COPIES
+
+
+def with_others(best: CauseAnswer, answers: Sequence[CauseAnswer]) -> CauseAnswer:
+    """The best answer, which also names the operators that are as suspect as its own."""
+    if not isinstance(best, OperatorCause) or (best.proven and best.runs == "ab"):
+        return best
+    alike = [
+        one
+        for one in answers
+        if isinstance(one, OperatorCause) and (one.proven, one.runs) == (best.proven, best.runs)
+    ]
+    calls = [*(call_text(one) for one in alike), *(call for one in alike for call in one.also)]
+    return replace(best, also=tuple(call for call in dict.fromkeys(calls) if call != call_text(best)))
+
+
+def call_text(cause: OperatorCause) -> str:
+    """The call of its operator, in run a if there is one."""
+    side = 0 if cause.names[0] else 1
+    return f"{cause.names[side]}({cause.arguments[side]})"
 
 
 def passed_through(answer: Cause | Follows, operator: str) -> Cause | Follows:

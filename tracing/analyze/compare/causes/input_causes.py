@@ -14,6 +14,7 @@ from tracing.analyze.compare.causes.cause_answer import (
     Follows,
     explanation_rank,
     passed_through,
+    with_others,
 )
 from tracing.analyze.compare.causes.memory_read import (
     Elements,
@@ -21,8 +22,11 @@ from tracing.analyze.compare.causes.memory_read import (
     ReadPair,
     argument_read,
     changed_since,
+    input_read,
     passed_to,
+    unlike_inputs,
 )
+from tracing.analyze.compare.causes.unlike_draws import UnlikeDraws
 from tracing.analyze.compare.causes.unlike_writes import UnlikeWrites
 from tracing.analyze.compare.causes.write_pairs import WritePair, WritePairs
 from tracing.analyze.compare.causes.write_text import operator_cause, write_text, writer_of
@@ -42,7 +46,7 @@ from tracing.analyze.compare.pairing import Pairing
 from tracing.analyze.compare.timeline.memory import Input, Write
 from tracing.analyze.compare.timeline.timeline import Timeline
 from tracing.analyze.compare.timeline.timeline_step import TimelineStep
-from tracing.model import OperatorDigests, TensorValue
+from tracing.model import TensorValue
 from tracing.views import extent
 
 # Operators that read only the shape of a tensor argument, not its contents.
@@ -50,6 +54,15 @@ _CONSTANT = tuple(
     f"aten::{name}"
     for name in ("zeros", "ones", "full", "new_zeros", "new_ones", "new_full", "zero_", "fill_.Scalar", "eye")
 )
+# Operators whose result is the same if their inputs are exchanged, unless they have other arguments.
+_COMMUTATIVE = frozenset(
+    f"aten::{name}"
+    for name in (
+        "add.Tensor", "mul.Tensor", "maximum", "minimum", "fmax", "fmin", "hypot", "eq.Tensor", "ne.Tensor",
+        "logical_and", "logical_or", "logical_xor",
+        "bitwise_and.Tensor", "bitwise_or.Tensor", "bitwise_xor.Tensor",
+    )
+)  # fmt: skip
 _FROM_PYTHON = "aten::lift_fresh"  # the result of torch.tensor([1, 2]): it computes nothing
 _END = 1 << 62  # after all launches
 
@@ -65,6 +78,7 @@ class Causes:
         self._unrecorded = unrecorded
         self._pairs = WritePairs(pairing)
         self._unlike = UnlikeWrites(self._timelines, pairing, self._pairs, unknown)
+        self._draws = UnlikeDraws(a, b)
         self._followed: dict[object, CauseAnswer] = {}  # number of operators whose inputs were compared
 
     def of(self, a: TimelineStep, b: TimelineStep, position: int) -> Cause | Follows:
@@ -82,7 +96,7 @@ class Causes:
             return replace(known, elements=seen[1] or seen[0])
         if self._unrecorded and not isinstance(answer, Follows):
             return UnknownCause(self._unrecorded)
-        return answer or self._unlike.unseen()  # all recorded writers wrote equal bits
+        return answer or self._unlike.unseen(equally_written=True)
 
     def of_result(self, a: TensorValue, b: TensorValue) -> CauseAnswer:
         """The cause of a difference in a tensor result of the case; call it after all comparisons."""
@@ -104,9 +118,9 @@ class Causes:
             max((one.order for read in side for one in read.sources if one is not None), default=0)
             for side in (a, b)
         ]
-        answers = [self._answer(pair, reads, latest) for pair in self._pairs.of(a, b)]
-        causes = [answer for answer in answers if answer is not None]
-        return min(causes, key=explanation_rank, default=None)
+        pairs = sorted(self._pairs.of(a, b), key=_last_order, reverse=True)
+        answers = [self._answer(pair, reads, latest) for pair in pairs]
+        return _best(answers)
 
     def _answer(self, pair: WritePair, reads: ReadPair, latest: Sequence[int]) -> CauseAnswer:
         a, b, same = pair
@@ -127,6 +141,8 @@ class Causes:
     # ---- the same write in both runs
 
     def _operator(self, a: Write, b: Write, reads: ReadPair, last: Sequence[bool]) -> CauseAnswer:
+        if a.left.bits and a.left.bits == b.left.bits:
+            return self._changed(a, b, reads, last)
         if self._is_other_call(a, b, reads):
             return OtherTensor(write_text(a), write_text(b))
         if a.name.startswith(_CONSTANT):
@@ -134,15 +150,15 @@ class Causes:
         digests = [one.digests_of(write) for one, write in zip(self._timelines, (a, b), strict=True)]
         given = [[digest.bits for digest in one.before] for one in digests if one is not None]
         if len(given) == 2 and all(given[0]) and sorted(given[0]) == sorted(given[1]):
-            if _wrote_equal_bits(digests):
-                return None
             if a.name == _FROM_PYTHON:
                 return Host("", None, made=True)
             cause = operator_cause(a, b, "ab")
             if given[0] != given[1]:
                 return replace(cause, exchanged=True)
             random = self._timelines[0].draws(a)
-            return replace(cause, not_deterministic=not random, random=random, calls=(a.number, b.number))
+            calls = a.number, b.number
+            draws = self._draws.unlike_before(a, b)
+            return replace(cause, not_deterministic=not random, random=random, calls=calls, draws=draws)
         if a.name == _FROM_PYTHON:
             return Host("", None, made=True, proven=False)
         return self._of_inputs(a, b, reads)
@@ -152,16 +168,33 @@ class Causes:
         key = a.number, a.position, b.number, b.position
         if key not in self._followed:
             self._followed[key] = None  # marks a cycle: its own inputs are being followed
-            passed = passed_to(a, reads[0]), passed_to(b, reads[1])
-            self._followed[key] = self._compared(a.reads, b.reads, passed)
+            self._followed[key] = self._inputs_compared(a, b, reads)
         answer = self._followed[key]
         if isinstance(answer, OtherTensor):
             return replace(operator_cause(a, b, "ab"), given=(answer.a, answer.b))
-        if not _is_proven(answer) and self._pairs.are_exchanged(a.reads, b.reads):
+        if not _is_proven(answer) and not _commutes(a) and self._pairs.are_exchanged(a.reads, b.reads):
             return replace(operator_cause(a, b, "ab"), exchanged=True)
         if answer is None or isinstance(answer, UnknownCause):
-            return replace(operator_cause(a, b, "ab"), proven=False)
+            numbers = (a.call + 1, b.call + 1) if 0 <= a.call != b.call >= 0 else None
+            cause = replace(operator_cause(a, b, "ab"), proven=False, numbers=numbers)
+            return replace(cause, draws=self._draws.unlike_before(a, b))
         return passed_through(answer, a.name)
+
+    def _inputs_compared(self, a: Write, b: Write, reads: ReadPair) -> CauseAnswer:
+        # each input by itself, if the order of the inputs is known
+        ours, theirs = unlike_inputs(a.reads, b.reads)
+        pairs = list(zip(ours, theirs, strict=False))
+        alike = len(pairs) == 1 or all(
+            same for pair in pairs for *_, same in self._pairs.of(pair[:1], pair[1:])
+        )
+        if len(ours) != len(theirs) or not alike:
+            return self._compared(ours, theirs, (passed_to(a, reads[0]), passed_to(b, reads[1])))
+        return _best(
+            [
+                self._compared([one], [other], (input_read(one, reads[0]), input_read(other, reads[1])))
+                for one, other in pairs
+            ]
+        )
 
     def _is_other_call(self, a: Write, b: Write, reads: ReadPair) -> bool:
         # both runs call it equally often, and this input is the result of a different one of these calls
@@ -189,14 +222,15 @@ class Causes:
             for write, read, was_last in zip((a, b), reads, last, strict=True)
         ]
         runs: WhichRuns = "".join(run for run, one in zip("ab", changed, strict=True) if one)  # type: ignore[assignment]
-        if not runs and (False in changed or not all(last) or reads[0].passed):
-            return None
         if a.kind == "start" and a.left.bits != b.left.bits and not runs:
             return self._unlike.unseen()  # the initial bits of the runs differ
+        if not runs and (False in changed or not all(last) or reads[0].passed):
+            return None
         writer = writer_of(a, b) if a.kind == "launch" else None
         if writer and any(write.stream != read.stream for write, read in zip((a, b), reads, strict=True)):
             return StreamCause(writer)
-        return Host(runs, writer, proven=not runs or None not in changed)
+        operator = a.name if a.kind == "operator" else ""
+        return Host(runs, writer, proven=not runs or None not in changed, operator=operator)
 
 
 def _is_proven(answer: CauseAnswer) -> bool:
@@ -205,9 +239,17 @@ def _is_proven(answer: CauseAnswer) -> bool:
     return answer is not None and not isinstance(answer, UnknownCause)
 
 
-def _wrote_equal_bits(digests: Sequence[OperatorDigests | None]) -> bool:
-    left = [[digest.bits for digest in one.after] for one in digests if one is not None]
-    return bool(left[0]) and all(left[0]) and left[0] == left[1]
+def _commutes(operator: Write) -> bool:
+    return operator.name in _COMMUTATIVE and not operator.argument
+
+
+def _best(answers: Sequence[CauseAnswer]) -> CauseAnswer:
+    causes = [answer for answer in answers if answer is not None]
+    return with_others(min(causes, key=explanation_rank, default=None), causes)
+
+
+def _last_order(pair: WritePair) -> int:
+    return max((one.order for one in (pair.a, pair.b) if one is not None), default=0)
 
 
 def _uninitialised(step: TimelineStep, position: int) -> Elements:

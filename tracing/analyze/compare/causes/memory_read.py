@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from tracing.analyze.compare.timeline.memory import Input, Write, span
@@ -41,8 +42,35 @@ def argument_read(step: TimelineStep, position: int) -> MemoryRead:
 
 
 def passed_to(operator: Write, read: MemoryRead) -> MemoryRead:
-    """A tensor that an operator read before a launch."""
+    """The tensors that an operator read before a launch."""
     return MemoryRead(0, _NOTHING, "", operator.stream, read.before, passed=True)
+
+
+def input_read(one: Input, read: MemoryRead) -> MemoryRead:
+    """One tensor that an operator read before a launch; its bits count if one stream orders the writes."""
+    streams = {source.stream for source in one.sources if source is not None}
+    if one.tensor is None or not one.bits or streams - {0}:
+        return MemoryRead(0, _NOTHING, "", 0, read.before, passed=True)
+    return MemoryRead(one.address, one.tensor.meta, one.bits, 0, read.before)
+
+
+def unlike_inputs(a: Sequence[Input], b: Sequence[Input]) -> tuple[list[Input], list[Input]]:
+    """The inputs of an operator whose bits are not known to be equal; the order of its inputs is ignored."""
+    ours, theirs = list(a), list(b)
+    for here in (True, False):  # first at the same position
+        for position, one in enumerate(a):
+            partner = next(
+                (
+                    other
+                    for n, other in enumerate(b)
+                    if one.bits and one.bits == other.bits and other in theirs and (n == position or not here)
+                ),
+                None,
+            )
+            if one in ours and partner is not None:
+                ours.remove(one)
+                theirs.remove(partner)
+    return ours, theirs
 
 
 def changed_since(write: Write, read: MemoryRead) -> bool | None:

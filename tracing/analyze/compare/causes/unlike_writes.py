@@ -32,9 +32,9 @@ class UnlikeWrites:
         """unknown -- the reason why the writer of memory is unknown; empty: the host wrote it"""
         self._timelines, self._pairing, self._pairs, self._unknown = timelines, pairing, pairs, unknown
 
-    def unseen(self) -> UnknownCause | Host:
-        """The cause where neither run recorded a write."""
-        return UnknownCause(self._unknown) if self._unknown else Host("", None, proven=False)
+    def unseen(self, *, equally_written: bool = False) -> UnknownCause | Host:
+        """The cause where neither run recorded a write, or where all recorded writes left equal bits."""
+        return UnknownCause(self._unknown) if self._unknown else Host("", None, proven=equally_written)
 
     def cause(self, a: Write | None, b: Write | None, reads: ReadPair) -> CauseAnswer:
         """The cause, if a write of one run has no counterpart in the other."""

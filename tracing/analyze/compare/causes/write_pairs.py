@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
+from tracing.analyze.compare.causes.copied_writes import copied_from
 from tracing.analyze.compare.pairing import Pairing
 from tracing.analyze.compare.timeline.memory import Input, Sources, Write
 
@@ -30,6 +31,7 @@ class WritePairs:
         a, b -- the reads of each run; the order of several tensors is ignored
         """
         left_a, left_b = list(self._placed(a, 0)), list(self._placed(b, 1))
+        matched: list[tuple[_Placed, _Placed]] = []
         for exactly in (True, False):
             for one in list(left_a):
                 partner = next(
@@ -38,11 +40,42 @@ class WritePairs:
                 if partner is not None:
                     left_a.remove(one)
                     left_b.remove(partner)
+                    matched.append((one, partner))
                     yield WritePair(one.write, partner.write, True)
+        yield from self._copied(left_a, left_b, matched)
         rest = zip_longest((one.write for one in left_a), (one.write for one in left_b))
         unseen = any(None in read.sources for read in (*a, *b))
         pairs = [WritePair(*pair) for pair in rest]
         yield from pairs or ([WritePair(None, None)] if unseen else [])
+
+    def _copied(
+        self, left_a: list[_Placed], left_b: list[_Placed], matched: Sequence[tuple[_Placed, _Placed]]
+    ) -> Iterator[WritePair]:
+        # A copy that one run lacks is not the cause if that run reads the same writes without it.
+        for side, left, other in ((0, left_a, left_b), (1, left_b, left_a)):
+            candidates = [*other, *(pair[1 - side] for pair in matched)]
+            for copy in list(left):
+                origins = [
+                    _Placed(one, copy.distance + one.address - copy.write.address)
+                    for one in copied_from(copy.write)
+                ]
+                partners = [self._partner_of(origin, candidates, side) for origin in origins]
+                if not origins or None in partners:
+                    continue
+                left.remove(copy)
+                for origin, partner in zip(origins, partners, strict=True):
+                    assert partner is not None
+                    if partner in other:
+                        other.remove(partner)
+                    pair = (origin.write, partner.write) if side == 0 else (partner.write, origin.write)
+                    yield WritePair(*pair, True)
+
+    def _partner_of(self, one: _Placed, candidates: Sequence[_Placed], side: int) -> _Placed | None:
+        for candidate in candidates:
+            pair = (one, candidate) if side == 0 else (candidate, one)
+            if self._is_same(*pair, exactly=True):
+                return candidate
+        return None
 
     def are_exchanged(self, a: Sequence[Input], b: Sequence[Input]) -> bool:
         """True if the runs read the same tensors in another order."""

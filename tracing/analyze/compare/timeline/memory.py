@@ -82,6 +82,7 @@ class Input(NamedTuple):
     address: int  # of its first element
     sources: Sources
     tensor: PlacedTensor | None = None  # None: its storage is unknown
+    bits: str = ""  # of an operator's input, if its digest was recorded
 
 
 class MemoryWrites:

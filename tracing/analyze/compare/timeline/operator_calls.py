@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
 
@@ -23,6 +23,7 @@ class CalledOperators:
         recorded = run.view(process, OperatorDigests, OperatorDigests)
         self._digests = {one.operator: one for one in recorded}
         self._called: dict[tuple[str, str], array[int]] = {}
+        self._draws = array("q"), array("q")  # calls that draw random numbers, and their signatures
 
     def before(self, launch: int | None) -> Iterator[OperatorCall]:
         """The calls up to a launch that were not returned yet; None: all remaining ones."""
@@ -40,6 +41,9 @@ class CalledOperators:
         signature = self.signatures[call.signature]
         calls = self._called.setdefault((signature.name, signature.arguments), array("q"))
         calls.append(call.launch)
+        if signature.random:
+            self._draws[0].append(call.index)
+            self._draws[1].append(signature.id)
         return len(calls) - 1
 
     def count(self, name: str, arguments: str, launch: int) -> int:
@@ -57,6 +61,15 @@ class CalledOperators:
     def draws(self, name: str) -> bool:
         """True if the operators of a name draw random numbers."""
         return any(one.random for one in self.signatures.values() if one.name == name)
+
+    def draws_before(self, call: int) -> int:
+        """The number of calls that drew random numbers before a call."""
+        return bisect_left(self._draws[0], call)
+
+    def draw(self, number: int) -> str:
+        """A call that drew random numbers, with its arguments that are no tensors."""
+        drawn = self.signatures[self._draws[1][number]]
+        return f"{drawn.name}({drawn.arguments})"
 
     def digests(self, call: int) -> OperatorDigests | None:
         """The digests of a call, if they were recorded."""

@@ -126,6 +126,14 @@ class Timeline:
         """How often an operator is called like this in the whole process."""
         return self._operators.total(operator.name, operator.argument)
 
+    def draws_before(self, operator: Write) -> int:
+        """The number of calls that drew random numbers before a call of an operator."""
+        return self._operators.draws_before(operator.number)
+
+    def draw(self, number: int) -> str:
+        """A call that drew random numbers, with its arguments that are no tensors."""
+        return self._operators.draw(number)
+
     def born(self, tensor: PlacedTensor) -> FirstAccess | None:
         """The identity of a tensor that is comparable between runs; None: the tensor was not seen."""
         birth = self._births.get(tensor.storage)
@@ -294,15 +302,19 @@ class Timeline:
         if signature is None:
             return
         addresses = [self._address(number) for number in call.storages]
+        digests = self._operators.digests(call.index)
+        known = dict(enumerate(digests.before)) if digests else {}
         inputs = tuple(
             Input(
                 span(address, meta)[0],
                 followed(self.memory.sources(*span(address, meta), meta)),
                 PlacedTensor(storage, meta),
+                known[position].bits if position in known else "",
             )
-            for address, storage, meta in zip(addresses, call.storages, signature.reads, strict=False)
+            for position, (address, storage, meta) in enumerate(
+                zip(addresses, call.storages, signature.reads, strict=False)
+            )
         )
-        digests = self._operators.digests(call.index)
         before = self._operators.counted(call)
         depth = 1 + max((one.depth for entry in inputs for one in entry.sources if one), default=0)
         for position, storage in enumerate(call.storages):

@@ -1,0 +1,31 @@
+"""Finds the draw of random numbers that moves the generator of one run ahead of that of the other."""
+
+from __future__ import annotations
+
+from tracing.analyze.compare.timeline.memory import Write
+from tracing.analyze.compare.timeline.timeline import Timeline
+
+
+class UnlikeDraws:
+    """The draws of one process of each run, in order."""
+
+    def __init__(self, a: Timeline, b: Timeline) -> None:
+        self._a, self._b = a, b
+        self._alike = 0  # so many draws at the start are known to be alike
+
+    def unlike_before(self, a: Write, b: Write) -> tuple[str, str] | None:
+        """The first draws before two calls that differ; empty: none there. None: all are alike.
+
+        Also None for calls of an operator that draws no random numbers.
+        """
+        if a.number < 0 or b.number < 0 or not self._a.draws(a):
+            return None
+        counts = self._a.draws_before(a), self._b.draws_before(b)
+        both = min(counts)
+        while self._alike < both and self._a.draw(self._alike) == self._b.draw(self._alike):
+            self._alike += 1
+        if self._alike < both:
+            return self._a.draw(self._alike), self._b.draw(self._alike)
+        if counts[0] == counts[1]:
+            return None
+        return (self._a.draw(both), "") if counts[0] > both else ("", self._b.draw(both))
