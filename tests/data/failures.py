@@ -54,6 +54,23 @@ def nonsense(x, out, BLOCK: tl.constexpr):
     tl.store(out + at, value)
 
 
+@triton.jit
+def accumulated(x, out, factor, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(2):  # Inductor passes the factor as float64, and Triton as float32
+        total += tl.load(x + at) * factor
+    tl.store(out + at, total)
+
+
+def by_inductor(x: torch.Tensor) -> torch.Tensor:
+    if not torch.compiler.is_compiling():
+        return x
+    out = torch.empty_like(x)
+    accumulated[(1,)](x, out, 0.5, BLOCK=16)
+    return out
+
+
 def launched(kernel: object, x: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)
     kernel[(1,)](x, out, BLOCK=16)  # type: ignore[index]
@@ -62,6 +79,7 @@ def launched(kernel: object, x: torch.Tensor) -> torch.Tensor:
 
 PROGRAMS = {
     "frontend": lambda x: launched(undefined, x),
+    "copied": by_inductor,
     "ptxas": lambda x: launched(nonsense, x),
     "lowering": lambda x: torch.relu(torch.ops.failures.odd(x.sin()) * 2),
     "hook": lambda x: x.sin() * 2,

@@ -53,6 +53,13 @@ def test_a_helper_that_the_frontend_refuses_is_named_with_its_line(tmp_path: Pat
     assert ">     4      return value * exponent" in "\n".join(map(str, failure_text(failure, run.text)))
 
 
+def test_a_kernel_that_torch_compile_copied_is_named_with_the_users_line(tmp_path: Path) -> None:
+    _, failure, detail = failed("copied", tmp_path)
+
+    assert (failure.kind, failure.name, failure.file) == ("frontend", "accumulated", str(CASE))
+    assert f"failures.py:{line_of('for _ in range(2)')}: for _ in range(2)" in detail
+
+
 def test_a_kernel_that_ptxas_refuses_is_named_with_what_ptxas_says(tmp_path: Path) -> None:
     _, failure, detail = failed("ptxas", tmp_path)
 

@@ -144,7 +144,7 @@ def _source_line(problem: str) -> Iterator[str]:
 
 def _further(outcome: Outcome) -> list[str]:
     # the error's text after its first line; the run has the rest, and excerpts of kernels
-    if re.match(r"at \d+:\d+:", outcome.message):
+    if re.match(r"(CompilationError: )?at \d+:\d+:", outcome.message):
         return []
     lines = [line.rstrip() for line in outcome.message.strip().splitlines()[1:]]
     lines = [line for line in lines if line and line.strip() not in outcome.detail]

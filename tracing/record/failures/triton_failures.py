@@ -11,6 +11,7 @@ from tracing.compiler.pipeline import failed_stage
 from tracing.errors import message
 from tracing.model import Failure
 from tracing.record.failures.error_chain import ErrorChain, one_line
+from tracing.upstream.inductor.code import is_generated
 from tracing.upstream.inductor.compile_errors import (
     CompilationError,
     JITFunction,
@@ -20,6 +21,7 @@ from tracing.upstream.inductor.compile_errors import (
     kernel_in,
     stage_in,
 )
+from tracing.upstream.inductor.user_kernels import line_of_user
 
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
@@ -153,15 +155,22 @@ def _name_of(source: str) -> str:
 
 def _file(function: Any) -> str:
     # absolute, or "" if its source is not in a file
-    path = Path(inspect.getsourcefile(function.fn) or "") if function else Path()
+    path = Path(_line(function, 1)[0]) if function else Path()
     return str(path.absolute()) if path.is_file() else ""
 
 
 def _position(function: Any, line: int) -> str:
-    # line -- of the function's source, which begins with `def`
+    file, number = _line(function, line)
+    return f"{Path(file).name}:{number}"
+
+
+def _line(function: Any, line: int) -> tuple[str, int]:
+    # line -- of the function's source, which begins with `def`; of a copy in generated code the user's line
     lines, start = inspect.getsourcelines(function.fn)
     first = next((n for n, text in enumerate(lines) if text.lstrip().startswith("def ")), 0)
-    return f"{Path(inspect.getsourcefile(function.fn) or '').name}:{start + first + line - 1}"
+    file, number = inspect.getsourcefile(function.fn) or "", start + first + line - 1
+    user = line_of_user(file, number) if is_generated(file) else None
+    return user or (file, number)
 
 
 def _short(position: str) -> str:
