@@ -11,6 +11,9 @@ from handmade.records import META, arg, launch
 from handmade.runs import saved
 
 from tracing import store
+from tracing.analyze.compare.verdict import ComparisonVerdict
+from tracing.cli.answers import divergence_hints
+from tracing.cli.answers.divergence_answer import print_divergence
 from tracing.model import Digest, NotCovered, Outcome, Result, TensorValue
 
 
@@ -190,6 +193,28 @@ def test_different_results_of_equal_launches_are_attributed_outside_of_the_kerne
     assert "output differs" in text
     assert "no launch differs, yet results do" in text
     assert '    decides   tracing compare "$(tracing run /case.py --operators digests ' in text
+
+
+@pytest.mark.parametrize("words", [("train.py",), ("train.py", "--fast")], ids=str)
+def test_programs_of_equal_words_are_recorded_anew_with_what_else_differed(
+    words: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(divergence_hints, "deciding", lambda *_: "tracing run train.py; tracing compare")
+    runs = []
+    for name, left, program in (("a", "y", ("train.py",)), ("b", "z", words)):
+        one = run(tmp_path / name, left)
+        info = msgspec.structs.replace(one.info, kind="program", program=program)
+        (one.path / "run.json").write_bytes(msgspec.json.encode(info))
+        runs.append(store.Run(one.path))
+    a, b = runs
+
+    print_divergence(next(iter(ComparisonVerdict.of(a, b, 64))), (a, b), ("a", "b"), first=True)
+
+    said = "environment variables, files and code of each run" in capsys.readouterr().out
+    assert said == (words == ("train.py",))
 
 
 def test_runs_that_failed_alike_before_their_first_launch_are_not_called_equal(tmp_path: Path) -> None:

@@ -67,3 +67,6 @@ def _evidence(divergence: Divergence, runs: RunPair) -> Iterator[Text]:
         yield Text(f"    → {line}")
     if decides := divergence_hints.deciding(divergence, runs):
         yield Text(f"    decides   {decides}")
+        a, b = (run.info for run in runs)
+        if decides.startswith("tracing run") and a.program == b.program:
+            yield Text("    with      the environment variables, files and code of each run: words are equal")
