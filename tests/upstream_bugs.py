@@ -76,7 +76,7 @@ BUGS = (
     Bug("pytorch_193751.py", "lowering of `argmax`: index of the memory's order",
         "output: compiled is off", "argmax", "argmax"),
     Bug("pytorch_198081.py", "lowering of `any`: bool instead of uint8",
-        "compiled gives torch.bool", bisect="any_1"),
+        "compiled gives torch.int64", bisect="any_1"),
     Bug("pytorch_193876.py", "post-grad pattern `pointless_cumsum_replacement` raises",
         "the case failed: InductorError: TypeError", bisect="pointless_cumsum_replacement"),
     Bug("pytorch_197080.py", "post-grad pass `normalization_aten_pass` raises",
