@@ -83,3 +83,16 @@ def test_microsofts_extension_shows_ir_and_stays_stopped(mi: Gdb) -> None:
 
     assert "module attributes {" in printed and 'value="module attributes {' in module and records == []
     assert 'name="op"' in caller and re.search(r'value="%\d+ = tt\.load %', operation)
+
+
+def test_a_step_that_starts_while_the_editor_reads_frames_ends_with_frames(adapter: Adapter) -> None:
+    stop = adapter.event("stopped", WAIT)
+    listed = []
+    for _ in range(10):
+        adapter.send("next", threadId=stop["threadId"])
+        crossing = adapter.send("stackTrace", threadId=stop["threadId"], startFrame=1, levels=19)
+        stop = adapter.event("stopped", WAIT)
+        crossing.get(timeout=WAIT)
+        listed.append(len(adapter.frames(stop, levels=1)))
+
+    assert listed == [1] * 10
