@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tracing.digest.columns import Digested
-from tracing.digest.gpu import RowColumns, Rows, all_loaded, launch_digests
+from tracing.digest.columns import DigestedLaunches
+from tracing.digest.gpu import RowColumns, Rows, Sides, all_loaded, launch_digests
 from tracing.digest.kernel import FIELDS
 from tracing.digest.spare_memory import OutOfSpareMemoryError, Region, SpareMemory
 from tracing.digest.tables import Call
@@ -30,14 +30,14 @@ class CapturedDigests:
     """The digests of the launches that one CUDA graph captured."""
 
     def __init__(
-        self, device: torch.device, memory: SpareMemory, arrived: Callable[[Sequence[Digested]], None]
+        self, device: torch.device, memory: SpareMemory, arrived: Callable[[DigestedLaunches], None]
     ) -> None:
         """arrived -- receives the digests of each replay"""
         self.device = device
         self._memory, self._arrived = memory, arrived
         self.regions: list[Region] = []
         self._count = 0  # slots taken
-        self._rows: list[Rows] = []
+        self._rows = Rows()
         self._columns: RowColumns | None = None
         self._tables: list[torch.Tensor] = []  # held: the graph reads them
         self._spare: list[torch.Tensor] = []  # pinned buffers
@@ -76,9 +76,9 @@ class CapturedDigests:
         """Launches and operators that were captured with their digests."""
         return len(self._rows)
 
-    def ended(self, rows: Rows) -> int:
-        """A launch or an operator was captured with its digests; returns its row."""
-        self._rows.append(rows)
+    def ended(self, launch: int, first: int, sides: Sides) -> int:
+        """A launch or an operator was captured with its digests, from slot `first` on; returns its row."""
+        self._rows.add(launch, first, sides)
         return len(self._rows) - 1
 
     def replayed(self, launches: Sequence[int | None]) -> None:
@@ -98,7 +98,7 @@ class CapturedDigests:
         copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
         copied.record()
         self._last = current_handle(self.device.index or 0), copied
-        self._replays.append(_Replay([launches[launch] for launch, _, _ in self._rows], host, copied))
+        self._replays.append(_Replay([launches[launch] for launch in self._rows.launches], host, copied))
 
     def captured(self) -> None:
         """The capture has ended."""
@@ -146,9 +146,7 @@ class CapturedDigests:
     def _deliver(self, replay: _Replay) -> None:
         if self._columns is None:
             self._columns = RowColumns(self._rows)
-        numbers = [-1 if launch is None else launch for launch in replay.launches]
-        digested = self._columns.digested(replay.host.numpy(), numbers)
-        self._arrived([one for one in digested if one.launch >= 0])
+        self._arrived(self._columns.digested(replay.host.numpy(), replay.launches))
         self._spare.append(replay.host)
 
     def _new_host(self) -> torch.Tensor:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -101,12 +101,49 @@ class Digested(NamedTuple):
         return self.first + len(self.before) + len(self.after)
 
 
+class DigestedPositions(Protocol):
+    """The argument positions that are digested before a launch, and after it."""
+
+    @property
+    def before(self) -> Sequence[int]: ...
+    @property
+    def after(self) -> Sequence[int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DigestedLaunches:
+    """The digests of some launches, one launch after the other in the columns."""
+
+    launches: Sequence[int | None]  # None: its digests are not wanted
+    columns: Columns
+    firsts: Sequence[int]  # the first digest of each
+    sides: Sequence[DigestedPositions]  # of each; few objects, which many launches share
+
+    @classmethod
+    def one(
+        cls, launch: int, columns: Columns, before: Sequence[int] = (), after: Sequence[int] = ()
+    ) -> DigestedLaunches:
+        """A single launch, all of whose digests the columns are."""
+        return cls([launch], columns, [0], [Digested(launch, columns, 0, before, after)])
+
+    def __iter__(self) -> Iterator[Digested]:
+        for launch, first, sides in zip(self.launches, self.firsts, self.sides, strict=True):
+            if launch is not None:
+                yield Digested(launch, self.columns, first, sides.before, sides.after)
+
+    def line(self) -> DigestBatch:
+        """The line of all these launches, each of which must be wanted."""
+        return _line([launch for launch in self.launches if launch is not None], self.columns, self.sides)
+
+
 def packed(launches: Sequence[Digested]) -> Iterator[DigestBatch]:
     """The lines of these launches, one for each run of launches that are adjacent in the columns."""
     start = 0
     for end in range(1, len(launches) + 1):
         if end == len(launches) or not _adjacent(launches[end - 1], launches[end]):
-            yield _batch(launches[start:end])
+            part = launches[start:end]
+            columns = part[0].columns.part(part[0].first, part[-1].stop)
+            yield _line([one.launch for one in part], columns, part)
             start = end
 
 
@@ -114,14 +151,17 @@ def _adjacent(one: Digested, following: Digested) -> bool:
     return one.columns is following.columns and one.stop == following.first
 
 
-def _batch(launches: Sequence[Digested]) -> DigestBatch:
-    columns = launches[0].columns.part(launches[0].first, launches[-1].stop)
-    known: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
-    pattern = [known.setdefault((tuple(one.before), tuple(one.after)), len(known)) for one in launches]
+def _line(launches: list[int], columns: Columns, sides: Sequence[DigestedPositions]) -> DigestBatch:
+    patterns: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+    numbers: dict[int, int] = {}  # of patterns, by id of the sides
+    for one in sides:
+        if id(one) not in numbers:
+            pattern = tuple(one.before), tuple(one.after)
+            numbers[id(one)] = patterns.setdefault(pattern, len(patterns))
     return DigestBatch(
-        [one.launch for one in launches],
-        list(known),
-        pattern,
+        launches,
+        list(patterns),
+        [numbers[id(one)] for one in sides],
         columns.bits,
         columns.tiles,
         columns.ranges,

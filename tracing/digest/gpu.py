@@ -10,14 +10,14 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 import triton
 
-from tracing.digest.columns import Columns, Digested
+from tracing.digest.columns import Columns, DigestedLaunches
 from tracing.digest.host import finish, rounded
 from tracing.digest.kernel import AHEAD, ANY, FIELDS, SHORT, digest_kernel
 from tracing.digest.spare_memory import spare_memory
@@ -78,8 +78,25 @@ class Sides(NamedTuple):
     facts: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # of both
 
 
-# A launch, its first slot, and its tensors: first the slots of those digested before it, then after it.
-Rows: TypeAlias = tuple[int, int, Sides]
+class Rows:
+    """Launches with digests: the slots of those before a launch, then of those after it.
+
+    Three lists, not a list of tuples: Python's garbage collector would visit each tuple.
+    """
+
+    def __init__(self) -> None:
+        self.launches: list[int] = []
+        self.firsts: list[int] = []  # the first slot of each
+        self.sides: list[Sides] = []
+
+    def __len__(self) -> int:
+        return len(self.launches)
+
+    def add(self, launch: int, first: int, sides: Sides) -> None:
+        """Add a launch, whose slots start at `first`."""
+        self.launches.append(launch)
+        self.firsts.append(first)
+        self.sides.append(sides)
 
 
 class Batch:
@@ -97,7 +114,7 @@ class Batch:
         """Forget the launches; the slots become zero in the order of the current stream."""
         self.count = 0  # slots taken
         self.running = 0  # launches that took slots and have not ended
-        self.rows: list[Rows] = []  # of those that have
+        self.rows = Rows()  # of those that have
         self.slots.zero_()
 
 
@@ -107,7 +124,9 @@ class StreamDigests:
     Memory: 0.4 MB on the device and as much pinned for each 4096 tensors in flight.
     """
 
-    def __init__(self, device: torch.device, stream: int, arrived: Callable[[list[Digested]], None]) -> None:
+    def __init__(
+        self, device: torch.device, stream: int, arrived: Callable[[DigestedLaunches], None]
+    ) -> None:
         """stream  -- the handle of a CUDA or HIP stream of `device`
         arrived -- called with the digests of launches, batch by batch
         """
@@ -134,9 +153,9 @@ class StreamDigests:
         """Launch the digests of tensors, which go to this slot and the following ones."""
         launch_digests(self._device.index or 0, self._handle, batch.address + slot * (FIELDS * 8), calls)
 
-    def ended(self, batch: Batch, rows: Rows) -> None:
-        """A launch has ended, and its digests have been launched."""
-        batch.rows.append(rows)
+    def ended(self, batch: Batch, launch: int, first: int, sides: Sides) -> None:
+        """A launch has ended, and its digests have been launched into slots from `first` on."""
+        batch.rows.add(launch, first, sides)
         batch.running -= 1
         if batch is not self.batch and not batch.running:
             self.leave(batch)
@@ -196,8 +215,7 @@ class StreamDigests:
 
     def _deliver(self, batch: Batch) -> None:
         if batch.rows:
-            columns = RowColumns(batch.rows)
-            self._arrived(columns.digested(batch.host.numpy(), [launch for launch, _, _ in batch.rows]))
+            self._arrived(RowColumns(batch.rows).digested(batch.host.numpy(), batch.rows.launches))
         self._spare.append(batch)
 
     def _fresh(self) -> Batch:
@@ -215,26 +233,34 @@ class StreamDigests:
 class RowColumns:
     """The slots of some launches, as the columns of their digests."""
 
-    def __init__(self, rows: Sequence[Rows]) -> None:
+    def __init__(self, rows: Rows) -> None:
         """rows -- not empty"""
-        self._rows = rows
-        counts = [len(sides.before) + len(sides.after) for _, _, sides in rows]
-        self._firsts = [0, *accumulate(counts)][:-1]
-        shifts = [first - column for (_, first, _), column in zip(rows, self._firsts, strict=True)]
-        self._slots = np.arange(sum(counts)) + np.repeat(shifts, counts)
-        self._about = np.concatenate([side for _, _, sides in rows for side in sides.facts])
+        self._sides = rows.sides
+        tables, starts, sizes = _facts(rows.sides)
+        counts = np.array(sizes)
+        ends = counts.cumsum()
+        self._firsts = (ends - counts).tolist()
+        digest = np.arange(ends[-1])
+        self._slots = digest + np.repeat(rows.firsts - ends + counts, counts)
+        self._about = tables[digest + np.repeat(starts - ends + counts, counts)]
 
-    def digested(self, slots: npt.NDArray[np.int64], launches: Sequence[int]) -> list[Digested]:
+    def digested(self, slots: npt.NDArray[np.int64], launches: Sequence[int | None]) -> DigestedLaunches:
         """The digests of the launches.
 
         slots    -- [n, FIELDS] as written by the kernel
-        launches -- the number of each launch
+        launches -- the number of each launch; None: its digests are not wanted
         """
         columns = decode(slots[self._slots], self._about)
-        return [
-            Digested(launch, columns, first, sides.before, sides.after)
-            for launch, first, (_, _, sides) in zip(launches, self._firsts, self._rows, strict=True)
-        ]
+        return DigestedLaunches(launches, columns, self._firsts, self._sides)
+
+
+def _facts(sides: Sequence[Sides]) -> tuple[npt.NDArray[np.int64], list[int], list[int]]:
+    # the facts of all different sides as one table; the row where those of each begin, and how many they are
+    different = {id(one): one for one in sides}
+    sizes = {key: len(one.before) + len(one.after) for key, one in different.items()}
+    starts = dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
+    table = np.concatenate([facts for one in different.values() for facts in one.facts])
+    return table, [starts[id(one)] for one in sides], [sizes[id(one)] for one in sides]
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, TypeAlias
 
+import torch
+
 from tracing.native.extension import NotCompiledError, extension
 from tracing.upstream.patch import Method
 
@@ -28,6 +30,11 @@ def wrapper() -> CompiledMethod | None:
         return None
     made: CompiledMethod = _module.launcher
     return made
+
+
+def known_times() -> Callable[[Any], list[bytes]] | None:
+    """The compiled form of `LaunchTimes._known`; None: launches are recorded by Python."""
+    return _module.known_times if _module is not None and torch.version.hip is None else None
 
 
 def record(known: object) -> None:

@@ -88,8 +88,10 @@ class LaunchDigests {
 
   void after(const Slots& slots, long index) const {
     launch(after_, slots.address + count(before_) * bytes_, nullptr);
-    Object row = checked(Py_BuildValue("(llO)", index, slots.first, sides_.get()));
-    checked(PyList_Append(attribute<"rows">(slots.batch).get(), row.get()));
+    const Object rows = attribute<"rows">(slots.batch);
+    checked(PyList_Append(attribute<"launches">(rows).get(), checked(PyLong_FromLong(index)).get()));
+    checked(PyList_Append(attribute<"firsts">(rows).get(), checked(PyLong_FromLong(slots.first)).get()));
+    checked(PyList_Append(attribute<"sides">(rows).get(), sides_.get()));
     if (add<"running">(slots.batch, -1) == 0 && attribute<"batch">(digests_).get() != slots.batch.get())
       call<"leave">(recorder_, digests_.get(), slots.batch.get());
   }

@@ -1,5 +1,5 @@
 // Functions of CUDA's driver, from the library that this process has loaded.
-// Source: CUDA Driver API, cuLaunchKernel and cuEventRecord.
+// Source: CUDA Driver API, cuLaunchKernel, cuEventRecord, cuEventQuery and cuEventElapsedTime.
 #pragma once
 
 #include <Python.h>
@@ -31,6 +31,24 @@ inline void launch_kernel(void* function, unsigned programs, unsigned threads, u
   status = launch(function, programs, 1, 1, threads, 1, 1, shared, stream, parameters, nullptr);
   Py_END_ALLOW_THREADS;
   succeeded(status, "cuLaunchKernel");
+}
+
+// True if the device has passed an event.
+inline bool is_passed(void* event) {
+  static const auto query = driver_function<int (*)(void* event)>("cuEventQuery");
+  constexpr int kNotReady = 600;
+  const int status = query(event);
+  if (status != kNotReady) succeeded(status, "cuEventQuery");
+  return status != kNotReady;
+}
+
+// Milliseconds between two events that the device has passed.
+inline float elapsed(void* first, void* last) {
+  using Elapsed = int (*)(float* milliseconds, void* first, void* last);
+  static const auto elapsed = driver_function<Elapsed>("cuEventElapsedTime");
+  float milliseconds = 0;
+  succeeded(elapsed(&milliseconds, first, last), "cuEventElapsedTime");
+  return milliseconds;
 }
 
 inline void record_event(void* event, void* stream) {

@@ -25,6 +25,14 @@ class JsonLine {
     return *this;
   }
 
+  JsonLine& operator<<(double number) {
+    char* digits = PyOS_double_to_string(number, 'r', 0, Py_DTSF_ADD_DOT_0, nullptr);
+    if (digits == nullptr) throw PythonError();
+    text_.append(digits);
+    PyMem_Free(digits);
+    return *this;
+  }
+
   // The text as a bytes object.
   Object bytes() const {
     return checked(PyBytes_FromStringAndSize(text_.data(), static_cast<Py_ssize_t>(text_.size())));

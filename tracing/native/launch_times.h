@@ -1,12 +1,51 @@
-// Measures how long a launch takes that was recorded before: the compiled form of LaunchTimes.start_on and stop in
-// tracing/record/launches/timing.py, with the same events and timers.
+// Measures how long a launch takes that was recorded before, and reads the events of all: the compiled form of
+// LaunchTimes.start_on, stop and _known in tracing/record/launches/timing.py, with the same events and timers.
 #pragma once
 
 #include <Python.h>
 #include <time.h>
 
+#include <cmath>
+
 #include "driver.h"
+#include "json_line.h"
 #include "python_objects.h"
+
+inline unsigned long long as_handle(const Object& number) {
+  const unsigned long long value = PyLong_AsUnsignedLongLong(number.get());
+  if (PyErr_Occurred()) throw PythonError();
+  return value;
+}
+
+// The CUDA event of a torch.cuda.Event; null: it was never recorded.
+inline void* handle_of(const Object& event) {
+  return reinterpret_cast<void*>(as_handle(attribute<"cuda_event">(event)));
+}
+
+// Removes timers from the left as long as their times are known; returns their lines. Throws PythonError.
+// timers: a collections.deque of Timer
+inline Object known_times(const Object& timers) {
+  Object lines = checked(PyList_New(0));
+  while (PyObject_Size(timers.get()) > 0) {
+    const Object timer = checked(PySequence_GetItem(timers.get(), 0));
+    const Object wall = attribute<"wall">(timer), clock = attribute<"clock">(timer);
+    const bool on_device = clock.get() != Py_None;
+    const Object first = attribute<"first">(timer), last = attribute<"last">(timer);
+    if (wall.get() == Py_None || (on_device && !is_passed(handle_of(last)))) break;
+    call<"popleft">(timers);
+    JsonLine line;
+    line << "{\"launch\":" << as_long(attribute<"launch">(timer)) << ",\"wall_us\":" << as_long(wall) / 1e3;
+    if (on_device) {
+      line << ",\"device_us\":" << std::round(elapsed(handle_of(first), handle_of(last)) * 1e6) / 1e3;
+      const Object spare = attribute<"spare">(clock);
+      checked(PyList_Append(spare.get(), first.get()));
+      checked(PyList_Append(spare.get(), last.get()));
+    }
+    line << "}";
+    checked(PyList_Append(lines.get(), line.bytes().get()));
+  }
+  return lines;
+}
 
 // Measures the launches on one stream. All methods throw PythonError.
 class LaunchClock {
@@ -55,12 +94,6 @@ class LaunchClock {
     return time.tv_sec * 1000000000LL + time.tv_nsec;
   }
 
-  static unsigned long long as_handle(const Object& number) {
-    const unsigned long long value = PyLong_AsUnsignedLongLong(number.get());
-    if (PyErr_Occurred()) throw PythonError();
-    return value;
-  }
-
   // An event that nothing waits for.
   Object event() const {
     const Py_ssize_t count = PyList_GET_SIZE(spare_.get());
@@ -71,11 +104,11 @@ class LaunchClock {
   }
 
   void record(const Object& event) const {
-    const unsigned long long handle = as_handle(attribute<"cuda_event">(event));
-    if (handle == 0) {  // torch creates it when it records it for the first time
+    void* const handle = handle_of(event);
+    if (handle == nullptr) {  // torch creates it when it records it for the first time
       call<"record">(event, attribute<"stream">(clock_).get());
     } else {
-      record_event(reinterpret_cast<void*>(handle), stream_);
+      record_event(handle, stream_);
     }
   }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from tracing.digest.columns import Digested
+from tracing.digest.columns import Digested, DigestedLaunches
 from tracing.model import Digest
 from tracing.record.launches.launch_template import LaunchTemplate
 
@@ -30,7 +30,7 @@ class NonFiniteWatch:
         if len(self._launched) > _FAILED:
             del self._launched[next(iter(self._launched))]
 
-    def digested(self, launches: Sequence[Digested]) -> None:
+    def digested(self, launches: DigestedLaunches) -> None:
         """Digests of launches have arrived."""
         for one in launches:
             template = self._launched.pop(one.launch, None)

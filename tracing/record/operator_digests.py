@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from tracing.digest.captured import CapturedDigests
-from tracing.digest.columns import Columns, Digested
+from tracing.digest.columns import DigestedLaunches
 from tracing.digest.gpu import SLOTS, Sides, StreamDigests
 from tracing.digest.host import digest
 from tracing.digest.spare_memory import OutOfSpareMemoryError
@@ -228,7 +228,7 @@ class OperatorDigestQueue(DigestBatches):
         if ready is None:
             ready = copied_calls(side, [tensors[i] for i in side.positions], device, handle)
         stream.add(batch, slot, ready)
-        stream.ended(batch, (self._numbered(taken), slot, _sides(side)))
+        stream.ended(batch, self._numbered(taken), slot, _sides(side))
 
     def _captured(
         self,
@@ -257,7 +257,7 @@ class OperatorDigestQueue(DigestBatches):
         except (RuntimeError, NotImplementedError, TypeError) as error:
             self._left_out(effect, str(error).splitlines()[0])
             return None
-        return graph.ended((graph.rows, slot, _sides(side)))
+        return graph.ended(graph.rows, slot, _sides(side))
 
     def _numbered(self, taken: Arriving) -> int:
         self.computed[self.count] = taken
@@ -281,13 +281,10 @@ class OperatorDigestQueue(DigestBatches):
                 self._sides[key] = side
         return side
 
-    def arrived(self, computed: Sequence[Digested]) -> None:
+    def arrived(self, computed: DigestedLaunches) -> None:
         """Digests were computed on a GPU."""
-        columns: Columns | None = None
-        digests: list[Digest] = []
+        digests = computed.columns.digests()
         for one in computed:
-            if one.columns is not columns:
-                columns, digests = one.columns, one.columns.digests()
             taken = self.computed.pop(one.launch)
             for position, bits in zip(one.before, digests[one.first : one.stop], strict=True):
                 taken[position] = bits

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 
 from tracing.digest.captured import CapturedDigests
-from tracing.digest.columns import Columns, Digested
+from tracing.digest.columns import Columns, DigestedLaunches
 from tracing.digest.gpu import load_before_capture
 from tracing.digest.spare_memory import spare_memory
 from tracing.launch import hooks
@@ -75,7 +75,7 @@ class RecordedCudaGraphs:
         templates: LaunchTemplates,
         *,
         digests: bool,
-        operators_digested: Callable[[Sequence[Digested]], None] | None,
+        operators_digested: Callable[[DigestedLaunches], None] | None,
     ) -> None:
         """admit   -- numbers the next launch; None: it is not selected
         templates -- write the records that a launch refers to
@@ -201,7 +201,7 @@ class RecordedCudaGraphs:
             if self._digests:
                 lines.expect(index, slots.template)
                 if not event.digested:
-                    lines.digested([Digested(index, Columns.of([]), 0, (), ())])
+                    lines.digested(DigestedLaunches.one(index, Columns.of([])))
         return index
 
     def replayed(self, graph: torch.cuda.CUDAGraph, replay: Replay | None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tracing.digest.captured import CapturedDigests
-from tracing.digest.columns import Columns, Digested
+from tracing.digest.columns import Columns, DigestedLaunches
 from tracing.digest.gpu import Batch, Sides, StreamDigests
 from tracing.digest.host import digest
 from tracing.digest.kernel import FIELDS
@@ -69,7 +69,7 @@ class LaunchInFlight:
 class LaunchDigests:
     """Takes the digests of launches; never waits for a device before `drain`."""
 
-    def __init__(self, catalogue: Catalogue, arrived: Callable[[Sequence[Digested]], None]) -> None:
+    def __init__(self, catalogue: Catalogue, arrived: Callable[[DigestedLaunches], None]) -> None:
         """arrived -- receives the digests of launches, in any order"""
         self._catalogue = catalogue
         self._arrived = arrived
@@ -110,7 +110,7 @@ class LaunchDigests:
     def _host_after(self, launch: LaunchInFlight) -> None:
         launch.left = self._on_host(launch, launch.template.after)
         columns = Columns.of([*launch.found.values(), *launch.left.values()])
-        self._arrived([Digested(launch.index, columns, 0, list(launch.found), list(launch.left))])
+        self._arrived(DigestedLaunches.one(launch.index, columns, list(launch.found), list(launch.left)))
 
     def _on_host(self, launch: LaunchInFlight, side: DigestedTensors) -> dict[int, Digest]:
         digests = {}
@@ -139,12 +139,12 @@ class LaunchDigests:
     def _gpu_after(self, launch: LaunchInFlight) -> None:
         before, after = launch.before, launch.template.after
         if launch.batch is None:
-            self._arrived([Digested(launch.index, Columns.of([]), 0, (), ())])
+            self._arrived(DigestedLaunches.one(launch.index, Columns.of([])))
             return
         stream = launch.template.streams[launch.stream]
         first_after = launch.slot + len(before.positions)
         stream.add(launch.batch, first_after, launch.slots.after or self._copied(launch, after))
-        stream.ended(launch.batch, (launch.index, launch.slot, _sides(before, after)))
+        stream.ended(launch.batch, launch.index, launch.slot, _sides(before, after))
 
     def plan(self, slots: DigestSlots, stream: int) -> tuple[Any, ...] | None:
         """What the compiled form needs for launches at these addresses; None: it cannot digest them."""
@@ -175,7 +175,7 @@ class LaunchDigests:
             return
         if launch.captured is not None:
             launch.captured.digested = True
-        graph.ended((launch.index, launch.slot, _sides(before, after)))
+        graph.ended(launch.index, launch.slot, _sides(before, after))
 
     def _capture(
         self,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Mapping
+from itertools import islice, takewhile
 from typing import TypeAlias
 
-from tracing.digest.columns import Digested, packed
+from tracing.digest.columns import Digested, DigestedLaunches, packed
 from tracing.model import LaunchLine
 from tracing.record.launches.launch_template import DigestSlots, LaunchTemplate
 from tracing.record.nonfinite_watch import NonFiniteWatch
@@ -62,10 +62,15 @@ class LaunchWriter:
         self._writer.extend_encoded(LaunchLine, lines)
         del self.held[: len(ready)]
 
-    def digested(self, launches: Sequence[Digested]) -> None:
+    def digested(self, launches: DigestedLaunches) -> None:
         """Add digests, and write all that do not wait for earlier ones."""
         if self.watch is not None:
             self.watch.digested(launches)
+        if not self._ready and self._are_next(launches):  # the usual case: all are on one stream
+            for _ in launches.launches:
+                self.waiting.popleft()
+            self._writer.append(launches.line())
+            return
         self._ready.update({one.launch: one for one in launches})
         failed = len(self._ready) >= _FAILED
         lines = []
@@ -75,6 +80,9 @@ class LaunchWriter:
             if index in self._ready:
                 lines.append(self._ready.pop(index))
         self._writer.extend(list(packed(lines)))
+
+    def _are_next(self, launches: DigestedLaunches) -> bool:
+        return list(islice(self.waiting, len(launches.launches))) == launches.launches
 
     def close(self) -> None:
         """Write everything; a launch that failed has no digests, and later ones no longer wait for it."""

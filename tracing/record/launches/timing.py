@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import torch
 
+from tracing.launch import compiled_launches
 from tracing.model import LaunchTime
 from tracing.store import RunWriter
 from tracing.upstream.torch.cuda_graphs import is_capturing
@@ -23,7 +24,7 @@ _LINES = 256  # launches whose times are written with one call
 _FAILED = 1 << 16  # more waiting launches than this mean that the launch before them failed
 
 
-class Timer(msgspec.Struct):
+class Timer(msgspec.Struct, gc=False):
     """A launch, from its first hook until its times are written."""
 
     launch: int
@@ -127,15 +128,20 @@ class LaunchTimes:
         self._write()
 
     def _write(self) -> None:
+        known = compiled_launches.known_times() or self._known
+        lines = known(self.timers)
+        while len(self.timers) > _FAILED:
+            self.timers.popleft()  # the launch failed
+            lines += known(self.timers)
+        if lines:
+            self._writer.extend_encoded(LaunchTime, lines)
+
+    def _known(self, timers: deque[Timer]) -> list[bytes]:
+        # the lines of timers from the left, as long as their times are known; these are removed
         lines = []
-        while self.timers:
-            known = self.timers[0].known()
-            if not known and len(self.timers) <= _FAILED:
-                break
-            timer = self.timers.popleft()
-            if known:
-                lines.append(_line(timer))
-        self._writer.extend(lines)
+        while timers and timers[0].known():
+            lines.append(self._writer.encoded(_line(timers.popleft())))
+        return lines
 
 
 def _line(timer: Timer) -> LaunchTime:
