@@ -62,7 +62,7 @@ def lacking(types: Iterable[str], home: Path) -> list[str]:
     editor = next(filter(shutil.which, EDITORS), "code")
     needed = {EXTENSIONS[kind]: kind for kind in types if EXTENSIONS[kind] not in there}
     return [
-        f"{name} is not installed in VSCode, so no configuration of type {kind} can run: "
+        f"missing: {name}, so no configuration of type {kind} can run; install it: "
         f"`{editor} --install-extension {name}`; without a network, download its .vsix elsewhere, "
         f"then `{editor} --install-extension FILE.vsix`"
         for name, kind in needed.items()

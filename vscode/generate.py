@@ -11,12 +11,13 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from scripts.pins import Problem  # of scripts/, which is on the path
 from tracing.attach import gdb_with_amx
-from vscode import dialects, jsonc
+from vscode import dialects, jsonc, summary
 from vscode.dialects import DAP, GDB, GROUP, KINDS, Machine, Native
 from vscode.extensions import EXTENSIONS, OURS, editor_there, install_ours, installed_extensions, lacking
 from vscode.files import Files
@@ -175,31 +176,20 @@ def main() -> int:
     parser.add_argument("arguments", nargs="*", help="of `tracing execute`, for --live and --replay")
     options = parser.parse_args()
     try:
-        changed, kind, messages = written(options, Path.home())
+        written = write(options, Path.home())
     except jsonc.Malformed as error:
         return refused(Problem(str(error), "correct it there; no file was changed"))
     except Problem as problem:
         return refused(problem)
-    for path in changed:
+    for path in written.changed:
         print(f"vscode: wrote {path}")
-    for line in messages:
-        print(f"vscode: {line}", file=sys.stderr)
-    if not changed:
+    if not written.changed:
         print("vscode: nothing to do: every file is up to date")
-    for line in opening(options.folder.resolve() / WORKSPACE, kind, Path.home()):
-        print(f"vscode: {line}")
+    for line in written.summary:
+        print(f"vscode: {line}", flush=True)
+    for line in written.lacking:
+        print(f"vscode: {line}", file=sys.stderr)
     return 0
-
-
-def opening(workspace: Path, kind: str, home: Path) -> list[str]:
-    """What to open, and the extensions that it needs."""
-    needed = f"{EXTENSIONS['debugpy']}, and {EXTENSIONS[kind]} for stops in C++ ({kind})"
-    if editor_there(home):
-        return [f"open {workspace} and press F5; it uses {needed}"]
-    return [
-        "no VSCode was found on this machine; one that opens this folder, also over SSH, starts it:",
-        f"open {workspace} and press F5; needed extensions: {needed}",
-    ]
 
 
 def refused(problem: Problem) -> int:
@@ -207,39 +197,47 @@ def refused(problem: Problem) -> int:
     return 2
 
 
-def written(options: argparse.Namespace, home: Path) -> tuple[list[Path], str, list[str]]:
-    """Write the files and install our extension; return the changed files, the kind and what is lacking."""
+@dataclass(frozen=True)
+class Written:
+    """What `make vscode` did, and how F5 works now."""
+
+    changed: list[Path]
+    summary: list[str]  # what F5 does, and what this machine lacks
+    lacking: list[str]  # what is to be installed into the detected editor, and a debugger
+
+
+def write(options: argparse.Namespace, home: Path) -> Written:
+    """Write the files and install our extension."""
     machine, known = facts(ROOT, options.folder, options.venv, options.toolchain)
     kind = options.debugger or debugger(home, machine.gdb)
     if kind == DAP and gdb_with_amx.version(machine.gdb) < DAP_SINCE:
         reason = f"{machine.gdb or 'no gdb'} has no debug adapter, which came with gdb {DAP_SINCE}"
         raise Problem(reason, "name a newer one in GDB, or take another: --debugger cppdbg")
-    if kind == GDB and not machine.gdb:
-        print(
-            "vscode: there is no gdb, so only Python will stop; `make doctor` names the package",
-            file=sys.stderr,
-        )
     files = Files(options.folder)
     entries = generate(files, machine, known, kind)  # first, or a malformed file is refused too late
     changed = extension(options.folder)
     messages = []
+    native = bool(machine.gdb) or kind != GDB
+    if not native:
+        messages.append("missing: gdb, so only Python will stop; `make doctor` names the package")
     if editor_there(home):
         refused = install_ours(options.folder / VSIX, HERE / "extension/package.json", home)
         there = set(installed_extensions(home))
-        messages = [f"{OURS} is not installed: {refused}"] if refused and OURS not in there else []
+        messages += [f"missing: {OURS}: {refused}"] if refused and OURS not in there else []
         entries = generate(files, machine, known, kind, there | ({OURS} if kind == DAP else set()))
         messages += lacking(["debugpy", kind], home)
     elif kind == DAP:
-        messages = [
-            f"no editor was detected here; in VSCode, run *Extensions: Install from VSIX...* with {VSIX}"
-        ]
+        messages.append(f"missing: {OURS}; in VSCode, run *Extensions: Install from VSIX...* with {VSIX}")
     for wanted, name in ((options.live, LIVE), (options.replay, REPLAY)):
         if wanted:
             entry = next((entry for entry in entries if entry["name"] == name), None)
             if entry is None:
                 raise Problem(f"VSCode cannot run {name}", "\n  ".join(messages))
-            add_preset(files, preset(entry, wanted, options.arguments))
-    return [*changed, *files.write()], kind, messages
+            entries = [preset(entry, wanted, options.arguments), *entries]
+            add_preset(files, entries[0])
+    lines = [summary.f5(options.folder.resolve() / WORKSPACE, next(iter(entries), None), native=native)]
+    lines += [*summary.missing_editor(kind, home), *summary.missing_source(bool(known["@TRITON@"]))]
+    return Written([*changed, *files.write()], lines, messages)
 
 
 def extension(folder: Path) -> list[Path]:

@@ -15,6 +15,8 @@ from pathlib import Path
 from scripts.machine import installed
 from tracing import elf
 
+_INTERVAL = 10.0  # seconds between lines of progress
+
 
 def build_id(library: Path) -> str:
     """The identifier that the linker gave to a library; empty if there is none."""
@@ -43,20 +45,23 @@ def main() -> int:
     try:
         return 0 if cached(options.gdb, build_id(library)) else index(options.gdb, library)
     except OSError as error:
-        print(f"symbols: no index, {options.gdb}: {error.strerror}; only Python can be debugged")
+        print(f"symbols: not indexed: {options.gdb}: {error.strerror}")
         return 0
 
 
 def index(gdb: str, library: Path) -> int:
     """Read every symbol once, with progress."""
-    started = time.monotonic()
+    started, shown = time.monotonic(), 0.0
     ask = "info line mlir::triton::gpu::CoalescePass::runOnOperation"  # a name: gdb then reads all of them
     words = ["-iex", "set debuginfod enabled off", "-iex", "set index-cache enabled on", "-ex", ask]
     reader = subprocess.Popen([gdb, "-nx", "-batch", *words, str(library)], stdout=subprocess.DEVNULL)
     while reader.poll() is None:
-        print(f"symbols: gdb reads {library.name}, once: {time.monotonic() - started:.0f} s", flush=True)
-        time.sleep(2)
-    print(f"symbols: indexed in {time.monotonic() - started:.0f} s")
+        waited = time.monotonic() - started
+        if waited >= shown:
+            print(f"symbols: gdb indexes {library.name}, only this once: {waited:.0f} s", flush=True)
+            shown += _INTERVAL
+        time.sleep(0.2)
+    print(f"symbols: gdb has indexed {library.name} in {time.monotonic() - started:.0f} s")
     return 0
 
 

@@ -78,10 +78,10 @@ def test_a_wrong_graph_and_its_scripts_fail_until_the_fault_is_mended(
     trial = msgspec.convert(Fails().ask(graph), type=Trial)
     assert (trial.kind, trial.how, trial.results) == ("differs", ("value",), ("output 0",))
 
-    near, exact = script_forms(trial, virtual=False)
+    near, exact, *_ = script_forms(trial, virtual=False)
     assert (near, exact) == (ScriptForm(exact=False), ScriptForm())
     for form in (exact, near):
-        assert write_script(graph, Fails(), trial, tmp_path / "repro.py", form) == []
+        assert write_script(graph, Fails(), trial, tmp_path / "repro.py", form, "case.py") == []
         assert status(tmp_path / "repro.py") == 1
     one_percent_too_much.undo()
 

@@ -17,9 +17,9 @@ import pytest
 from commands import ROOT, make_vscode
 from recorded.kernels import record
 
-extensions, generate, jsonc, recorded, vsix = map(
+extensions, generate, jsonc, recorded, summary, vsix = map(
     importlib.import_module,
-    (f"vscode.{name}" for name in ("extensions", "generate", "jsonc", "recorded", "vsix")),
+    (f"vscode.{name}" for name in ("extensions", "generate", "jsonc", "recorded", "summary", "vsix")),
 )
 OURS = ROOT / "vscode/extension"
 # an editor whose extensions are the lines of a file
@@ -141,16 +141,23 @@ def test_a_lacking_extension_is_named_with_the_command_that_installs_it(
     assert "`code --install-extension ms-python.debugpy`" in line and ".vsix" in line
 
 
-def test_the_path_of_the_workspace_is_printed_with_the_extensions_that_it_needs(tmp_path: Path) -> None:
-    workspace = tmp_path / "debug-triton.code-workspace"
-
-    lines = generate.opening(workspace, "cppdbg", tmp_path)
-
-    assert any(f"open {workspace} and press F5" in line for line in lines)
-    assert "ms-python.debugpy, and ms-vscode.cpptools for stops in C++ (cppdbg)" in lines[-1]
-
-
-def test_a_machine_without_an_editor_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_editor_the_needed_extensions_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert generate.opening(tmp_path / "w", "cppdbg", tmp_path)[0].startswith("no VSCode was found on this")
+    first, second = summary.missing_editor("cppdbg", tmp_path)
+
+    assert first.startswith("missing: VSCode, which was not detected here")
+    assert "ms-python.debugpy for Python, and ms-vscode.cpptools for stops in C++ (cppdbg)" in second
+
+
+def test_what_f5_does_is_printed_and_that_the_source_of_the_wheel_is_missing(editor: Path) -> None:
+    with_gdb, _ = made(editor, "ms-python.debugpy@2026.6.0\n", "16.3")
+    without, _ = made(editor, "ms-python.debugpy@2026.6.0\n", "13.1")
+    workspace = editor.parent / "debug-triton.code-workspace"
+
+    assert f"F5 in {workspace} runs the Python file in the editor, or the case silu" in with_gdb.stdout
+    assert "stops in the C++ of the pass tritongpu-coalesce" in with_gdb.stdout
+    assert "and stops in Python only" in without.stdout
+    assert without.stdout.count("`make venv SOURCE=1`") == 1

@@ -272,7 +272,7 @@ def test_a_gdb_without_dap_is_not_chosen_for_dap(tmp_path: Path) -> None:
 def test_without_gdb_it_reports_that_only_python_stops(tmp_path: Path) -> None:
     done = make(tmp_path, "--debugger", dialects.GDB, GDB="no-such-gdb")
 
-    assert done.returncode == 0 and "there is no gdb, so only Python will stop" in done.stderr
+    assert done.returncode == 0 and "missing: gdb, so only Python will stop" in done.stderr
 
 
 def test_the_build_id_is_the_one_that_gdb_keys_its_index_by(tmp_path: Path) -> None:

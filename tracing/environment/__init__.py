@@ -275,3 +275,9 @@ def sources() -> tuple[Path, ...]:
     root = Path(os.environ.get("TOOLCHAIN") or Path(__file__).parents[2] / "toolchain")
     triton, llvm = root / "triton", root / "llvm-project"
     return (triton, *([llvm] if llvm.is_dir() else [])) if triton.is_dir() else ()
+
+
+def lacks_source() -> bool:
+    """True if the installed Triton is a wheel, and `make` did not fetch its source."""
+    folders = _folders(importlib.util.find_spec("triton"))
+    return not sources() and any("-packages" in folder for folder in folders)

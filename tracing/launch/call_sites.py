@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 import sysconfig
 from pathlib import Path
@@ -48,8 +49,8 @@ class CallSites:
 
         Frames of torch, Triton, this package, the standard library, generated code, and code without a file
         are skipped. For a function that torch.compile replaced, or resumed after a graph break, it is the
-        line at which the compiled part begins; on a thread of autograd, the line that called backward, unless
-        several threads are in a backward pass.
+        line at which the compiled part begins: `def`, not a decorator above it. On a thread of autograd it
+        is the line that called backward, unless several threads are in a backward pass.
 
         Cost: 0.3 µs and 0.08 µs a frame: 0.6 µs for a launch by hand, 1.2 µs for one by compiled code.
         """
@@ -87,7 +88,8 @@ class CallSites:
 
     def _new(self, frame: FrameType) -> int:
         code = frame.f_code
-        key = (code.co_filename, frame.f_lineno, function_of(code.co_name), frame.f_lasti)
+        line = _line_of_def(code) if frame.f_lineno == code.co_firstlineno else frame.f_lineno
+        key = (code.co_filename, line, function_of(code.co_name), frame.f_lasti)
         number = self._known.get(key)
         if number is None:
             number = self._known[key] = len(self._known)
@@ -109,6 +111,16 @@ class CallSites:
             known = sites.pop() if len(sites) == 1 else None
             self._backwards[task] = UNKNOWN if known is None else known
         return self._backwards[task]
+
+
+def _line_of_def(code: CodeType) -> int:
+    # the code that Dynamo makes of a function has only the function's first line, that of its first decorator
+    first = code.co_firstlineno
+    lines = linecache.getlines(code.co_filename)[first - 1 :]
+    if not lines or not lines[0].lstrip().startswith("@"):
+        return first
+    starts = (number for number, text in enumerate(lines) if text.lstrip().startswith(("def ", "async def ")))
+    return first + next(starts, 0)
 
 
 def _kind(file: str) -> _Kind:

@@ -18,6 +18,7 @@ from tracing.minify.kernel_call import kernel_call, kernel_name
 from tracing.minify.predicate import GraphPredicate, error_text
 from tracing.minify.script import write_script
 from tracing.minify.small_graph import SmallGraph, small_graph
+from tracing.model import Case
 from tracing.program.experiment import Experiment
 from tracing.upstream.inductor.user_kernels import launched_name
 from tracing.upstream.torch.custom_operators import custom_operator
@@ -92,7 +93,13 @@ class GraphTrials:
         """Write the script of a failing candidate, and its data; returns the names that the script lacks."""
         small = self.small(edit)
         with self._experiment.device.active():
-            return write_script(small, self.predicate, trial, path, form)
+            return write_script(small, self.predicate, trial, path, form, _spelled(self._experiment.case))
+
+
+def _spelled(case: Case) -> str:
+    # as on a command line, in any folder
+    options = case.name[len(case.path.stem) + 1 :]
+    return f"{case.path}:{options}" if options else str(case.path)
 
 
 def _hand_written(node: Node) -> str | None:

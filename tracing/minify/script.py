@@ -30,11 +30,12 @@ _DEVICES = {(True, False): "Triton's interpreter", (False, True): "sm_90, withou
 
 
 def write_script(
-    small: SmallGraph, predicate: GraphPredicate, trial: Trial, path: Path, form: ScriptForm
+    small: SmallGraph, predicate: GraphPredicate, trial: Trial, path: Path, form: ScriptForm, case: str
 ) -> list[str]:
     """Write the script and its data; returns the names of objects that the graph uses but have no source.
 
     trial -- how the graph fails
+    case  -- the case of the graph, by its path, with its options
     """
     source, data = SourceText(interpreted=form.interpreted), dict[str, torch.Tensor]()
     classes = "\n\n\n".join(_classes(small.module, "Graph", source))
@@ -49,7 +50,8 @@ def write_script(
     text = parts.HEAD.format(
         title=f"A graph of torch.compile that fails.\n\n{textwrap.fill(_plain(trial.text), 100)}",
         file=path.name,
-        what=f"It needs torch and safetensors{', and Triton' if uses_triton else ''}.",
+        what=_needs(form, uses_triton=uses_triton),
+        case=parts.CASE.format(case=case, device=device) if form.loads_case else "",
         torch=torch.__version__,
         triton=f" and Triton {importlib.metadata.version('triton')}" if uses_triton else "",
         device=_DEVICES.get((form.interpreted, form.compile_only), device),
@@ -69,6 +71,13 @@ def write_script(
     if data:
         save_file(data, path.with_suffix(".safetensors"))
     return source.missing
+
+
+def _needs(form: ScriptForm, *, uses_triton: bool) -> str:
+    text = f"It needs torch and safetensors{', and Triton' if uses_triton else ''}."
+    if form.loads_case:
+        return f"{text}\nDebug Triton loads the case for it, which changes what the graph is compiled with."
+    return text
 
 
 def _classes(module: GraphModule, name: str, source: SourceText) -> Iterator[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from rich.text import Text
 
+from tracing.analyze.minify.minified_script import MinifiedScript
 from tracing.analyze.minify.minify_events import CandidateTried, Minimal
 from tracing.analyze.minify.trial import Trial, TrialInput
 from tracing.report.text import Line, plural
@@ -64,18 +66,32 @@ def minimal_text(event: Minimal, whole: Trial, lines: Mapping[str, str], execute
             yield Text(f"    {name}: {lines[name]}", "dim")
 
 
-def script_text(script: str, output: str, missing: Sequence[str], *, fails: bool) -> Iterator[Line]:
+def script_text(script: MinifiedScript, case: str) -> Iterator[Line]:
     """The written script, and whether it fails in a fresh process."""
-    if fails:
-        yield Text.assemble(
-            ("repro: ", "bold"), script, " (it fails in a fresh process, without this project)"
-        )
+    if script.fails:
+        after = "after it loaded the case, which changes the compiler"
+        how = after if script.loads_case else "without this project"
+        yield Text.assemble(("repro: ", "bold"), script.path, f" (it fails in a fresh process {how})")
         return
-    yield Text.assemble(("not a repro: ", "bold yellow"), f"{script} does not fail so in a fresh process")
-    if missing:
-        yield Text(f"    no source makes what it uses: {', '.join(missing)}")
-    for line in output.splitlines():
+    yield Text.assemble(
+        ("not a repro: ", "bold yellow"), f"{script.path} does not fail so in a fresh process"
+    )
+    if script.missing:
+        yield Text(f"    no source makes what it uses: {', '.join(script.missing)}")
+    for line in script.output.splitlines():
         yield Text(f"    {line}")
+    search = f"tracing bisect {shlex.quote(case)}"
+    yield Text(
+        f"    the failure needs more than this graph and the case's file: `{search}` has the whole case"
+    )
+
+
+def script_json(script: MinifiedScript) -> dict[str, Any]:
+    """The script in the answer; docs/json.md has the keys."""
+    return {
+        "script": script.path, "reproduces": script.fails, "loads_case": script.loads_case,
+        "said": script.output, "missing": list(script.missing),
+    }  # fmt: skip
 
 
 def input_text(one: TrialInput) -> str:

@@ -30,15 +30,14 @@ def run_text(run: Run, page: int | None = None) -> Iterator[Line]:
     yield from heading_text(run)
     kernel_seen: set[str] = set()
     counts = launch_counts(run)
-    start = PAGE * ((page or 1) - 1)
-    launches = run.launches() if page is None else launches_between(run, counts, start, start + PAGE)
-    for launch in launches:
+    total = sum(one.total() for one in counts.values())
+    start, stop = (0, total) if page is None else (PAGE * (page - 1), PAGE * page)
+    for launch in launches_between(run, counts, start, stop):
         if launch.kernel.hash not in kernel_seen:
             kernel_seen.add(launch.kernel.hash)
             yield from kernel_text(launch)
         yield from launch_text(launch)
     yield ""
-    total = sum(one.total() for one in counts.values())
     if page is not None and total > PAGE:
         yield from _paged(run, page, counts, total)
     else:

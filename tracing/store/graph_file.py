@@ -25,6 +25,11 @@ class PythonLine(msgspec.Struct, frozen=True, array_like=True):
     function: str
     code: str
 
+    @property
+    def is_of_torch(self) -> bool:
+        """True for a line of the installed torch."""
+        return _OF_TORCH.search(self.file) is not None
+
 
 class FxNode(msgspec.Struct, frozen=True):
     """A node of an FX graph. References to nodes in `args` and `kwargs` are {"node": NAME}."""
@@ -49,7 +54,7 @@ class FxGraph(msgspec.Struct, frozen=True):
     def line_of(self, node: FxNode) -> PythonLine | None:
         """The innermost line of Python that a node comes from, outside of torch if there is one."""
         frames = self.lines[node.line] if 0 <= node.line < len(self.lines) else ()
-        outside = [one for one in frames if not _OF_TORCH.search(one.file)]
+        outside = [one for one in frames if not one.is_of_torch]
         return [*frames, *outside][-1] if frames else None
 
 

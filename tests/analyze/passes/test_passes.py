@@ -132,11 +132,11 @@ def test_a_pass_is_selected_by_index_by_name_and_by_stage(
     ("args", "message"),
     [
         (("cse",), "cse ran 2 times\nchoose one:\n  cse#1  index 0, ttir, changed nothing\n  cse#2  index 2"),
-        (("acelerate",), "no pass acelerate of this kernel\nnearest: accelerate"),
-        (("7",), "no pass 7 of this kernel\nthere are 0 to 2"),
-        (("0", "ttgir"), "no pass 0 in stage ttgir\nthere are 1 to 2"),
-        (("0", "ptx"), "no pass of stage ptx was recorded\nstages: ttir, ttgir"),
-        (("cse#3",), "no pass cse#3 of this kernel\nnearest: cse"),
+        (("acelerate",), "this kernel has no pass acelerate\nnearest: accelerate"),
+        (("7",), "this kernel has no pass 7\nthere are 0 to 2"),
+        (("0", "ttgir"), "this kernel has no pass 0 in stage ttgir\nthere are 1 to 2"),
+        (("0", "ptx"), "this kernel has no pass of stage ptx\nstages: ttir, ttgir"),
+        (("cse#3",), "this kernel has no pass cse#3\nnearest: cse"),
     ],
 )
 def test_an_unknown_pass_is_refused_with_similar_ones(

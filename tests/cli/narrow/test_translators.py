@@ -51,6 +51,14 @@ def test_llvm_ir_becomes_assembly(llvm_ir: str) -> None:
     assert ".target sm_90" in done.stdout
 
 
+@pytest.mark.parametrize("command", ["opt", "mlir-translate", "llvm-opt", "llc"])
+def test_h_prints_the_help_and_reads_no_input(command: str) -> None:
+    short, long = tool(command, "-h", text=""), tool(command, "--help", text="")
+
+    assert short.returncode == 0 and short.stdout == long.stdout
+    assert f" {command} [OPTIONS] " in short.stdout and "-h, --help" in short.stdout
+
+
 @pytest.mark.parametrize(
     ("args", "text", "message"),
     [

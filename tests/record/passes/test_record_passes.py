@@ -376,4 +376,4 @@ def test_an_unknown_pass_is_refused_with_similar_names(silu: Path) -> None:
     refused = tracing("resume", silu.name, "--kernel", kernel, "--pass", "coalesce", runs=silu.parent)
 
     assert refused.returncode == 2
-    assert "there is no pass coalesce" in refused.stderr and "tritongpu-coalesce" in refused.stderr
+    assert "no pass coalesce" in refused.stderr and "tritongpu-coalesce" in refused.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from tracing.analyze.bisect_case.symptom import error_core
@@ -54,6 +54,7 @@ class ScriptForm:
     interpreted: bool = False  # Triton's interpreter executes the Triton kernels that Inductor writes
     exact: bool = True  # results are compared with those of exact arithmetic; False: with eager's
     compile_only: bool = False  # Triton kernels are compiled for a GPU, and nothing is launched
+    loads_case: bool = False  # the case, which changes the compiler, is loaded first
 
 
 def script_forms(trial: Trial, *, virtual: bool) -> list[ScriptForm]:
@@ -66,7 +67,9 @@ def script_forms(trial: Trial, *, virtual: bool) -> list[ScriptForm]:
     forms = [ScriptForm(interpreted, one) for one in exact for interpreted in modes]
     # the interpreter executes a program's kernels outside of the compiled graph
     compiled = virtual and trial.kind in ("raises", "dies")
-    return [*forms, ScriptForm(compile_only=True)] if compiled else forms
+    if compiled:
+        forms.append(ScriptForm(compile_only=True))
+    return [*forms, *(replace(one, loads_case=True) for one in forms)]
 
 
 def one_line(message: str) -> str:

@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 from tracing.analyze.passes.operations import counts
 from tracing.errors import Problem
-from tracing.model import Blob, Compilation, Kernel, PassRecord, PassStart
+from tracing.model import Blob, Compilation, Kernel, PassRecord
 from tracing.store import Run
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
             f"{run.path} has no compiler passes",
             "record them with `tracing run`, without --no-passes; a kernel from a warm cache has none",
         )
-    meant = _meant(known, kernel)
+    meant = meant_compilations(known, kernel)
     launched = {one.hash for one in run.records(Kernel)} if len(meant) > 1 else ()
     only = [one for one in meant if one.hash in launched]
     if len(meant) == 1 or len(only) == 1:
@@ -86,10 +86,11 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
 
 def unlaunched_namesakes(run: Run, kernel: str | None, chosen: Compilation) -> list[Compilation]:
     """The other compilations that a name means; `compilation` chose the launched one among them."""
-    return [one for one in _meant(compilations(run), kernel) if one.hash != chosen.hash]
+    return [one for one in meant_compilations(compilations(run), kernel) if one.hash != chosen.hash]
 
 
-def _meant(known: Sequence[Compilation], kernel: str | None) -> list[Compilation]:
+def meant_compilations(known: Sequence[Compilation], kernel: str | None) -> list[Compilation]:
+    """The compilations that a user may mean, as for `compilation`."""
     if kernel is None:
         return list(known)
     same_name = [one for one in known if one.kernel_name == kernel]
@@ -202,35 +203,22 @@ def find_pass(passes: Sequence[P], which: str, stage: str | None = None) -> P:
 
     Raises Problem if there is none, with near names, or if there are several, with their indices.
     """
-    meant = _meant_passes(passes, which, stage)
+    meant = meant_passes(passes, which, stage)
     if len(meant) == 1:
         return meant[0]
     if meant:
         raise Problem(
             f"{which} ran {len(meant)} times", "\n  ".join(["choose one:", *map(_choice, _counted(meant))])
         )
-    raise Problem(*_no_pass(passes, which, stage))
+    raise Problem(*no_pass(passes, which, stage))
 
 
-def _meant_passes(passes: Sequence[N], which: str, stage: str | None) -> list[N]:
+def meant_passes(passes: Sequence[N], which: str, stage: str | None) -> list[N]:
+    """The passes that a user may mean, as for `find_pass`."""
     among = [one for one in passes if stage in (None, one.stage)]
     if which.isdecimal():
         return [one for one in among if one.index == int(which)]
     return [one for one in among if one.name == which] or _numbered(among, which, lambda one: one.name)
-
-
-def require_named(run: Run, kernel: str | None, which: str, stage: str | None = None) -> None:
-    """Raise Problem, with near names, unless a run has the kernel and the pass that a user names.
-
-    Reads only records that were written while the kernel was compiled: no IR needs to be derived.
-    """
-    chosen = compilation(run, kernel)
-    passes: list[PassStart] = []
-    for process in run.processes(PassStart):
-        ids = {one.id for one in run.view(process, Compilation, Compilation) if one.hash == chosen.hash}
-        passes += [one for one in run.view(process, PassStart, PassStart) if one.compilation in ids]
-    if not _meant_passes(passes, which, stage):
-        raise Problem(*_no_pass(passes, which, stage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,18 +273,18 @@ def _choice(counted: tuple[str, P]) -> str:
     return f"{name}  {index}{one.stage}{'' if one.changed else ', changed nothing'}"
 
 
-def _no_pass(passes: Sequence[NamedPass], which: str, stage: str | None) -> tuple[str, str]:
+def no_pass(
+    passes: Sequence[NamedPass], which: str | None, stage: str | None, owner: str = "this kernel has"
+) -> tuple[str, str]:
+    """The problem and the remedy where no pass has the name, the index or the stage that a user gives."""
     stages = list(dict.fromkeys(one.stage for one in passes))
-    if stage is not None and stage not in stages:
-        return f"no pass of stage {stage} was recorded", f"stages: {', '.join(stages) or 'none'}"
-    where = f"in stage {stage}" if stage else "of this kernel"
+    if which is None or (stage is not None and stage not in stages):
+        return f"{owner} no pass of stage {stage}", f"stages: {', '.join(stages) or 'none'}"
+    problem = f"{owner} no pass {which}" + (f" in stage {stage}" if stage else "")
     if which.isdecimal():
         among = [one.index for one in passes if stage in (None, one.stage) and one.index is not None]
-        there = f"there are {min(among)} to {max(among)}" if among else "name one"
-        return f"there is no pass {which} {where}", there
-    return f"there is no pass {which} {where}", _near(
-        which, [one.name for one in passes], "tracing passes RUN"
-    )
+        return problem, f"there are {min(among)} to {max(among)}" if among else "name one"
+    return problem, _near(which, [one.name for one in passes], "tracing passes RUN")
 
 
 def _near(name: str, known: Sequence[str], command: str) -> str:

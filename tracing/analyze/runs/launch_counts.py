@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
+from tracing.analyze.graphs.operation_lines import at_operations
 from tracing.model import KernelLaunch, LaunchLine, Record
 from tracing.store import Run
 
@@ -31,7 +32,7 @@ def launch_counts(run: Run) -> dict[str, Counter[str]]:
 def launches_between(
     run: Run, counts: Mapping[str, Counter[str]], start: int, stop: int
 ) -> Iterator[KernelLaunch]:
-    """The launches START:STOP of a run, counted over its processes as `Run.launches` gives them.
+    """The launches START:STOP of a run, at their operations, counted over its processes.
 
     counts -- those of `launch_counts`
     """
@@ -39,5 +40,6 @@ def launches_between(
         count = names.total()
         if start < count and stop > 0:
             rows = islice(run.rows(process), max(0, start), stop)
-            yield from map(run.joiner(process).launch, rows)
+            joined = map(run.joiner(process).launch, rows)
+            yield from map(at_operations(run, process), joined)
         start, stop = start - count, stop - count

@@ -17,10 +17,10 @@ _LOST = (
     "  `make triton` builds one that shows every variable; here, $op() and $module() show the IR\n"
 )
 _NO_SOURCE = (
-    "{position} is not on this machine: `make venv SOURCE=1` brings the source of Triton's wheel; {then}\n"
+    "{position} is not on this machine: `make venv SOURCE=1` fetches the source of Triton's wheel; "
+    "then `make vscode`, and start anew\n"
 )
 _COMMANDS = "`print-op` shows the IR that the pass is about to change; `help triton` lists more commands\n"
-_THEN = {True: "then start anew", False: "then `make vscode`, and start anew"}  # by process.in_terminal
 
 
 def watch() -> None:
@@ -51,8 +51,10 @@ def _lost(frame: gdb.Frame) -> str:
 
 
 def _no_source(frame: gdb.Frame) -> str:
+    if process.in_terminal():  # `tracing debug` and `tracing attach` have said it
+        return ""
     position = missing_source(frame)
-    return _NO_SOURCE.format(position=position, then=_THEN[process.in_terminal()]) if position else ""
+    return _NO_SOURCE.format(position=position) if position else ""
 
 
 def _commands(frame: gdb.Frame) -> str:

@@ -5,15 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from tracing.cli.app import err
+from tracing.cli.help_page import HelpCommand
 from tracing.errors import Problem
 from tracing.program.near_files import near_files
 
-# Settings of such a command. It has no option -h: click would find one in every word that contains an h.
+# Settings of such a command. click does not know -h: it would find one in every word that contains an h.
 TOOL_WORDS = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
+
+
+class ToolCommand(HelpCommand):
+    """A command whose words are those of a tool; only the whole word -h asks for help."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, ["--help" if word == "-h" else word for word in args])
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, with -h among the options as in that of the other commands."""
+        option = self.get_help_option(ctx)
+        assert option is not None
+        option.opts = ["-h", "--help"]
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            option.opts = ["--help"]
 
 
 @contextmanager

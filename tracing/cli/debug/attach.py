@@ -12,6 +12,7 @@ from tracing.attach import permission
 from tracing.attach.compiling import WantedStop, wanted_of
 from tracing.attach.processes import Compiler, compilers
 from tracing.attach.terminal import foreground, gdb_of_this_machine
+from tracing.cli.answers.wheel_source import warn_without_source
 from tracing.cli.app import DEBUG, app, err, out
 from tracing.errors import Problem
 
@@ -54,6 +55,7 @@ def attach(
     if chosen is None:
         raise Problem(f"process {pid} has no Triton loaded", "`tracing attach` lists those that have")
     gdb = gdb_of_this_machine(ex)
+    warn_without_source()
     wanted = chosen.now.wanted if chosen.now else ""
     raise typer.Exit(2 if foreground(gdb.attach(pid, _stop(wanted, which))) else 0)
 

@@ -22,6 +22,7 @@ from tracing.analyze.passes import pass_table as analysis
 from tracing.analyze.passes.line_changes import changing_passes, compilation_of_line
 from tracing.attach.compiling import WantedStop, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground, gdb_of_this_machine
+from tracing.cli.answers.wheel_source import warn_without_source
 from tracing.cli.app import DEBUG, RUNS, Runs, app, err
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import case_and_run_names, kernel_names, pass_names
@@ -92,9 +93,11 @@ def debug(
             raise Problem("--line needs a recorded run", remedy)
         words, wanted = _live(["--target", target, *words], kernel, which or "", stage)
     else:
-        run = open_derived(words[0], runs, kernel, which, stage)
         if line is not None:
+            run = open_derived(words[0], runs)
             kernel, which, stage = _of_line(run, kernel, line, which, stage)
+        else:
+            run = open_derived(words[0], runs, kernel, which, stage)
         words, wanted = _recorded(run, kernel, which, stage)
     command = [sys.executable, "-m", "tracing", "execute", *words]
     if as_json:
@@ -104,6 +107,7 @@ def debug(
         _preset(words, wanted, "live" if live else "replay")
     else:
         gdb = gdb_of_this_machine(ex)
+        warn_without_source()
         raise typer.Exit(2 if _in_terminal(gdb, command, wanted, live=live) else 0)
 
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tracing import store
+from tracing.analyze.graphs.operation_lines import at_operations
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.passes.pass_table import KernelPasses, kernel_passes, label
 from tracing.analyze.runs.call_sites import launch_origin
@@ -116,11 +117,12 @@ def print_wrong_result(run: store.Run, console: Console = out) -> None:
 def _launches(run: store.Run, index: int | None) -> list[tuple[int, KernelLaunch]]:
     # with their ranks; several ranks may have a launch of one index
     indices, chosen = set[int](), []
-    for rank in dict.fromkeys(map(store.rank_of, run.processes())):
-        for one in run.launches(rank):
+    for process in run.processes():
+        joined = map(run.joiner(process).launch, run.rows(process))
+        for one in map(at_operations(run, process), joined):
             indices.add(one.index)
             if index in (None, one.index):
-                chosen.append((rank, one))
+                chosen.append((store.rank_of(process), one))
     if index is not None and not chosen:
         why = "".join(f"; not recorded: {one.what}" for one in not_covered_steps(run))
         listing = f"list them with `tracing show {run.path}`"

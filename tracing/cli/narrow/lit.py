@@ -13,9 +13,9 @@ from tracing.analyze.passes.lit import LIMIT, LitTest, lit_test, survival_test
 from tracing.analyze.passes.pass_table import find_pass, passes_of
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err
 from tracing.cli.options.chosen_kernel import chosen_kernel
-from tracing.cli.options.completion import kernel_names, pass_names
+from tracing.cli.options.completion import pass_names
 from tracing.cli.options.derived import open_derived
-from tracing.cli.options.named import OutputOption, RunArgument
+from tracing.cli.options.named import OneKernelOption, OutputOption, RunArgument
 from tracing.errors import Problem
 
 SECONDS = 60.0  # time limit of the pass
@@ -28,16 +28,11 @@ if TYPE_CHECKING:
 @app.command(rich_help_panel=NARROW)
 def lit(
     name: RunArgument,
-    kernel: Annotated[
-        str,
-        typer.Option(
-            help="The kernel: its name, NAME#2, or the digits of its hash.", autocompletion=kernel_names
-        ),
-    ],
     which: Annotated[
         str,
         typer.Option("--pass", autocompletion=pass_names, help="The pass: its index, its name, or NAME#2."),
     ],
+    kernel: OneKernelOption = None,
     grep: Annotated[
         str | None, typer.Option(help="Check only lines that match this regular expression.")
     ] = None,

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from tracing.cli.answers.tool_errors import TOOL_WORDS, as_a_tool
+from tracing.cli.answers.tool_errors import TOOL_WORDS, ToolCommand, as_a_tool
 from tracing.cli.app import NARROW, Json, app
 from tracing.errors import Problem
 
@@ -49,7 +49,7 @@ class _Call:
             sys.stdout.buffer.write(made)
 
 
-@app.command("mlir-translate", context_settings=TOOL_WORDS, rich_help_panel=NARROW)
+@app.command("mlir-translate", cls=ToolCommand, context_settings=TOOL_WORDS, rich_help_panel=NARROW)
 def mlir_translate(arguments: ToolArguments = [], as_json: Json = False) -> None:  # noqa: B006  (typer's form of "none")
     """Translate MLIR's LLVM dialect to LLVM IR, as `mlir-translate --mlir-to-llvmir` does.
 
@@ -66,7 +66,7 @@ def mlir_translate(arguments: ToolArguments = [], as_json: Json = False) -> None
         call.write(translated(call.text, call.name), as_json)
 
 
-@app.command("llvm-opt", context_settings=TOOL_WORDS, rich_help_panel=NARROW)
+@app.command("llvm-opt", cls=ToolCommand, context_settings=TOOL_WORDS, rich_help_panel=NARROW)
 def llvm_opt(arguments: ToolArguments = [], as_json: Json = False) -> None:  # noqa: B006
     """Run a default pipeline of LLVM over LLVM IR, as opt does: -O0 to -O3, or -passes='default<O1>'.
 
@@ -81,7 +81,7 @@ def llvm_opt(arguments: ToolArguments = [], as_json: Json = False) -> None:  # n
         call.write(optimised(call.text, _level(call.flags)), as_json)
 
 
-@app.command("llc", context_settings=TOOL_WORDS, rich_help_panel=NARROW)
+@app.command("llc", cls=ToolCommand, context_settings=TOOL_WORDS, rich_help_panel=NARROW)
 def llc(arguments: ToolArguments = [], as_json: Json = False) -> None:  # noqa: B006
     """Compile LLVM IR, as llc does: -mtriple, -mcpu, -mattr, -filetype=asm or obj.
 

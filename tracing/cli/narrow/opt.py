@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tracing.cli.answers.tool_errors import TOOL_WORDS, as_a_tool
+from tracing.cli.answers.tool_errors import TOOL_WORDS, ToolCommand, as_a_tool
 from tracing.cli.app import NARROW, Json, app
 from tracing.errors import Problem
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tracing.compiler.opt.run import OptOutcome
 
 
-@app.command(context_settings=TOOL_WORDS, rich_help_panel=NARROW)
+@app.command(cls=ToolCommand, context_settings=TOOL_WORDS, rich_help_panel=NARROW)
 def opt(
     arguments: Annotated[
         list[str],

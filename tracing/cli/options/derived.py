@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tracing import store
-from tracing.analyze.passes.pass_table import require_named
+from tracing.analyze.passes.named_pass import require_named
 from tracing.cli.app import err, spinner
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.same_triton import require_same_triton
@@ -25,12 +25,12 @@ def open_derived(
     IR is deleted when this process ends. Kernels that a run compiles after this call are left out.
 
     kernel, which, stage -- the pass that the user names; a name that the run lacks is refused before IR is
-                            derived. which = None: no pass is named
+                            derived
 
     Raises Problem if another version of Triton is installed than recorded the run.
     """
     run = open_run(name, runs)
-    if which is not None:
+    if which is not None or stage is not None:
         require_named(run, kernel, which, stage)
     run.growing = store.being_recorded(run.path)
     if run.growing:

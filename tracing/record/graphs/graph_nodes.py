@@ -15,6 +15,7 @@ import torch
 
 from tracing.upstream.inductor.user_kernels import written_nodes
 from tracing.upstream.torch.operator_schemas import is_operator
+from tracing.upstream.torch.source_names import function_of
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)\n\s*(?P<code>[^\n]*)')
 _CONSTANT = 4096  # elements of a constant of a graph that is written down
@@ -109,7 +110,9 @@ def _size(size: Any) -> int | str:
 def python_frames(trace: str) -> list[list[Any]]:
     """The frames of a stack trace of torch, outermost first: file, line, function, text of the line."""
     frames = _FRAME.finditer(trace)
-    return [[one["file"], int(one["line"]), one["function"], one["code"].strip()] for one in frames]
+    return [
+        [one["file"], int(one["line"]), function_of(one["function"]), one["code"].strip()] for one in frames
+    ]
 
 
 def _constant(module: torch.fx.GraphModule, path: str) -> Any:

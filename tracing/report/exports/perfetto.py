@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tracing.analyze.graphs.operation_lines import at_operations
 from tracing.analyze.passes.pass_table import compilations, label, passes_by_hash
 from tracing.model import KernelLaunch, StageArtefact
 from tracing.report.run_json import scalar
@@ -48,7 +49,8 @@ def perfetto_events(run: Run, first: int = 0) -> Iterator[PerfettoEvent]:
     for process in run.processes():
         rank = rank_of(process)
         yield _name("process_name", first + rank, 0, f"{run.name} rank {rank}")
-        yield from _launches(map(run.joiner(process).launch, run.rows(process)), first + rank)
+        launches = map(at_operations(run, process), map(run.joiner(process).launch, run.rows(process)))
+        yield from _launches(launches, first + rank)
     yield from _compilations(run, first + COMPILER)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tracing.analyze.graphs.operation_lines import at_operations
 from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.source_map import artefacts_by_hash
 from tracing.model import Compilation, Digest, Kernel, KernelArg, KernelLaunch
@@ -50,7 +51,8 @@ def tritonparse_events(run: Run) -> Iterator[dict[str, Any]]:
         yield {**_event("compilation", run, 0), "payload": payload}
     for process in run.processes():
         pid = int(process.rsplit("-", 1)[1]) if process.rsplit("-", 1)[1].isdecimal() else rank_of(process)
-        for launch in map(run.joiner(process).launch, run.rows(process)):
+        joined = map(run.joiner(process).launch, run.rows(process))
+        for launch in map(at_operations(run, process), joined):
             yield {**_event("launch", run, pid), **_launch(launch, metadata)}
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeAlias
 
+from tracing.analyze.graphs.operation_lines import at_operations
 from tracing.model import Digest, KernelArg, KernelLaunch
 from tracing.report.html.chunks import Chunks
 from tracing.report.run_json import scalar
@@ -95,7 +96,8 @@ def _rows(run: Run, known: RunLaunches, flags: Mapping[LaunchKey, int]) -> Itera
     sites: dict[str, int] = {}
     for process in run.processes():
         rank = rank_of(process)
-        for launch in map(run.joiner(process).launch, run.rows(process)):
+        joined = map(run.joiner(process).launch, run.rows(process))
+        for launch in map(at_operations(run, process), joined):
             mark = flags.get((rank, launch.index), 0) | _flags(launch)
             columns, key, time = known.columns, kernel_key(launch), launch.time
             columns.rank.append(rank)

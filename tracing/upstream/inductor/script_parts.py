@@ -28,7 +28,7 @@ import torch
 
 torch._inductor.config.compile_threads = 1
 torch._inductor.config.fallback_random = True  # the random numbers of eager
-{device_line}{functions}
+{case}{device_line}{functions}
 
 {classes}
 
@@ -53,6 +53,12 @@ def results(function):
 {more}    return found
 
 '''
+CASE = """
+from tracing.program.case import load_case
+
+load_case({case!r}).build({device!r})  # changes what the graph is compiled with
+
+"""
 DATA = """DATA = load_file(Path(__file__).parent / "{stem}.safetensors")
 
 

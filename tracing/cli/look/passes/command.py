@@ -79,7 +79,8 @@ def passes(
         pairs = print_pairs_json if as_json else print_pairs
         raise typer.Exit(pairs(name, other, runs, asked))
     asked.require_about_one_run()
-    run = open_derived(name, runs, asked.kernel, None if llvm else which, stage)
+    named = (None, None) if llvm else (which, stage)
+    run = open_derived(name, runs, asked.kernel, *named)
     if as_json:
         asked.require_no_file()
         print(json.dumps(_as_json(run, asked), indent=2))

@@ -13,6 +13,7 @@ from tracing import store
 from tracing.analyze.passes import pass_table as analysis
 from tracing.analyze.passes.compilation_pairs import paired, partner_of
 from tracing.analyze.passes.ir_text import canonical, plain
+from tracing.analyze.passes.named_pass import require_in_a_kernel
 from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
 from tracing.analyze.passes.pass_table import label
 from tracing.analyze.passes.ptx_text import without_debug
@@ -35,22 +36,26 @@ def print_pairs(a: str, b: str, runs: Path, asked: PassQuestion) -> int:
     """Print the passes after which the IR of two runs differs; the exit status is 1 if it does."""
     run_a, run_b = _opened(a, runs), _opened(b, runs)
     pairs = _kernel_pairs(run_a, run_b, asked)
+    _require_one_kernel(run_a, run_b, len(pairs), asked)
     if len(pairs) > 1:
         return _print_all(run_a, run_b, pairs)
     return _print_one(run_a, run_b, *pairs[0], asked)
+
+
+def _require_one_kernel(run_a: store.Run, run_b: store.Run, kernels: int, asked: PassQuestion) -> None:
+    if kernels > 1 and asked.which is not None:
+        require_in_a_kernel([run_a, run_b], asked.which, asked.stage)
+        raise Problem(f"--pass needs one kernel, and both runs have {kernels}", "name it: --kernel KERNEL")
 
 
 def print_pairs_json(name_a: str, name_b: str, runs: Path, asked: PassQuestion) -> int:
     """Print as JSON the first pass after which the IR of two runs differs; returns the exit status."""
     run_a, run_b = _opened(name_a, runs), _opened(name_b, runs)
     kernels = _kernel_pairs(run_a, run_b, asked)
+    _require_one_kernel(run_a, run_b, len(kernels), asked)
     rows = [(a, b, _pairs(run_a, run_b, a, b)) for a, b in kernels]
     answer = pass_pairs_json((run_a, run_b), rows)
     if asked.which is not None:
-        if len(rows) > 1:
-            raise Problem(
-                f"--pass needs one kernel, and both runs have {len(rows)}", "name it: --kernel KERNEL"
-            )
         pairs = rows[0][2]
         wanted = _wanted(pairs, asked.which, asked.stage)
         lines = report.pair_diff_text(pairs, wanted)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tracing.analyze.minify.graph_search import GraphSearch
+from tracing.analyze.minify.minified_script import MinifiedScript
 from tracing.analyze.minify.minify_events import CandidateTried, Minimal, SearchStep
 from tracing.analyze.minify.trial import FAILURES, Trial, script_forms
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, silent, spinner
-from tracing.cli.narrow.minify.fresh_process import FreshRun, fresh_run
+from tracing.cli.narrow.minify.fresh_process import fresh_run
 from tracing.cli.narrow.minify.question import PredicateName, Question, settings
 from tracing.cli.narrow.minify.trials import Trials
 from tracing.cli.options.check_options import CheckOptions
@@ -116,12 +117,11 @@ def _minified(trials: Trials, tries: int, folder: Path, seconds: float) -> dict[
     lines = trials.graphs.lines(graph)
     for line in report.minimal_text(smallest, wanted, lines, trials.executed):
         out.print(line)
-    script, ran, missing = _script(trials, smallest, folder, seconds)
-    for line in report.script_text(str(script), ran.output, missing, fails=ran.fails):
+    script = _script(trials, smallest, folder, seconds)
+    for line in report.script_text(script, trials.case):
         out.print(line)
     effort = {"executed": trials.executed, "known": trials.known}
-    written = {"script": str(script), "reproduces": ran.fails, "said": ran.output, "missing": missing}
-    return {**report.minify_json(smallest, wanted, lines), **written, **effort}
+    return {**report.minify_json(smallest, wanted, lines), **report.script_json(script), **effort}
 
 
 def _failing(trials: Trials) -> tuple[int, Trial]:
@@ -163,9 +163,7 @@ def _searched(search: GraphSearch, trials: Trials, wanted: Trial) -> Minimal:
     raise AssertionError("a search ends with its smallest graph")
 
 
-def _script(
-    trials: Trials, minimal: Minimal, folder: Path, seconds: float
-) -> tuple[Path, FreshRun, list[str]]:
+def _script(trials: Trials, minimal: Minimal, folder: Path, seconds: float) -> MinifiedScript:
     # the simplest form with the same failure; without a GPU, Inductor's C++ code is tried before Triton
     folder.mkdir(parents=True, exist_ok=True)
     script = folder / "repro.py"
@@ -173,7 +171,7 @@ def _script(
     with spinner("running the script in a fresh process"):
         for form in (*forms, forms[0]):  # if no script fails, the simplest one is kept
             missing = trials.write(minimal.edit, minimal.trial, script, form)
-            ran = fresh_run(script, minimal.trial, seconds)
+            ran = fresh_run(script, minimal.trial, seconds, loads_case=form.loads_case)
             if ran.fails:
                 break
-    return script, ran, missing
+    return MinifiedScript(str(script), ran.fails, ran.output, tuple(missing), form.loads_case)

@@ -1,4 +1,4 @@
-"""Run a script in a fresh process and an empty folder, where this project cannot be imported."""
+"""Run a script in a fresh process and an empty folder; only one that loads the case can import us."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tracing.analyze.bisect_case.symptom import error_core
 from tracing.analyze.minify.trial import Trial, one_line
 from tracing.environment import with_variables
 
-# The project is installed in this interpreter; the script must do without it.
 _PATIENCE = 5  # time limit, relative to an execution in a process that has imported torch
-_RUN = "import runpy, sys; sys.modules['tracing'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+_RUN = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"
+_WITHOUT_PROJECT = f"import sys; sys.modules['tracing'] = None; {_RUN}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,12 @@ class FreshRun:
     output: str  # the last lines of its output
 
 
-def fresh_run(script: Path, trial: Trial, seconds: float) -> FreshRun:
+def fresh_run(script: Path, trial: Trial, seconds: float, *, loads_case: bool = False) -> FreshRun:
     """Copy a script and its data into an empty folder, and run it there.
 
-    trial   -- the expected failure
-    seconds -- time limit of one execution of the graph
+    trial      -- the expected failure
+    seconds    -- time limit of one execution of the graph
+    loads_case -- the script needs this project; else it cannot import it
     """
     limit = seconds if trial.error == "timeout" else _PATIENCE * seconds
     with tempfile.TemporaryDirectory(prefix="tracing-") as name:
@@ -44,9 +45,10 @@ def fresh_run(script: Path, trial: Trial, seconds: float) -> FreshRun:
             "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
             "TRITON_CACHE_DIR": str(folder / "triton"),
         }
+        run = _RUN if loads_case else _WITHOUT_PROJECT
         try:
             done = subprocess.run(
-                [sys.executable, "-I", "-c", _RUN, str(folder / script.name)],
+                [sys.executable, "-I", "-c", run, str(folder / script.name)],
                 cwd=folder, capture_output=True, text=True, errors="replace", timeout=limit, check=False,
                 env=with_variables(caches),
             )  # fmt: skip
