@@ -61,7 +61,8 @@ STEPS = (
     ),
     Step(
         "Benchmark",
-        "Compile time, latency, graphs and agreement of a small state-space model.",
+        "Compile time, latency, graphs and agreement of a small state-space model on the CPU. `violations`\n"
+        "counts what `tracing check` lists.",
         "tracing bench ssm:small=true --backends eager,aot_eager --device cpu --runs 5",
     ),
     Step(

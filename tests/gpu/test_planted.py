@@ -67,7 +67,7 @@ def test_a_stream_that_does_not_wait_for_another_is_named_with_what_it_should_ha
     assert "input     in_ptr (argument 0)" in done.stdout
     assert " produce wrote equal bits on another stream:" in done.stdout
     assert "does this launch wait for that stream?" in done.stdout
-    assert "late stream  " in done.stdout
+    assert "late start of a stream  " in done.stdout
 
 
 def test_streams_that_wait_for_one_another_differ_in_no_run_however_late_they_start(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from handmade.records import META
 from handmade.runs import HOST, add, word
 
 from tracing import store
-from tracing.model import SCHEMA, Digest, KernelLaunch, Landmark, LandmarkDigests, Outcome, RunInfo
+from tracing.model import SCHEMA, Digest, KernelLaunch, Landmark, LandmarkDigests, Outcome, Record, RunInfo
 
 INFO = RunInfo(SCHEMA, "case", "/case.py", (), 0, "2026-11-21T08:00:00Z", HOST)
 ALL_REDUCE, REDUCE_SCATTER = "c10d::allreduce_", "c10d::_reduce_scatter_base_"
@@ -22,6 +22,7 @@ def job(
     landmarks: Sequence[Sequence[tuple[int, str, str]]] = (),
     group: tuple[int, ...] | None = None,
     world_size: int | None = None,
+    records: Sequence[Sequence[Record]] = (),
 ) -> store.Run:
     """A run of several ranks; a landmark is (launches before it, its name, the word of its digest)."""
     members = tuple(range(len(ranks)))
@@ -29,6 +30,8 @@ def job(
     for rank, launches in enumerate(ranks):
         writer = store.create(runs, info, rank, "job")
         add(writer, launches)
+        for record in records[rank] if records else ():
+            writer.append(record)
         for index, (before, name, left) in enumerate(landmarks[rank] if landmarks else ()):
             kind = "collective" if "::" in name else "update"
             writer.append(Landmark(index, before, kind, name, group or members, (), (META,)))

@@ -55,7 +55,7 @@ def test_a_run_records_its_perturbations_and_those_that_could_not_be_made(tmp_pa
 
     assert {what: one.how for what, one in perturbation.items()} == {
         "memory": "0xff",
-        "programs": "order 1",
+        "programs": "shuffled, seed 1",
         "late stream": "",
         "delays": "0",
     }

@@ -72,9 +72,9 @@ class _RunReferee:
                 self._launches.append(judged_own(launch, source, self._contents, self._interpreted))
         order = sorted(self._launches, key=lambda one: one.launch)
         outcome = next(iter(self._run.view(self._process, Outcome, Outcome)), None)
-        return RunJudgement(
-            tuple(order), tuple(self._findings), tuple(dict.fromkeys(self._not_covered)), outcome
-        )
+        not_covered = tuple(dict.fromkeys(self._not_covered))
+        of_case = self._run.info.kind == "case"
+        return RunJudgement(tuple(order), tuple(self._findings), not_covered, outcome, of_case=of_case)
 
     def _call(self, call: GraphCall, launches: Sequence[KernelLaunch]) -> set[int]:
         traced, lowered, schedule = self._program(call.graph)

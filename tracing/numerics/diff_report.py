@@ -15,6 +15,7 @@ from rich.text import Text
 
 from tracing.numerics.heat_map import shaded
 from tracing.numerics.tensor_diff import TensorDiff, WorstElement
+from tracing.program.state import AFTERWARDS
 
 _WIDTH = 140  # of a summary; a terminal's own where a command prints the report
 _DETAILED = 3  # results whose elements are shown
@@ -33,6 +34,11 @@ class ResultDiff:
     def passed(self) -> bool:
         """True if nothing differs beyond the tolerances."""
         return not self.problem and (self.tensor is None or self.tensor.passed)
+
+    @property
+    def is_input(self) -> bool:
+        """True if it is an argument of the case, after the call."""
+        return self.name.endswith(AFTERWARDS)
 
     @property
     def equal(self) -> bool:
@@ -71,8 +77,7 @@ class KernelDiffReport:
 
     def rendered(self) -> Iterator[Table | Text]:
         """What `summary` shows, for a rich console."""
-        failed = len(self.failed)
-        verdict = f"{failed} of {len(self.results)} results differ" if failed else "all results agree"
+        verdict = f"{self._counted(self.failed)} differ" if self.failed else "all results agree"
         yield Text(
             f"{self.model_name}: {self.test_backend} against {self.reference_backend}: "
             + (verdict if self.results else "there is no result to compare")
@@ -81,7 +86,7 @@ class KernelDiffReport:
         if len(equal) < len(self.results):
             yield _table([one for one in self.results if not one.equal])
         if equal:
-            yield Text(f"{len(equal)} of {len(self.results)} results are equal")
+            yield Text(f"{self._counted(equal)} are equal")
         detailed = [one for one in self.failed if one.tensor is not None and one.tensor.worst is not None]
         for one in detailed[:_DETAILED]:
             yield from map(Text, _details(one))
@@ -90,6 +95,15 @@ class KernelDiffReport:
         if self.not_compared:
             yield Text(f"not compared: {', '.join(self.not_compared)}")
         yield from (Text(f"heat map: {path}") for path in self.plots)
+
+    def _counted(self, chosen: Sequence[ResultDiff]) -> str:
+        # "4 of 5 results and 1 of 1 inputs afterwards": `tracing run` does not count inputs as results
+        parts = []
+        for noun, is_input in (("results", False), ("inputs afterwards", True)):
+            some, every = (sum(one.is_input is is_input for one in ones) for ones in (chosen, self.results))
+            if some:
+                parts.append(f"{some} of {every} {noun}")
+        return " and ".join(parts)
 
     def json(self) -> dict[str, Any]:
         """The report as plain values; numbers that are not finite are strings."""

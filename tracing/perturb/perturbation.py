@@ -81,15 +81,16 @@ class Perturbation:
         if self._run % 2:
             yield Perturbed("memory", f"{self._pattern:#04x}")
         if (winners := self._winners) is not None:
-            how = f"{winners.choice} of {len(winners.tuned)}" if winners.tuned else ""
+            kernels = f"{len(winners.tuned)} kernel{'' if len(winners.tuned) == 1 else 's'}"
+            how = f"{winners.choice}, {kernels}" if winners.tuned else ""
             yield Perturbed("winners", how, "" if how else "no kernel was tuned")
         counts = self._delays.counts
         if self._virtual:
-            yield Perturbed("programs", f"order {self._run}")
+            yield Perturbed("programs", f"shuffled, seed {self._run}")
             yield Perturbed("late stream", "", "the virtual GPU makes one launch after the other")
         else:
             yield Perturbed("programs", "", "a GPU has its own order")
-            stream = f"{self._held} ({counts['stream']}x)" if self._held is not None else ""
+            stream = f"stream {self._held}, {counts['stream']}x" if self._held is not None else ""
             yield Perturbed("late stream", stream, "" if stream else "the case uses one stream")
         yield Perturbed("delays", str(counts["launch"]))
 

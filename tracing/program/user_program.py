@@ -21,6 +21,7 @@ from typing import Any
 
 from tracing.upstream.torch.source_names import MODE_FILES, MODE_WRAPPER_FILES
 
+_MAIN = "__main__"  # the module that `python -m package` and `python folder` execute
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
@@ -38,7 +39,9 @@ class UserProgram:
     @property
     def name(self) -> str:
         """The name for its runs."""
-        return self.words[1] if self.is_module else Path(self.words[0]).resolve().stem
+        if self.is_module:
+            return self.words[1].removesuffix(f".{_MAIN}")
+        return file_program(Path(self.words[0]).resolve())
 
     @property
     def path(self) -> Path:
@@ -66,6 +69,11 @@ class UserProgram:
             sys.argv = list(self.words)
             _first_on_path(str(Path(self.words[0]).resolve().parent))
             _run_script(main, _absolute(self.words[0]))
+
+
+def file_program(path: Path) -> str:
+    """The name of the program in a file or folder: of `package/__main__.py` it is `package`."""
+    return path.parent.name if path.stem == _MAIN and path.parent.name else path.stem
 
 
 def _run_script(main: types.ModuleType, path: str) -> None:

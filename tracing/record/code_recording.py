@@ -16,6 +16,7 @@ from tracing import environment, store
 from tracing.errors import message
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, SCHEMA, Outcome, RunInfo, Selection, StepSelection
 from tracing.program.device import Device
+from tracing.program.user_program import file_program
 from tracing.record.autotuning.winners import Winners
 from tracing.record.graphs.graph_passes import graph_passes_recorded
 from tracing.record.launches.launch_recorder import LaunchRecorder
@@ -32,7 +33,7 @@ from tracing.store.winners import read_winners
 class RecordingOptions:
     """What `tracing.recording()` records: the options of `tracing run` under the same names."""
 
-    name: str = ""  # of the run; empty: that of the file
+    name: str = ""  # of the run; empty: that of the file, or of the package of a `__main__.py`
     runs: str | Path = "runs"
     target: str = "sm_90"
     seed: int | None = None  # of torch's generators; None: they are not seeded
@@ -116,7 +117,7 @@ def _recorded(options: RecordingOptions, file: str) -> Iterator[store.Run]:
     path = Path(file).absolute() if not file.startswith("<") else Path.cwd()
     size = environment.world_size() if options.rank_aware else 1
     info = RunInfo(
-        SCHEMA, options.name or path.stem, str(path), tuple(sys.argv), options.seed, store.now(),
+        SCHEMA, options.name or file_program(path), str(path), tuple(sys.argv), options.seed, store.now(),
         device.environment(), options.digests, size, options.selection, options.operators,
         kind="code", folder=str(Path.cwd()), steps=steps,
     )  # fmt: skip

@@ -13,6 +13,11 @@ from rich.text import Text
 from tracing.model import BackendBench, CaseBench
 
 _WIDTH = 150  # columns of the table; a narrower terminal wraps its lines
+_UNEQUAL = 0.25  # of the mean: a larger standard deviation makes times hardly comparable
+_STEADIER = "measure more with --warmup and --runs, on an idle machine"
+_VIOLATIONS = (
+    "nodes of ATen graphs that the accelerator of mock_backend could not run; `tracing check CASE` lists them"
+)
 _NUMBERS = ("mean ± std ms", "median ms", "speedup", "cold s", "warm s", "graphs", "breaks")
 
 
@@ -26,13 +31,21 @@ def bench_text(cases: Sequence[CaseBench]) -> Iterator[Text]:
         console = Console(file=io.StringIO(), width=_WIDTH, highlight=False, markup=False)
         with console.capture() as capture:
             console.print(_table(measured))
-        yield Text(f"on the {measured[0].device}")
+        yield device_text(measured[0].device)
         yield from (Text(line.rstrip()) for line in capture.get().splitlines())
     yield from remarks_text(cases)
 
 
+def device_text(device: str) -> Text:
+    """The device that was measured, and on a CPU what its times do not say."""
+    unlike = ": its times and speedups say nothing about a GPU" if device == "CPU" else ""
+    return Text(f"on the {device}{unlike}")
+
+
 def remarks_text(cases: Sequence[CaseBench]) -> Iterator[Text]:
-    """Unmeasured cases, and how results differ."""
+    """What violations are, unmeasured cases, calls that took unequal times, and how results differ."""
+    if any(case.violations for case in cases):
+        yield Text(f"violations: {_VIOLATIONS}")
     for case in cases:
         yield from _remarks(case)
 
@@ -67,6 +80,9 @@ def _remarks(case: CaseBench) -> Iterator[Text]:
         yield Text.assemble((f"{case.case}: not measured: ", "bold"), case.failure)
         yield Text(f"  {case.remedy}")
     for one in case.backends:
+        if one.std_ms > _UNEQUAL * one.mean_ms:
+            least, most = map(_digits, (min(one.latencies_ms), max(one.latencies_ms)))
+            yield Text(f"{case.case}: {one.backend}: calls took {least} to {most} ms: {_STEADIER}")
         if one.detail:
             yield Text(f"{case.case}: {one.backend}: {one.detail}")
 
@@ -77,7 +93,7 @@ def _cells(one: BackendBench, reference: BackendBench) -> list[str]:
         one.backend,
         f"{_digits(one.mean_ms)} ± {_digits(one.std_ms)}",
         _digits(one.median_ms),
-        "" if one is reference else f"{reference.median_ms / one.median_ms:.2f}×",
+        "" if one is reference else f"{_digits(reference.median_ms / one.median_ms)}×",
         _seconds(one.cold_s),
         _seconds(one.warm_s),
         str(one.graphs) if compiled else "",

@@ -92,10 +92,14 @@ def uninitialised_text(run: Run, launch: int | None = None) -> Iterator[Text]:
             yield Text.assemble(("uninitialised", "yellow"), sentence)
 
 
-def no_kernel_text(run: Run) -> Iterator[Text]:
-    """Why a run has no launch of a Triton kernel, a line for each reason."""
-    for reason in reasons_for_no_kernel(run):
-        yield Text.assemble(("no Triton kernel", "yellow"), f": {reason}")
+def no_kernel_text(run: Run, rank: int | None = None) -> Iterator[Text]:
+    """Why a run has no launch of a Triton kernel, a line for each reason.
+
+    rank -- of this rank only; None: of all ranks
+    """
+    on = f" on rank {rank}" if rank is not None else ""
+    for reason in reasons_for_no_kernel(run, rank):
+        yield Text.assemble((f"no Triton kernel{on}", "yellow"), f": {reason}")
 
 
 def uncovered_text(runs: Iterable[Run]) -> Iterator[Text]:

@@ -9,11 +9,15 @@ CHECKED = "docs/case.md#check-a-hand-written-kernel"  # how a case checks a kern
 ONE_BY_ONE = f"check them one by one, each in a case of its own: {CHECKED}"
 
 
-def reference_text(kernels: int) -> str:
-    """How a number of hand-written kernels that nothing checks can be checked."""
+def reference_text(kernels: int, *, of_case: bool = True) -> str:
+    """How a number of hand-written kernels that nothing checks can be checked.
+
+    of_case -- False: a program launched them, and only a case is compared with eager
+    """
     them = "it" if kernels == 1 else "them one by one, each in a case of its own"
+    write = "" if of_case else "write a case, which is a file with build(device), and "
     return (
-        f"    to check {them}: begin the function that launches it with "
+        f"    to check {them}: {write}begin the function that launches it with "
         f"`if not torch.compiler.is_compiling(): return REFERENCE`: {CHECKED}"
     )
 

@@ -95,7 +95,7 @@ def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
     judged = "every launch that was judged is right" if judgement.any_right else "no launch could be judged"
     if judgement.unchecked:
         yield f"nothing checks the hand-written {_some(judgement.unchecked)}; {judged}"
-        yield reference_text(len(judgement.unchecked))
+        yield reference_text(len(judgement.unchecked), of_case=judgement.of_case)
     elif judgement.checked and not judgement.differs:
         also = f"{judged}; " if judgement.any_right else ""
         yield f"{also}eager's results agree, and check the hand-written {_some(judgement.checked)}"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from handmade.jobs import job
 from handmade.records import kernel, launch
 from handmade.runs import saved
 
@@ -80,6 +81,18 @@ def test_a_misspelt_kernel_is_answered_with_near_names(tmp_path: Path) -> None:
 
 def test_nothing_is_said_of_launches_that_were_left_out_by_number(tmp_path: Path) -> None:
     assert reasons_for_no_kernel(saved(tmp_path, [], [GRAPH], selection=Selection(launches=(5, 9)))) == []
+
+
+def test_of_a_job_the_reasons_are_those_of_one_rank_or_of_all(tmp_path: Path) -> None:
+    library = OperatorSignature(0, "aten::mm.out", "", (), ())
+    none = job(tmp_path / "none", [], [], records=[[library], [library]])
+    one = job(tmp_path / "one", [], [launch(0)], records=[[library], []])
+    reason = "operators that are calls of a library or fall back to ATen: aten::mm.out"
+
+    assert reasons_for_no_kernel(none)[-1] == reason
+    assert reasons_for_no_kernel(none).count(reason) == 1
+    assert reasons_for_no_kernel(one) == reasons_for_no_kernel(one, rank=1) == []
+    assert reasons_for_no_kernel(one, rank=0)[-1] == reason
 
 
 def test_a_kernel_that_eager_compiled_as_well_is_unchecked(tmp_path: Path) -> None:

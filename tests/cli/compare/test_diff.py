@@ -57,6 +57,12 @@ def test_backends_that_agree_within_the_tolerances_have_exit_status_0(case: str,
     ]
 
 
+def test_inputs_are_not_counted_as_results(case: str, runs: Path) -> None:
+    done = diff(case, "--backends", "eager,aot_eager", runs=runs)
+
+    assert "1 of 1 results and 1 of 1 inputs afterwards are equal" in done.stdout
+
+
 def test_the_mock_backends_have_short_names() -> None:
     assert known_backends_of("eager,mock,aot_mock") == ["eager", "mock_backend", "aot_mock_backend"]
 

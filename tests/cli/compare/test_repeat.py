@@ -96,7 +96,7 @@ def test_a_requested_change_of_the_winner_is_a_difference_only_if_results_differ
 
     assert done.returncode == 0, done.stdout
     assert "1 kernel in another configuration, which --perturb chose" in done.stdout
-    assert re.search(r"winners +· +slowest of 1", done.stdout)
+    assert re.search(r"autotuned configuration +· +slowest, 1 kernel", done.stdout)
 
 
 def test_a_table_names_what_differed_and_in_which_run() -> None:

@@ -124,6 +124,8 @@ def test_a_case_that_passed_names_the_kernels_that_nothing_checks(
         "nothing checks the hand-written softmax; no launch could be judged",
         reference_text(1),
     ]
+    of_program = [*judgement_text(RunJudgement((own,), (), (), of_case=False), ())]
+    assert "to check it: write a case, which is a file with build(device), and begin" in of_program[1]
 
 
 def test_a_search_of_a_case_names_it_and_not_the_latest_run() -> None:

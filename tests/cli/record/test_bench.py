@@ -74,6 +74,13 @@ def test_results_beyond_rounding_differ_and_the_other_cases_go_on(
     assert "gated_mlp: wrong_by_a_hundredth: 1 results differ, the first is output" in text
 
 
+def test_a_case_with_a_triton_kernel_of_its_own_needs_a_gpu() -> None:
+    status, text = benched(str(DATA / "faults.py"), "--runs", "1", "--warmup", "0")
+
+    assert status == 2
+    assert "not measured: it launches a Triton kernel of its own, which a CPU does not execute" in text
+
+
 def test_bert_without_transformers_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "transformers", None)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import TypeVar
 
 from tracing.model import (
     Compilation,
@@ -14,8 +16,9 @@ from tracing.model import (
     OperatorSignature,
     Record,
 )
-from tracing.store import Run
+from tracing.store import Run, rank_of
 
+R = TypeVar("R", bound=Record)
 _SHOWN = 4  # names in one sentence
 
 
@@ -31,51 +34,71 @@ def unlaunched(run: Run) -> list[Compilation]:
     return list(first.values())
 
 
-def reasons_for_no_kernel(run: Run) -> list[str]:
+def reasons_for_no_kernel(run: Run, rank: int | None = None) -> list[str]:
     """Why a run has no launch of a Triton kernel, a sentence each; empty if it has one.
 
-    Empty also for a job of several ranks, and for a run that leaves out launches by number, phase, rank or
-    step.
+    rank -- of this rank's launches only, while other ranks may still run; None: of all ranks'
+
+    Empty also for a run that leaves out launches by number, phase, rank or step.
     """
     selection = run.info.selection
-    if selection.launches or selection.phases or selection.ranks or run.info.world_size > 1:
+    if selection.launches or selection.phases or selection.ranks or run.info.steps.partial:
         return []
-    if run.info.steps.partial:
-        return []
-    kernels = launched_kernels(run)
+    recorded = _Recorded(run, rank)
+    kernels = recorded.kernels()
     if any(one.kind != "cpp" for one in kernels):
         return []
-    return [
-        *_left_out(run),
+    reasons = [
+        *_left_out(recorded),
         *([f"Inductor compiled C++, {_some([one.name for one in kernels])}"] if kernels else []),
-        *_frames(run),
-        *_libraries(run),
-        *(f"{one.what}: to cover it: {one.setting}" for one in run.records(NotCovered) if one.setting),
+        *_frames(recorded),
+        *_libraries(recorded),
+        *(f"{one.what}: to cover it: {one.setting}" for one in recorded.records(NotCovered) if one.setting),
     ]
+    return list(dict.fromkeys(reasons))  # ranks mostly have the same ones
 
 
 def launched_kernels(run: Run) -> list[Kernel]:
     """The kernels of recorded launches: the options can leave out a launch, and not its kernel."""
-    kernels: dict[str, Kernel] = {}
-    for process in run.processes():
-        known = run.signatures(process)
-        for number in {one.signature for one in run.view(process, LaunchLine, _Launch)} & known.keys():
-            kernels[known[number][0].hash] = known[number][0]
-    return list(kernels.values())
+    return _Recorded(run).kernels()
 
 
-def _left_out(run: Run) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    # what one rank recorded in a run; None: what all did
+    run: Run
+    rank: int | None = None
+
+    def records(self, kind: type[R]) -> Iterator[R]:
+        for process in self._processes(kind):
+            yield from self.run.view(process, kind, kind)
+
+    def kernels(self) -> list[Kernel]:
+        # those that were launched
+        kernels: dict[str, Kernel] = {}
+        for process in self._processes(LaunchLine):
+            known = self.run.signatures(process)
+            numbers = {one.signature for one in self.run.view(process, LaunchLine, _Launch)}
+            for number in numbers & known.keys():
+                kernels[known[number][0].hash] = known[number][0]
+        return list(kernels.values())
+
+    def _processes(self, kind: type[Record]) -> list[str]:
+        return [one for one in self.run.processes(kind) if self.rank in (None, rank_of(one))]
+
+
+def _left_out(recorded: _Recorded) -> Iterator[str]:
     # by the options of the recording
-    names = sorted({one.kernel_name for one in run.records(Compilation)})
-    for wanted in run.info.selection.kernels:
+    names = sorted({one.kernel_name for one in recorded.records(Compilation)})
+    for wanted in recorded.run.info.selection.kernels:
         near = get_close_matches(wanted, names, n=3, cutoff=0.5) or names[:_SHOWN]
         compiled = f"the nearest compiled kernels are {', '.join(near)}" if near else "no kernel was compiled"
         yield f"`--kernel {wanted}` matches none; {compiled}"
 
 
-def _frames(run: Run) -> Iterator[str]:
-    frames = list(run.records(FrameCompile))
-    if not frames and run.info.kind == "case":
+def _frames(recorded: _Recorded) -> Iterator[str]:
+    frames = list(recorded.records(FrameCompile))
+    if not frames and recorded.run.info.kind == "case":
         yield "torch.compile compiled none of its code: it is disabled there, or no tensor is computed"
     breaks = [(frame, one) for frame in frames for one in frame.breaks]
     for at, reason in dict.fromkeys(
@@ -89,8 +112,8 @@ def _frames(run: Run) -> Iterator[str]:
         yield "the graphs that torch.compile made compute nothing"
 
 
-def _libraries(run: Run) -> Iterator[str]:
-    names = [one.name for one in run.records(OperatorSignature) if not one.allocates]
+def _libraries(recorded: _Recorded) -> Iterator[str]:
+    names = [one.name for one in recorded.records(OperatorSignature) if not one.allocates]
     if names:
         yield f"operators that are calls of a library or fall back to ATen: {_some(names)}"
 

@@ -7,7 +7,7 @@ from shlex import quote
 
 from rich.text import Text
 
-from tracing import store
+from tracing import environment, store
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.runs.launch_counts import launch_counts
 from tracing.cli.answers import hints
@@ -24,8 +24,11 @@ _EXAMINED = 10_000  # launches whose digests are searched for a NaN
 
 
 def findings_text(run: store.Run) -> Iterator[Text]:
-    """A line for each finding: no kernel, memory, NaN or inf, what was not covered."""
-    yield from no_kernel_text(run)
+    """A line for each finding: no kernel, memory, NaN or inf, what was not covered.
+
+    Of a job of several ranks, the reasons for no kernel are those of this rank: others may still run.
+    """
+    yield from no_kernel_text(run, environment.rank() if run.info.world_size > 1 else None)
     yield from memory_findings_text(run)
     for line in uninitialised_text(run):
         decides = f": `{hints.of_unwritten(run)}` tells whether a result depends on it"

@@ -49,12 +49,14 @@ def resume(
 ) -> None:
     """Continue a recorded compilation from the IR before or after a pass, and compare the artefacts.
 
-    Ignores differences in names of values, in the order of a phi's incoming values, and in locations. Reports
-    cubins that ptxas compiled differently from equal PTX. Without --output no artefact is written.
+    Ignores differences in names of values, in the order of a phi's incoming values, and in locations. Equal
+    PTX with another cubin is no difference, and is reported as "another cubin of the same PTX": ptxas is not
+    deterministic. Without --output no artefact is written.
 
     Example: tracing resume demo-sound --kernel triton_poi_fused_mul_sigmoid_1#1 --pass tritongpu-coalesce
 
-    Exit status: 0 if every artefact is as recorded, 1 if one differs, 2 if none can be compared.
+    Exit status: 0 if every artefact is as recorded, except for these differences, 1 if one differs, 2 if
+    none can be compared.
     """
     run = open_derived(name, runs, kernel, which, stage)
     require_same_triton(run, "resume it")

@@ -9,7 +9,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from tracing.cli.answers.kept_answer import IntoOption, keep_answer, run_for_answer
 from tracing.cli.app import RECORD, Json, app, err, out, spinner
@@ -17,7 +16,7 @@ from tracing.cli.options.backends import known_backends_of
 from tracing.cli.options.completion import case_names
 from tracing.errors import Problem, message
 from tracing.model import AnswerBars, AnswerTable, CaseBench
-from tracing.report.bench import bench_json, bench_rows, bench_text, remarks_text
+from tracing.report.bench import bench_json, bench_rows, bench_text, device_text, remarks_text
 
 if TYPE_CHECKING:
     from tracing.bench.case_bench import BenchSettings
@@ -57,7 +56,9 @@ def bench(
     """Measure cases with several backends: compile time, latency, graphs, violations, agreement of results.
 
     Each row is a case, and each line of it a backend. Latency is measured with CUDA events on a GPU, and
-    with the clock on a CPU. After Ctrl-C, the finished cases are printed.
+    with the clock on a CPU. Without a GPU the CPU is measured, where Inductor compiles C++, and never the
+    virtual GPU, which interprets kernels: neither says how fast a GPU is. Violations are the nodes that
+    `tracing check CASE` reports. After Ctrl-C, the finished cases are printed.
 
     Example: tracing bench silu --runs 5
 
@@ -84,7 +85,7 @@ def bench(
         for line in bench_text(done):
             out.print(line)
     if kept_in is not None:
-        lines = [Text(f"on the {one.device}") for one in done[:1]]
+        lines = [device_text(one.device) for one in done[:1]]
         keep_answer(kept_in, "bench", status, [*lines, *remarks_text(done)], **_parts(done))
     if interrupted:
         finished = "the rows are the cases that were finished" if done else "no case was finished"
@@ -117,6 +118,7 @@ def _measure(
     from tracing.bench.case_bench import BenchSettings, bench_case
     from tracing.numerics.tensor_diff import ComparisonConfig
     from tracing.program.experiment import Experiment
+    from tracing.upstream.triton.driver import lacks_gpu
 
     device = _device(kind)
     settings: BenchSettings = BenchSettings(backends, warmup, runs, ComparisonConfig(*tolerances))
@@ -127,6 +129,9 @@ def _measure(
         except Problem as problem:
             return CaseBench(name, device.name, failure=problem.problem, remedy=problem.remedy)
         except Exception as error:  # the case failed; the other cases are measured
+            if lacks_gpu(error):
+                own = "it launches a Triton kernel of its own, which a CPU does not execute"
+                return CaseBench(name, device.name, failure=own, remedy="measure it on a GPU")
             text = f"{type(error).__name__}: {message(error).strip().splitlines()[0]}"
             return CaseBench(name, device.name, failure=text, remedy=f"the traceback: `tracing run {name}`")
 

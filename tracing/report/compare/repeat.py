@@ -12,6 +12,16 @@ from tracing.analyze.runs.results import ResultDiffers
 from tracing.report.text import plural
 
 WARNING = ("⚠", "yellow")
+_KERNELS = "kernels, and what of a launch first differs (·: nothing)"
+_RESULTS = "results (·: no difference)"
+_CHANGES = "changed by --perturb (·: not in this run)"
+_PERTURBED = {  # by `Perturbed.what`
+    "memory": "bytes of fresh memory",
+    "winners": "autotuned configuration",
+    "programs": "order of programs",
+    "late stream": "late start of a stream",
+    "delays": "delayed launches and operators",
+}
 
 
 def warnings_text(results: Iterable[ResultDiffers], failure: str) -> Iterator[Text]:
@@ -73,7 +83,8 @@ def table_text(table: DifferenceTable, width: int = 110) -> Iterator[Text]:
 
     width -- of a line; runs that do not fit follow in a second table
     """
-    sections = {"kernels": table.kernels, "results": table.results, "perturbed": table.perturbed}
+    perturbed = {_PERTURBED.get(what, what): words for what, words in table.perturbed.items()}
+    sections = {_KERNELS: table.kernels, _RESULTS: table.results, _CHANGES: perturbed}
     rows = [row for section in sections.values() for row in section.items()]
     label = max((len(name) for name, _ in rows), default=0)
     cell = max((len(word) for _, runs in rows for word in runs.values()), default=0)
@@ -87,7 +98,7 @@ def table_text(table: DifferenceTable, width: int = 110) -> Iterator[Text]:
             for name, words in section.items():
                 yield _row(name, label, (words.get(run, "·") for run in runs), cell)
     for what, why in table.unperturbed.items():
-        yield Text(f"not perturbed: {what} ({why})")
+        yield Text(f"not perturbed: {_PERTURBED.get(what, what)} ({why})")
 
 
 def _row(name: str, label: int, words: Iterable[str], cell: int) -> Text:

@@ -44,3 +44,8 @@ def contract() -> None:
     with driven_by(ours):
         require(active_driver() is ours, "the driver that was set")
     require(active_driver() is previous, "the previous driver afterwards, without a search for a GPU")
+
+
+def lacks_gpu(error: Exception) -> bool:
+    """True if Triton raised this error because it has no driver: there is no GPU, and no virtual one."""
+    return "active drivers" in str(error)  # triton.runtime.driver._create_driver
