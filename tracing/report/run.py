@@ -126,7 +126,7 @@ def summary_text(run: Run) -> str:
     outcome = next(run.records(Outcome), None)
     status = outcome.status if outcome else "unfinished"
     env = run.info.environment
-    program = f"  {shlex.join(run.info.program)}" if len(run.info.program) > 1 else ""  # it has arguments
+    program = f"  {shlex.join(run.info.program)}" if run.info.program else ""  # empty: a case
     return f"{run.name}  {status}  {env.device} {env.target}  torch {env.torch}, triton {env.triton}{program}"
 
 

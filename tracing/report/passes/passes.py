@@ -249,7 +249,7 @@ def _telling(operation: str) -> int:
 
 def stages_text(stages: Sequence[StageLines], threads: Sequence[Thread]) -> Iterator[Line]:
     """The share of each stage with source locations, and the share of one line."""
-    rows = [("stage", "here", "with a line", "all", "")]
+    rows = [("stage", "from this line", "from any line", "operations", "")]
     for stage in stages:
         here = {one.line for thread in threads for one in thread.stages.get(stage.stage, ())}
         share = sum(1 for one in stage.located if one.stacks)
