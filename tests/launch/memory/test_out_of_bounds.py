@@ -256,9 +256,7 @@ def test_an_allowed_access_never_ends_the_process(
 def test_an_allowed_access_to_another_tensor_happens_as_on_a_gpu(gpu: None, tmp_path: Path) -> None:
     x, other = torch.ones(4), torch.zeros(4)
     distance = (other.data_ptr() - x.data_ptr()) // 4
-    run = recorded(
-        tmp_path, lambda: faulty_compiled[(1,)](x, distance + 2, 7.0), allow_out_of_bounds=True
-    )
+    run = recorded(tmp_path, lambda: faulty_compiled[(1,)](x, distance + 2, 7.0), allow_out_of_bounds=True)
 
     assert other.tolist() == [0.0, 0.0, 7.0, 0.0]
     assert [(one.access, one.inside) for one in outside(run)] == [("load", False), ("store", False)]
