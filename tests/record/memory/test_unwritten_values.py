@@ -84,7 +84,7 @@ def test_memory_that_no_launch_wrote_belongs_to_no_launch(gpu: None, tmp_path: P
 WRONG: dict[str, Callable[[torch.Tensor], object]] = {
     "list": lambda y: y.tolist(),
     "branch": lambda y: bool((y > 1e6).any()),
-    "equality": lambda y: torch.equal(y, torch.arange(100.0)),
+    "equality": lambda y: torch.equal(y[99:], torch.zeros(1)),
     "copies": lambda y: torch.cat([y.clone().view(10, 10).t().contiguous().flatten()])[-1].item(),
     "host copy": lambda y: y.cpu().sum().item(),
     "cast": lambda y: y.to(torch.float64).mean().item(),

@@ -19,9 +19,9 @@ from tracing.interpreter.gates import Mask
 from tracing.launch.memory.memory_block import MemoryBlock, logical, strided
 from tracing.launch.tensors import has_memory, tensor_meta, tensors_in
 from tracing.model import UNDECIDED, MemoryEvidence
-from tracing.operators.dependence import dependence_of
 from tracing.operators.effects import Effect
 from tracing.record.memory.fresh_memory import FreshMemory, PartialWrite
+from tracing.record.memory.operator_dependence import dependence_of
 from tracing.record.recording import Recording
 from tracing.upstream.torch.tensor_subclasses import storage_key
 
@@ -76,7 +76,7 @@ class _Dependent:
 class UnwrittenValues:
     """Reports values that depend on unwritten memory when Python receives them.
 
-    Cost: a look at each tensor that an operator reads while some memory is unwritten; five executions of
+    Cost: a look at each tensor that an operator reads while some memory is unwritten; six executions of
     each operator that reads unwritten elements.
     """
 

@@ -46,11 +46,12 @@ def dependence_of(
 
     elements -- by id of a tensor among the arguments: [elements] in logical order, True for those
 
-    None: the operator does not run on copies of its arguments. Cost: five executions of the operator.
+    None: the operator does not run on copies of its arguments. Cost: six executions of the operator.
     """
     outcomes = []
     with _same_random_numbers(args, kwargs) as rewind:
-        for number in range(len(_FLOATS)):
+        # the own contents too: of two runs that differ, one differs from the other contents
+        for number in (None, *range(len(_FLOATS))):
             rewind()
             with suppress(Exception):  # such contents are no valid argument
                 outcomes.append(_executed(effect, args, kwargs, elements, number))
@@ -67,7 +68,11 @@ def dependence_of(
 
 
 def _executed(
-    effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any], elements: Mapping[int, Mask], number: int
+    effect: Effect,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    elements: Mapping[int, Mask],
+    number: int | None,
 ) -> _Outcome:
     addressing = torch.Tag.dynamic_output_shape in effect.function.tags or any(
         part in name for name in effect.parameters for part in _ADDRESSING
@@ -77,7 +82,7 @@ def _executed(
         if id(tensor) not in copies:
             copy = copies[id(tensor)] = tensor.detach().clone()
             mask = elements.get(id(tensor))
-            if mask is not None:
+            if mask is not None and number is not None:
                 at = torch.from_numpy(mask.copy()).reshape(copy.shape)
                 copy.masked_fill_(at, _content(copy.dtype, number, addressing=addressing))
     args, kwargs = _replaced(tuple(args), copies), _replaced(dict(kwargs), copies)
