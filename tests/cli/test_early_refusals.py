@@ -58,6 +58,8 @@ def refused(line: str, folder: Path) -> str:
         ("diff zzzz", "there is no case zzzz\n  known are bert"),
         ("minify sliu", "there is no case sliu\n  nearest: silu"),
         ("run trian.py --lr 3", "there is no file trian.py\n  nearest: train.py"),
+        ("run nosuch.py", "there is no file nosuch.py\n  give a case by name"),
+        ("run slu.py", "there is no file slu.py\n  nearest: silu"),
         ("repeat --times 3 trian.py --lr=3", "there is no file trian.py\n  nearest: train.py"),
         ("guards --runs runs trian.py --seed x", "there is no file trian.py\n  nearest: train.py"),
         ("debug --pass cse trian.py --lr 3", "there is no file trian.py\n  nearest: train.py"),

@@ -38,23 +38,17 @@ class Guard:
         low, high = int(addresses.min()), int(addresses.max()) + size
         if any(start <= low and high <= stop for start, stop in self._spans):
             return None
-        refused = self._outside(addresses, size)
+        refused = outside_of(self._spans, addresses, size)
         if refused.any() and not self._looked:  # an address may have come through memory, or as an integer
             self._looked = True
             self._spans += spans_of(tensors_in_use())
-            refused = self._outside(addresses, size)
+            refused = outside_of(self._spans, addresses, size)
         return refused if refused.any() else None
 
     @contextmanager
     def batches(self) -> Iterator[None]:
         """Nothing is remembered between accesses, whichever programs make them."""
         yield
-
-    def _outside(self, addresses: Addresses, size: int) -> Mask:
-        inside = np.zeros(addresses.shape, np.bool_)
-        for start, stop in self._spans:
-            inside |= (addresses >= start) & (addresses <= stop - size)
-        return ~inside
 
 
 @contextmanager
@@ -100,6 +94,14 @@ def spans_of(tensors: Iterable[torch.Tensor]) -> list[Span]:
     """The addresses start:stop of the storages of tensors, sorted."""
     storages = [tensor.untyped_storage() for tensor in tensors]
     return sorted({(one.data_ptr(), one.data_ptr() + one.nbytes()) for one in storages if one.nbytes()})
+
+
+def outside_of(spans: Iterable[Span], addresses: Addresses, size: int) -> Mask:
+    """[lanes] True where not all of `size` bytes at an address lie in one of the spans."""
+    inside = np.zeros(addresses.shape, np.bool_)
+    for start, stop in spans:
+        inside |= (addresses >= start) & (addresses <= stop - size)
+    return ~inside
 
 
 def tensors_of(values: Iterable[object]) -> Iterator[torch.Tensor]:

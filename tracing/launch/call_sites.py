@@ -62,6 +62,11 @@ class CallSites:
         task = backward_pass()
         return UNKNOWN if task == NO_BACKWARD else self._caller_of_backward(task)
 
+    def line(self, number: int) -> str:
+        """`file.py:12`, as the interpreter names the line of a kernel; empty: unknown."""
+        keys = [key for key, known in self._known.items() if known == number]
+        return f"{Path(keys[0][0]).name}:{keys[0][1]}" if keys else ""
+
     def kind(self, code: CodeType) -> _Kind:
         """Whether frames of this code are skipped, belong to the user, or end the search for one."""
         return self._kinds.get(id(code)) or self._classified(code)

@@ -85,6 +85,7 @@ from tracing.model.results import (
 )
 from tracing.model.run_info import (
     SCHEMA,
+    UNDECIDED,
     Environment,
     NotCovered,
     Perturbed,
@@ -111,6 +112,7 @@ __all__ = [
     "KEPT_IN_MEMORY",
     "KEPT_ON_DISK",
     "SCHEMA",
+    "UNDECIDED",
     "Access",
     "AnswerBars",
     "AnswerHeat",

@@ -34,21 +34,25 @@ class Access(Record, frozen=True, file="accesses", compressed=True, segmented=Tr
     # by argument that was accessed in part: START, STOP of each dimension, which contain all accesses
     read_boxes: Mapping[int, tuple[int, ...]] = {}
     written_boxes: Mapping[int, tuple[int, ...]] = {}
+    unwritten: Mapping[
+        int, tuple[int, int]
+    ] = {}  # elements that nothing had written when the launch ended: the first, and their number
 
 
 class MemoryEvidence(Record, frozen=True, file="memoryevidence", segmented=True):
-    """A memory access of a launch that no correct kernel makes.
+    """A memory access that no correct program makes.
 
-    "race" (without a GPU) and "overwritten" are recorded at the launch; the others are derived from the run.
+    "race" (without a GPU), "overwritten" and "unwritten" are recorded; the others are derived from the run.
     """
 
-    launch: int
+    launch: int  # -1: no launch
     kind: Literal[
         "out of bounds",  # an access outside of an argument
         "race",  # a program, or a thread, reads what another one writes, or overwrites it with another value
         "overwritten",  # a launch overwrites a buffer whose content is read later
         "unmasked",  # a load or store without a mask leaves its argument
         "first shape",  # a block has the size that an argument had in the first launch, and does not fit
+        "unwritten",  # a value that the host receives depends on elements that nothing wrote
         "specialised",  # a compiled kernel relies on an alignment that an argument does not have
     ]
     arguments: tuple[str, ...]

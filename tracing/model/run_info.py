@@ -57,6 +57,10 @@ class Seal(Record, frozen=True, file="seals"):
     mac: str  # HMAC-SHA256
 
 
+# begins what a NotCovered says of values that could not be followed
+UNDECIDED = "whether a result depends on memory that nothing wrote"
+
+
 class NotCovered(Record, frozen=True, file="uncovered"):
     """Something that the recorder could not observe, and the setting that would record it."""
 

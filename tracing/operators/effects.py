@@ -6,7 +6,7 @@ They follow from the operator's schema; tables in this module correct incomplete
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -34,6 +34,7 @@ class Effect:
     resizes: bool = False  # it writes the bytes by which the storage of its first argument grew
     random: bool = False  # it draws from a generator
     parameters: tuple[str, ...] = ()  # the names of its arguments
+    function: Any = field(default=None, compare=False, repr=False)  # the operator itself
 
     def read(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
         """The tensors that it reads, in the order of its arguments; before it runs."""
@@ -97,6 +98,11 @@ def effect_of(func: Any) -> Effect | None:
     """The effect of an operator on memory; None: it neither writes nor allocates, as far as is known."""
     if not is_operator(func):
         return None  # a higher order operator
+    effect = _effect_of(func)
+    return replace(effect, function=func) if effect is not None else None
+
+
+def _effect_of(func: Any) -> Effect | None:
     name: str = func.name()  # type: ignore[no-untyped-call, unused-ignore]
     parameters = tuple(argument.name for argument in schema_of(func).arguments)
     if name.startswith(_EMPTY):

@@ -63,7 +63,7 @@ def find_case(name: str) -> Path:
     if path.suffix == ".py" or path.is_file():
         if path.is_file():
             return path
-        near = near_files(path) or near_cases(path.stem)
+        near = near_files(path) or near_cases(path.stem, likeness=0.6)
         listed = f"nearest: {', '.join(near)}; or " if near else ""
         raise Problem(f"there is no file {name}", f"{listed}give a case by name or by the path of its file")
     known = known_cases()
@@ -74,12 +74,15 @@ def find_case(name: str) -> Path:
     raise Problem(f"there is no case {name}", f"{listed}; or give the path of a file with build(device)")
 
 
-def near_cases(name: str) -> list[str]:
-    """The cases and Python files that a misspelt name may mean, nearest first; `NAME.py` if it exists."""
+def near_cases(name: str, likeness: float = 0.4) -> list[str]:
+    """The cases and Python files that a misspelt name may mean, nearest first; `NAME.py` if it exists.
+
+    likeness -- of a case's name, at least: 0 to 1, 1 for equal names
+    """
     file = Path(f"{name}.py")
     if file.is_file():
         return [str(file)]
-    return [*get_close_matches(name, known_cases(), n=3, cutoff=0.4), *near_files(file)]
+    return [*get_close_matches(name, known_cases(), n=3, cutoff=likeness), *near_files(file)]
 
 
 def require_case(name: str) -> Path:

@@ -20,6 +20,7 @@ from tracing.record.flight_recorder import FlightRecorder
 from tracing.record.launches.cuda_graphs import RecordedCudaGraphs
 from tracing.record.launches.host_launches import HostLaunches
 from tracing.record.memory.last_writers import LastWriters
+from tracing.record.memory.unwritten_values import Followed
 from tracing.record.operator_digests import Arriving, Captured, OperatorDigestQueue
 from tracing.record.operator_inputs import OperatorInputs
 from tracing.record.operator_signatures import KnownSignature, OperatorSignatures, call_key
@@ -33,7 +34,8 @@ _LINES = 256  # calls whose lines are held back at most
 
 
 class _Before(NamedTuple):
-    digests: Arriving | Captured
+    digests: Arriving | Captured | None = None
+    followed: Followed | None = None  # what its results depend on
     meta: TensorMeta | None = None  # of what may be resized
     memory: TouchedMemory = ()
     inputs: _Tensors = []  # noqa: RUF012 -- clones of what it reads, if they are kept; never changed
@@ -93,7 +95,7 @@ class OperatorCalls:
 
     def looks_before(self, effect: Effect) -> bool:
         """True if `before` must be called for an operator."""
-        return effect.resizes or (self._takes_digests and not effect.allocates)
+        return effect.resizes or (not effect.allocates and (self._takes_digests or self._host.follows_values))
 
     @property
     def _takes_digests(self) -> bool:
@@ -104,13 +106,22 @@ class OperatorCalls:
         """Collect the facts that are available only before an operator runs."""
         if effect.resizes:
             known = self._usable([args[0]])
-            return _Before([], self.recording.catalogue.meta(args[0]), memory_of(known)) if known else None
-        if not self._takes_digests or effect.allocates:
+            return (
+                _Before(None, None, self.recording.catalogue.meta(args[0]), memory_of(known))
+                if known
+                else None
+            )
+        if effect.allocates:
             return None
+        followed = None
+        if self._host.follows_values:
+            followed = self._host.reading(effect, args, kwargs, sys._getframe(3))
+        if not self._takes_digests:
+            return _Before(followed=followed) if followed is not None else None
         reads = self._usable(effect.read(args, kwargs))
         inputs = self._inputs.cloned(effect, reads, self.recording.launches) if self._inputs else []
         with self.recording.lock:
-            return _Before(self._digests_of(effect, reads), inputs=inputs)
+            return _Before(self._digests_of(effect, reads), followed, inputs=inputs)
 
     def _digests_of(self, effect: Effect, tensors: _Tensors) -> Arriving | Captured:
         assert self.digests is not None
@@ -146,7 +157,8 @@ class OperatorCalls:
             return
         key, memory = identity
         with self.recording.lock:
-            sides = (before.digests, self._digests_of(effect, writes)) if before is not None else None
+            digests = before.digests if before is not None else None
+            sides = (digests, self._digests_of(effect, writes)) if digests is not None else None
             known = self._signatures.known(key)
             if known is None:
                 text = arguments_text(effect, args, kwargs)
@@ -154,6 +166,8 @@ class OperatorCalls:
             if before is not None and before.inputs and self._inputs is not None:
                 self._inputs.keep(self.count, before.inputs)
             self._append(effect, known, memory, reads, writes, frame, sides=sides)
+            if before is not None and before.followed is not None:
+                self._host.computed(before.followed, effect.written(args, kwargs, result))
 
     def executed(
         self,

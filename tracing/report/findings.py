@@ -73,7 +73,8 @@ def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
         for one in evidence:
             kernel = names.get((rank, one.launch), "a launch that is not recorded")
             of = f" of rank {rank}" if rank else ""
-            sentence = f": #{one.launch}{of} {kernel}: {evidence_sentence(one)}"
+            launch = f"#{one.launch}{of} {kernel}: " if one.launch >= 0 else ""
+            sentence = f": {launch}{evidence_sentence(one)}"
             yield Text.assemble(("memory", "yellow"), sentence)
 
 

@@ -75,8 +75,8 @@ def uninitialised_json(run: Run) -> list[dict[str, Any]]:
 def evidence_json(one: MemoryEvidence) -> dict[str, Any]:
     """One item of memory evidence."""
     return {
-        "launch": one.launch, "kind": one.kind, "arguments": list(one.arguments), "what": one.what,
-        "where": one.where or None,
+        "launch": one.launch if one.launch >= 0 else None, "kind": one.kind,
+        "arguments": list(one.arguments), "what": one.what, "where": one.where or None,
     }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 Wrong: the sum: the last program adds elements after the end of x (size=100, block 64: 28 of them).
 Culprit: the kernel `block_sums`, its `tl.load` without a mask.
 A program of its own, not an upstream thread. On the virtual GPU the access out of bounds is reported and
-the case ends there; with --allow-out-of-bounds, and on a GPU, the output is wrong.
+the case ends there; with --allow-out-of-bounds it continues, and on a GPU the output is wrong.
 """
 
 import torch

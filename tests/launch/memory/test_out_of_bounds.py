@@ -199,7 +199,20 @@ def test_a_thread_of_the_program_gets_the_error_itself(gpu: None, tmp_path: Path
 # ---- allowed ----
 
 
-def test_accesses_that_are_allowed_happen_and_are_counted(gpu: None, tmp_path: Path) -> None:
+def faulty(x, offset, value):
+    tl.store(x + offset, tl.load(x + offset) + value)
+
+
+def added(x, offset, value):
+    tl.atomic_add(x + offset, value)
+
+
+faulty_compiled, added_compiled = triton.jit(faulty), triton.jit(added)
+
+
+def test_an_allowed_store_outside_of_every_storage_is_counted_and_does_not_happen(
+    gpu: None, tmp_path: Path
+) -> None:
     x, out = torch.ones(256), Block(0, 100, 200)
     run = recorded(
         tmp_path,
@@ -210,36 +223,63 @@ def test_accesses_that_are_allowed_happen_and_are_counted(gpu: None, tmp_path: P
 
     assert (access.argument, access.access, access.count, access.inside) == ("out", "store", 156, False)
     assert (access.start, access.stop) == (out.tensor.data_ptr() + 400, out.tensor.data_ptr() + 1024)
-    assert torch.frombuffer(out.memory, dtype=torch.float32)[:256].tolist() == [2.0] * 256
+    memory = torch.frombuffer(out.memory, dtype=torch.float32)
+    assert memory.tolist() == [2.0] * 100 + [0.0] * 200
     assert [one.finished for one in run.launches()] == [True]
 
 
-def test_a_permitted_access_is_on_disk_before_it_happens(gpu: None, tmp_path: Path) -> None:
+def test_an_allowed_load_outside_of_every_storage_gives_zero(gpu: None, tmp_path: Path) -> None:
+    x, out = Block(0, 100, 200), torch.full((256,), 5.0)
+    torch.frombuffer(x.memory, dtype=torch.float32).fill_(3.0)
+    recorded(
+        tmp_path,
+        lambda: double_compiled[(4,)](x.tensor, out, 256, BLOCK=64),
+        allow_out_of_bounds=True,
+    )
+
+    assert out.tolist() == [6.0] * 100 + [0.0] * 156
+
+
+@pytest.mark.parametrize("kernel", [faulty_compiled, added_compiled])
+@pytest.mark.parametrize("grid", [(1,), (3,)])
+@pytest.mark.parametrize("offset", [10, -3, 1 << 40, -(1 << 40)])
+def test_an_allowed_access_never_ends_the_process(
+    gpu: None, tmp_path: Path, kernel: Any, grid: tuple[int], offset: int
+) -> None:
+    x = Block(8, 4, 20)
+    run = recorded(tmp_path, lambda: kernel[grid](x.tensor, offset, 1.0), allow_out_of_bounds=True)
+
+    assert {one.access for one in outside(run)} == {"load", "store"}
+    assert torch.frombuffer(x.memory, dtype=torch.float32).tolist() == [0.0] * 32
+
+
+def test_an_allowed_access_to_another_tensor_happens_as_on_a_gpu(gpu: None, tmp_path: Path) -> None:
+    x, other = torch.ones(4), torch.zeros(4)
+    distance = (other.data_ptr() - x.data_ptr()) // 4
+    run = recorded(tmp_path, lambda: faulty_compiled[(1,)](x, distance + 2, 7.0), allow_out_of_bounds=True)
+
+    assert other.tolist() == [0.0, 0.0, 7.0, 0.0]
+    assert [(one.access, one.inside) for one in outside(run)] == [("load", False), ("store", False)]
+
+
+def test_an_allowed_access_is_on_disk_before_it_happens(gpu: None, tmp_path: Path) -> None:
     writer, recorded_before = store.create(tmp_path, INFO), []
+    x, other = torch.zeros(4), torch.zeros(4)
+    distance = (other.data_ptr() - x.data_ptr()) // 4
+    original = store.RunWriter.append
 
-    @triton.jit
-    def faulty(x):
-        tl.store(x + 10, 1.0)
+    def append(self: store.RunWriter, record: Any) -> None:
+        original(self, record)
+        if isinstance(record, OutOfBounds):
+            run = store.Run(writer.path)
+            recorded_before.append((other[0].item(), len(outside(run)), len(list(run.records(LaunchLine)))))
 
-    x = Block(0, 4, 20)
-    with LaunchRecorder(writer, allow_out_of_bounds=True):
-        memory = torch.frombuffer(x.memory, dtype=torch.float32)
-        original = store.RunWriter.append
+    with LaunchRecorder(writer, allow_out_of_bounds=True), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store.RunWriter, "append", append)
+        faulty_compiled[(1,)](x, distance, 1.0)
 
-        def append(self: store.RunWriter, record: Any) -> None:
-            original(self, record)
-            if isinstance(record, OutOfBounds):
-                run = store.Run(writer.path)
-                recorded_before.append(
-                    (memory[10].item(), len(outside(run)), len(list(run.records(LaunchLine))))
-                )
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(store.RunWriter, "append", append)
-            faulty[(1,)](x.tensor)
-
-    assert recorded_before == [(0.0, 1, 1)]
-    assert memory[10].item() == 1.0
+    assert recorded_before == [(0.0, 1, 1), (0.0, 2, 1)]
+    assert other[0].item() == 1.0
 
 
 # ---- within the storage ----

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, OutputDiffers
+from tracing.analyze.compare.unwritten_memory import UnwrittenMemory
 from tracing.errors import Problem
 from tracing.store import Run
 
@@ -32,6 +33,7 @@ class Notes:
     reported: int = 0  # differences, without those that repeat one
     unwritten: int = 0  # results that differ in memory whose contents differed before the launch
     uninitialised: int = 0  # launches whose results differ because they read uninitialised memory
+    unwritten_memory: list[UnwrittenMemory] = field(default_factory=list)  # that differs and is ignored
     suspects: list[Divergence] = field(default_factory=list)  # the first of each kind of doubt
     first_consequence: Divergence | None = None
     addresses: set[tuple[str, str]] = field(default_factory=set)  # kernels and arguments that were left out

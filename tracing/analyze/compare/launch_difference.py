@@ -19,6 +19,7 @@ class LaunchDifference:
     pair: SignaturePair
     inputs: list[Slot] = field(default_factory=list)
     outputs: list[Slot] = field(default_factory=list)
+    ignored: list[Slot] = field(default_factory=list)  # what the launches access of it is equal
 
 
 class LaunchDifferences:
@@ -41,8 +42,10 @@ class LaunchDifferences:
         """The differences that digests and exact accesses show."""
         seen = LaunchDifference(a, b, self._pair(a, b))
         for slot in seen.pair.differing(a.row, b.row):
+            if touched_equally(slot, a, b) is True:
+                seen.ignored.append(slot)
             if slot.side == "before":
-                if touched_equally(slot, a, b) is not True:
+                if slot not in seen.ignored:
                     seen.inputs.append(slot)
             elif slot.differs_by_writing(a.row, b.row):
                 seen.outputs.append(slot)

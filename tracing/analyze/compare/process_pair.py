@@ -22,6 +22,7 @@ from tracing.analyze.compare.one_sided_launches import OneSidedLaunches, RunInde
 from tracing.analyze.compare.pairing import Pairing
 from tracing.analyze.compare.timeline.timeline import Timeline
 from tracing.analyze.compare.timeline.timeline_step import Position, TimelineStep
+from tracing.analyze.compare.unwritten_memory import unwritten_memory
 from tracing.analyze.runs.outcomes import cut_short, ending
 from tracing.errors import Problem
 from tracing.model import TensorValue
@@ -166,6 +167,7 @@ class ProcessPair:
         else:
             self._pairing.unpaired(a.index, 0)
             self._pairing.unpaired(b.index, 1)
+        self._notes.unwritten_memory += unwritten_memory(a, b, seen.ignored, self._rank)
         code = self._differences.code(seen)
         divergences: list[Divergence] = []
         equal = not (seen.inputs or seen.outputs or seen.pair.changes or code)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tracing.analyze.compare.causes.cause_answer import Follows
 from tracing.analyze.compare.divergence_kinds import Cause, Divergence, UnknownCause
 from tracing.analyze.compare.first_divergence import UNREAD_RESULTS, Comparison
+from tracing.analyze.compare.unwritten_memory import dependents, unfollowed
 from tracing.analyze.runs.coverage import coverage
 from tracing.analyze.runs.recorded_steps import not_covered_steps
 from tracing.analyze.runs.results import (
@@ -41,6 +42,7 @@ class ComparisonVerdict:
     found: int = 0  # launches that differ
     why: ResultCause | None = None  # the cause if results differ and no launch does
     equal_results: int = 0
+    dependents: tuple[str, ...] = ()  # what depends on memory that nothing wrote and that differs
     _runs: tuple[Run, ...] = field(default=())
 
     @classmethod
@@ -73,15 +75,31 @@ class ComparisonVerdict:
         with self.comparison.notes.damage(UNREAD_RESULTS):
             a, b = (results(run) for run in self._runs)
             self.equal_results = len(a.keys() & b.keys()) - len(self.results)
+        self._explain_unwritten_memory()
         if self.results and not self.found:
             causes = ((one, self.comparison.cause_of(one)) for one in self.results)
             known = [ResultCause(one, why) for one, why in causes if why and not isinstance(why, Follows)]
             self.why = min(known, key=_certainty, default=ResultCause(self.results[0], None))
 
+    def _explain_unwritten_memory(self) -> None:
+        notes = self.comparison.notes
+        for one in notes.unwritten_memory:
+            if not one.unwritten:
+                notes.add(
+                    f"at most {one} differ; the launch does not access them, something may have written"
+                )
+        if notes.unwritten_memory:
+            ranks = dict.fromkeys(one.rank for one in notes.unwritten_memory)
+            known = (one for rank in ranks for run in self._runs for one in dependents(run, rank))
+            self.dependents = tuple(dict.fromkeys(known))
+        if notes.unwritten_memory and not self.dependents:
+            for why in (why for run in self._runs for why in unfollowed(run)):
+                notes.add(why)
+
     @property
     def status(self) -> int:
         """Exit status as of diff(1): 0 equal, 1 different, 2 compared in part."""
-        if self.found or self.results or self.start or self.outcomes:
+        if self.found or self.results or self.start or self.outcomes or self.dependents:
             return 1
         return 0 if self.comparison.notes.complete else 2
 

@@ -21,7 +21,7 @@ from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.cli.options.run_pair import Anyway, First, RunPair, Second, open_pair
 from tracing.report.compare import comparison as report
 from tracing.report.compare.cause import cause_text
-from tracing.report.compare.comparison_json import result_json, without_launch_json
+from tracing.report.compare.comparison_json import result_json, unwritten_json, without_launch_json
 from tracing.report.findings import cut_text, uncovered_text
 from tracing.report.text import plural
 
@@ -64,6 +64,8 @@ def _print_compared(runs: RunPair, verdict: ComparisonVerdict, limit: int) -> in
             typed += print_divergence(divergence, runs, ("a", "b"), first=count == 1)
     for one in (*verdict.results, *verdict.outcomes):
         out.print(Text.assemble(("✗", "red"), f" {one.title} differs: {one.a} | {one.b}"))
+    for dependent in verdict.dependents:
+        out.print(Text.assemble(("✗", "red"), f" {dependent}"))
     if verdict.found > limit:
         more = plural(verdict.found - limit, "divergence")
         out.print(f"{more} more: `--limit {verdict.found}` shows them")
@@ -79,7 +81,7 @@ def _conclusion(runs: RunPair, verdict: ComparisonVerdict, typed: list[str] | No
         for command in of_operator(verdict.why.cause, runs[1], verdict.why.result.rank):
             yield Text(f"    next      {command}")
     yield from report.summary_text(verdict.comparison, hints.of_unwritten(runs[1]))
-    if not (verdict.found or verdict.start or verdict.outcomes):
+    if not (verdict.found or verdict.start or verdict.outcomes or verdict.dependents):
         yield from report.equality_text(verdict.comparison, verdict.equal_results, verdict.results)
         yield from uncovered_text(runs)
     elif typed is not None and verdict.results and (swap := hints.of_results(*runs)) not in [None, *typed]:
@@ -113,6 +115,8 @@ def _print_json(runs: RunPair, verdict: ComparisonVerdict) -> int:
         "start": [result_json(one) for one in verdict.start],
         "outcomes": [result_json(one) for one in verdict.outcomes],
         "swapped": notes.swapped, "uninitialised": notes.uninitialised, "unwritten": notes.unwritten,
+        "unwritten_memory": [unwritten_json(one) for one in notes.unwritten_memory],
+        "dependents": list(verdict.dependents),
         "not_comparable": [f"{argument} of {kernel}" for kernel, argument in sorted(notes.addresses)],
         "selected": notes.selected,
         "not_compared": notes.notes,

@@ -115,7 +115,8 @@ class RecordOptions:
         bool,
         typer.Option(
             "--allow-out-of-bounds",
-            help="Without a GPU: do not stop kernels that access memory out of bounds.",
+            help="Without a GPU: do not stop kernels that access memory out of bounds. Such an access "
+            "happens in the storage of another tensor; elsewhere a load gives 0, and a store does nothing.",
         ),
     ] = False
     kernel: Annotated[list[str] | None, typer.Option(help="Record kernels of this name; a glob.")] = None

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from tracing.interpreter.batch.divergence import OneAtATime
-from tracing.interpreter.gates import AccessKind, Addresses, MemoryOrder
+from tracing.interpreter.gates import AccessKind, Addresses, Mask, MemoryOrder
+from tracing.interpreter.guard import Span, outside_of, spans_of, tensors_in_use
 from tracing.interpreter.kernel_line import kernel_line
 from tracing.launch.memory.happens_before import HappensBefore
 from tracing.launch.memory.memory_block import AccessedArgument, MemoryBlock
@@ -40,7 +41,7 @@ class Accesses:
         self.thread = threading.get_ident()
         self.reach: Reach | None = None  # where the kernel may follow addresses; None: nowhere
         self.bounded = True  # False: the kernel also has memory of its own, so nothing is outside of it
-        self.fatal = False  # an access outside of every storage raises OutOfBoundsError, and does not happen
+        self.fatal = False  # an access outside of the arguments' storages raises OutOfBoundsError
         self.reported: list[Callable[[OutsideAccesses], None]] = []  # called before the access happens
         self.ended: list[Callable[[], None]] = []  # called after the kernel has run or raised
         self.interrupted = False  # True: the launch ended early, so its later accesses are unknown
@@ -51,6 +52,7 @@ class Accesses:
         self.before = HappensBefore()
         self._batched = False  # several programs access memory in one call
         self._orders: dict[int, ProgramOrder] = {}  # by address of a block
+        self._others: list[Span] | None = None  # storages of all tensors; None: not needed so far
         self._outside: dict[_Key, OutsideAccesses] = {}
         self._blocks = _blocks(tensors)
         self._arguments: dict[str, tuple[AccessedArgument, MemoryBlock]] = {}
@@ -94,14 +96,15 @@ class Accesses:
 
     def note(
         self, kinds: Sequence[AccessKind], addresses: Addresses, size: int, order: MemoryOrder = "plain"
-    ) -> None:
+    ) -> Mask | None:
         """Record one load or store of `size` bytes at each address, which is about to happen.
 
         kinds     -- of an atomic both
         addresses -- [lanes], at least one
         order     -- that it guarantees among programs
 
-        Raises OutOfBoundsError if it is out of bounds and not allowed.
+        Returns [lanes] True for addresses outside of every storage, which must not be accessed; None: there
+        is none. Raises OutOfBoundsError if accesses out of bounds are not allowed.
         """
         if order != "plain" and not self._batched:
             self.before.synchronise(self.before.number(program_index()), addresses, order)
@@ -114,8 +117,8 @@ class Accesses:
                 if not block.covers(low, high):
                     self._report_strange(block, kinds, addresses, size)
                 self._note(block, kinds, addresses, size, access)
-                return
-        self._scattered(kinds, addresses, size, access)
+                return None
+        return self._scattered(kinds, addresses, size, access)
 
     @contextmanager
     def batches(self) -> Iterator[None]:
@@ -134,10 +137,11 @@ class Accesses:
 
     def _scattered(
         self, kinds: Sequence[AccessKind], addresses: Addresses, size: int, access: ProgramAccess
-    ) -> None:
+    ) -> Mask | None:
         # in several blocks, or in none
         if self._batched:
             raise OneAtATime("accesses several blocks of memory")
+        every, refused = addresses, None
         parts: list[tuple[MemoryBlock, Addresses]] = []
         for block in self._blocks:
             inside = block.holds(addresses, size)
@@ -148,9 +152,18 @@ class Accesses:
             addresses = self._followed(self.reach, addresses, size, parts)
         if addresses.size and self.bounded:
             self._report(kinds, addresses, size, None)
+            refused = self._refused(every, addresses, size)
         for block, part in parts:
             self._report_strange(block, kinds, part, size)
             self._note(block, kinds, part, size, access)
+        return refused
+
+    def _refused(self, every: Addresses, outside: Addresses, size: int) -> Mask | None:
+        # a GPU accesses the storage of another tensor; the process would not survive other memory
+        if self._others is None:
+            self._others = spans_of(tensors_in_use())
+        refused = np.isin(every, outside[outside_of(self._others, outside, size)])
+        return refused if refused.any() else None
 
     def _note(
         self,

@@ -42,6 +42,6 @@ class OutOfBoundsError(Exception):
         super().__init__(
             f"{kernel} {what}, outside of its storage ({position}); "
             f"{'check how the index is computed' if outside.element < 0 else 'mask the access'}, "
-            "or perform such accesses with `tracing run --allow-out-of-bounds`"
+            "or let the kernel continue with `tracing run --allow-out-of-bounds`"
         )
         self.kernel, self.outside = kernel, outside

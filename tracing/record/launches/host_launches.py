@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from types import FrameType
 from typing import Any
 
 import torch
 
 from tracing.launch import hooks
+from tracing.launch.hidden_computation import HiddenComputation
 from tracing.launch.memory import watching
 from tracing.launch.memory.accesses import Accesses
 from tracing.launch.memory.out_of_bounds import OutsideAccesses
@@ -22,7 +25,9 @@ from tracing.record.memory.exact_accesses import ExactAccesses, WatchedLaunch
 from tracing.record.memory.fresh_memory import FreshMemory
 from tracing.record.memory.rereads import Rereads
 from tracing.record.memory.small_values import small_values
+from tracing.record.memory.unwritten_values import Followed, UnwrittenValues
 from tracing.record.recording import Recording
+from tracing.upstream.patch import Method, replaced
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 from tracing.upstream.triton.knobs import triton_interprets
 
@@ -54,7 +59,10 @@ class HostLaunches:
         self.follows_memory = digests and operators and self.interprets
         self._fresh = FreshMemory(recording.catalogue.not_covered)
         self._rereads = Rereads(recording.catalogue.not_covered)
-        self._exact = ExactAccesses(recording, self._fresh, allow_out_of_bounds=allow_out_of_bounds)
+        self._values = UnwrittenValues(recording, self._fresh)
+        self._exact = ExactAccesses(
+            recording, self._fresh, self._values, allow_out_of_bounds=allow_out_of_bounds
+        )
 
     @property
     def outside(self) -> list[tuple[str, OutsideAccesses]]:
@@ -64,15 +72,58 @@ class HostLaunches:
     @contextmanager
     def installed(self) -> Iterator[None]:
         """While active, memory that is shared with code outside of torch is noticed."""
-        with self._fresh.shared() if self.follows_memory else nullcontext():
+        if not self.follows_memory:
             yield
+            return
+        with ExitStack() as stack:
+            for name in ("numpy", "__dlpack__", "__reduce_ex__", "tolist"):
+                stack.enter_context(replaced(torch.Tensor, name, self._noticing(name)))
+            yield
+
+    def _noticing(self, name: str) -> Method:
+        original: Method = getattr(torch.Tensor, name)
+
+        @functools.wraps(original)
+        def called(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            shown = hooks.shown() and (self._fresh or self._values)
+            if shown and has_memory(tensor) and tensor.layout is torch.strided:
+                with self._recording.lock, HiddenComputation():
+                    self._leaves(name, tensor, sys._getframe(1))
+            return original(tensor, *args, **kwargs)
+
+        return called
+
+    def _leaves(self, name: str, tensor: torch.Tensor, frame: FrameType) -> None:
+        if name == "tolist":
+            self._values.listed(tensor, frame)
+            return
+        self._values.shared(f"Tensor.{name}", tensor, frame)
+        self._fresh.shared(tensor)
+
+    @property
+    def follows_values(self) -> bool:
+        """True if operators may read what nothing wrote."""
+        return self.follows_memory and bool(self._fresh or self._values)
+
+    def reading(
+        self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any], frame: FrameType | None
+    ) -> Followed | None:
+        """An operator is about to run; the result is for `computed`."""
+        with self._recording.lock, hooks.hidden():
+            return self._values.before(effect, args, kwargs, frame)
+
+    def computed(self, followed: Followed, written: Sequence[torch.Tensor]) -> None:
+        """An operator that `reading` announced has written these tensors."""
+        self._values.after(followed, written)
 
     def operator(self, effect: Effect, tensors: Sequence[torch.Tensor], held: int) -> None:
         """An operator wrote or allocated these tensors.
 
         held -- bytes that a resized storage had before
         """
-        nothing_known = not (self._fresh or self._rereads or effect.allocates or effect.resizes)
+        nothing_known = not (
+            self._fresh or self._values or self._rereads or effect.allocates or effect.resizes
+        )
         if nothing_known or not self.follows_memory:
             return
         on_host = [tensor for tensor in tensors if tensor.is_cpu]
@@ -85,6 +136,7 @@ class HostLaunches:
                 self._fresh.allocated(tensor)
         else:
             self._fresh.wrote(on_host)
+            self._values.wrote(on_host)
 
     def unwritten(self, tensor: torch.Tensor) -> tuple[int, int] | None:
         """The elements of a tensor without a recorded write: the first, and how many."""
@@ -130,6 +182,7 @@ class HostLaunches:
             read, written = watched.touched("load"), watched.touched("store")
         else:
             read, written = launch.tensors(template.reads), launch.tensors(template.writes)
+            self._wrote([tensor for _, tensor in written])
             self._rereads.wrote(launch.index, written)
         positions = {position for position, _ in read}
         with hooks.hidden(), dispatch_disabled():
@@ -149,7 +202,7 @@ class HostLaunches:
                 self._recording.catalogue.not_covered(what, "tensors on the CPU")
             return None
         if site.kind == "cpp":
-            self._fresh.wrote([plain_tensor(values[template.positions[i]]) for i in template.writes])
+            self._wrote([plain_tensor(values[template.positions[i]]) for i in template.writes])
             return None
         accesses = site.accesses
         if accesses is None:
@@ -159,6 +212,10 @@ class HostLaunches:
         watched = WatchedLaunch(index, accesses, tensors, positions)
         self._exact.watch(watched, self._reach(template, values), failing)
         return watched
+
+    def _wrote(self, tensors: Sequence[torch.Tensor]) -> None:
+        self._fresh.wrote(tensors)
+        self._values.wrote(tensors)
 
     def _reach(self, template: LaunchTemplate, values: Sequence[Any]) -> Reach | None:
         catalogue, storages = self._recording.catalogue, self._recording.storages

@@ -77,7 +77,8 @@ class LaunchRecorder:
                      to 13 µs an operator; "digests": also digests, in stream order; "none": nothing
         graphs    -- record the graphs that Inductor compiles, and the launches of each call
         allow_out_of_bounds -- without a GPU: False stops a kernel before it accesses memory outside of its
-                     arguments' storages; True permits the access
+                     arguments' storages; True lets it continue: it accesses the storages of other
+                     tensors, loads 0 from other memory, and stores nothing there
         selection -- which launches
         steps     -- which steps are written, and which of them stay on disk
         keep      -- keep the outputs of each launch, under a budget; None: nothing

@@ -17,7 +17,8 @@ from tracing.launch.memory.out_of_bounds import OutsideAccesses
 from tracing.launch.memory.program_order import Conflict
 from tracing.launch.storages import Reach
 from tracing.model import Access, Digest, MemoryEvidence, may_read, may_write
-from tracing.record.memory.fresh_memory import FreshMemory, UnwrittenBytes
+from tracing.record.memory.fresh_memory import FreshMemory, PartialWrite, UnwrittenBytes
+from tracing.record.memory.unwritten_values import UnwrittenValues
 from tracing.record.recording import Recording
 from tracing.views import occupied, row_major
 
@@ -36,6 +37,7 @@ class WatchedLaunch:
         default_factory=dict
     )  # the unwritten bytes of tensors that are not completely written
     uninitialised: dict[int, tuple[int, int]] = field(default_factory=dict)  # by position
+    unwritten: dict[int, tuple[int, int]] = field(default_factory=dict)  # when it has run, by position
     reported: dict[int, int] = field(default_factory=dict)  # accesses out of bounds that are written down
     ran: bool = False  # it was executed by the interpreter
 
@@ -49,8 +51,11 @@ class WatchedLaunch:
 class ExactAccesses:
     """Records the accesses of launches on the host, and prevents those out of bounds."""
 
-    def __init__(self, recording: Recording, fresh: FreshMemory, *, allow_out_of_bounds: bool) -> None:
+    def __init__(
+        self, recording: Recording, fresh: FreshMemory, values: UnwrittenValues, *, allow_out_of_bounds: bool
+    ) -> None:
         self._recording = recording
+        self._values = values
         self._fresh = fresh
         self._fatal = not allow_out_of_bounds
         self._outside: dict[tuple[str, str, str, str], OutsideAccesses] = {}
@@ -86,6 +91,8 @@ class ExactAccesses:
                 watched.ran = True
                 watched.uninitialised.update(_uninitialised(watched))
                 self._fresh.launched(accesses.blocks)
+                self._values.launched(accesses.blocks)
+                self._note_unwritten(watched)
                 self._report(watched)
                 if (race := race_of(watched.launch, accesses)) is not None:
                     self._recording.writer.append(race)
@@ -126,8 +133,25 @@ class ExactAccesses:
                         ranges[side][position] = listed
                 sides[side][position] = digest.bits if digest else _bits(content(argument), mask)
         self._recording.writer.append(
-            Access(watched.launch, *sides, *ranges, tuple(partly), watched.uninitialised, *boxes)
+            Access(
+                watched.launch,
+                *sides,
+                *ranges,
+                tuple(partly),
+                watched.uninitialised,
+                *boxes,
+                watched.unwritten,
+            )
         )
+
+    def _note_unwritten(self, watched: WatchedLaunch) -> None:
+        for name, tensor in watched.tensors.items() if self._fresh or self._values else ():
+            elements = self._values.elements(tensor)
+            if elements is not None:
+                watched.unwritten[watched.positions[name]] = elements
+            fresh, left = self._fresh.of(tensor), self._fresh.elements(tensor)
+            if fresh is not None and left is not None and may_write(watched.accesses.role(name)):
+                fresh.writer = PartialWrite(watched.launch, name, *left)
 
     def _report(self, watched: WatchedLaunch) -> None:
         # written at the first access, and anew with the counts after the kernel has run

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,13 +12,22 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tracing.digest.host import memory
 from tracing.interpreter.gates import Mask
 from tracing.launch.memory.memory_block import Bytes, MemoryBlock, logical, strided
-from tracing.launch.tensors import has_memory, tensor_meta
-from tracing.upstream.patch import Method, replaced
+from tracing.launch.tensors import tensor_meta
 from tracing.upstream.torch.tensor_subclasses import storage_key
 
 BYTES = 1 << 30  # of storages that are watched
 _STORAGES = 64
 _NOT_COVERED = "reads of uninitialised memory, where more than 1 GiB of it is waiting to be written"
+
+
+@dataclass(frozen=True, slots=True)
+class PartialWrite:
+    """A launch that wrote some elements of an argument, and left others unwritten."""
+
+    launch: int
+    argument: str
+    first: int  # unwritten element
+    count: int  # of unwritten elements
 
 
 @dataclass(slots=True)
@@ -32,6 +38,7 @@ class UnwrittenBytes:
     address: int
     unwritten: Mask
     copy: Bytes
+    writer: PartialWrite | None = None  # the last one of this storage
 
     def changed(self) -> bool:
         """True if an unobserved write, such as through NumPy, changed it; the storage must be alive."""
@@ -117,24 +124,9 @@ class FreshMemory:
                     fresh.unwritten[first - start : last - start] &= ~block.written_bytes(first, last)
                     self._drop_written(fresh)
 
-    @contextmanager
-    def shared(self) -> Iterator[None]:
-        """While active, storages that leave torch are noticed."""
-
-        def noticing(name: str) -> Method:
-            original: Method = getattr(torch.Tensor, name)
-
-            @functools.wraps(original)
-            def called(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-                if has_memory(tensor) and tensor.layout is torch.strided:
-                    self._drop(storage_key(tensor.untyped_storage()))
-                return original(tensor, *args, **kwargs)
-
-            return called
-
-        numpy, dlpack = noticing("numpy"), noticing("__dlpack__")
-        with replaced(torch.Tensor, "numpy", numpy), replaced(torch.Tensor, "__dlpack__", dlpack):
-            yield
+    def shared(self, tensor: torch.Tensor) -> None:
+        """Note that code outside of torch may write a tensor's storage."""
+        self._drop(storage_key(tensor.untyped_storage()))
 
     def _watch(self, storage: torch.UntypedStorage, unwritten: Mask | None) -> None:
         nbytes = storage.nbytes()

@@ -39,6 +39,9 @@ def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
         yield _warning(
             "uninitialised memory", f"{count} computed other values from it, and no result differs"
         )
+    if unwritten := [one for one in notes.unwritten_memory if one.unwritten]:
+        more = f"; likewise {plural(len(unwritten) - 1, 'argument')} more" if len(unwritten) > 1 else ""
+        yield _warning("unwritten", f"at most {unwritten[0]} differ, which nothing wrote{more}")
     if notes.swapped:
         yield Text(
             f"the order of {plural(notes.swapped, 'pair')} of independent launches differs, without effect"
@@ -90,7 +93,8 @@ def equality_text(comparison: Comparison, alike: int, differing: Sequence[Result
     without = [run.name for run in (notes.a, notes.b) if run.info.digests == "none"]
     parts = [f"no digests in {', '.join(without)}"] if without else []
     if notes.pairs and not notes.undigested:
-        parts.append("every digest")
+        every = "every digest of what they read and wrote" if notes.unwritten_memory else "every digest"
+        parts.append(every)
     if alike:
         parts.append(plural(alike, "result"))
     if not (notes.complete or notes.pairs or alike):

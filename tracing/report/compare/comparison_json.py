@@ -16,6 +16,7 @@ from tracing.analyze.compare.divergence_kinds import (
     kind_of,
     settings_of,
 )
+from tracing.analyze.compare.unwritten_memory import UnwrittenMemory
 from tracing.analyze.runs.call_sites import LaunchOrigin
 from tracing.analyze.runs.results import ResultDiffers
 from tracing.report.compare.divergence import divergence_text, elements_text
@@ -85,6 +86,14 @@ def _accused(one: Accused, decides: str | None) -> dict[str, Any]:
 def result_json(result: ResultDiffers) -> Mapping[str, object]:
     """One result that differs."""
     return {"name": result.name, "rank": result.rank, "a": result.a, "b": result.b}
+
+
+def unwritten_json(one: UnwrittenMemory) -> Mapping[str, object]:
+    """Memory that differs and that the launch does not access."""
+    return {
+        "rank": one.rank, "launch": one.launch, "kernel": one.kernel, "argument": one.argument,
+        "elements": one.elements, "unwritten": one.unwritten,
+    }  # fmt: skip
 
 
 def without_launch_json(

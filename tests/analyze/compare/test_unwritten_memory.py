@@ -1,0 +1,106 @@
+"""Memory that two launches do not access may differ only if nothing wrote it and nothing depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+import torch
+import triton
+import triton.language as tl
+from handmade.records import INFO
+
+from tracing import store
+from tracing.analyze.compare.verdict import ComparisonVerdict
+from tracing.model import Outcome
+from tracing.perturb.perturbation import Perturbation
+from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.operator_calls import OperatorFacts
+from tracing.report.compare.comparison import equality_text, summary_text
+from tracing.virtual_gpu import virtual_gpu
+
+
+@triton.jit
+def fill(y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, at.to(tl.float32), at < n)
+
+
+def filled(y: torch.Tensor, n: int = 60) -> torch.Tensor:
+    fill[(2,)](y, n, BLOCK=64)
+    return y
+
+
+def compared(
+    folder: Path, program: Callable[[int], object], operators: OperatorFacts = "writers"
+) -> tuple[int, str]:
+    """The status and text of the comparison of two runs, in which fresh memory has other contents."""
+    runs = []
+    for number in (0, 1):
+        (folder / str(number)).mkdir()
+        writer = store.create(folder / str(number), msgspec.structs.replace(INFO, operators=operators))
+        recorder = LaunchRecorder(writer, operators=operators)
+        with virtual_gpu(), Perturbation(number, True, 1, writer), recorder:
+            program(number)
+        writer.append(Outcome("passed", ""))
+        runs.append(store.Run(writer.path))
+    verdict = ComparisonVerdict.of(runs[0], runs[1], 64)
+    assert list(verdict) == []
+    lines = [*summary_text(verdict.comparison), *equality_text(verdict.comparison, 0, ())]
+    return verdict.status, "\n".join([*verdict.dependents, *(line.plain for line in lines)])
+
+
+def test_padding_that_nothing_depends_on_is_counted_and_equal(tmp_path: Path) -> None:
+    status, text = compared(tmp_path, lambda _: filled(torch.empty(100))[:60].sum().item())
+
+    assert status == 0
+    assert "unwritten: at most 40 elements of y of launch #0 fill differ, which nothing wrote" in text
+    assert "equal: 1 launch, every digest of what they read and wrote" in text
+
+
+@pytest.mark.parametrize("use", [torch.sum, torch.max, torch.Tensor.mean])
+def test_a_number_that_depends_on_memory_which_differs_is_a_difference(
+    tmp_path: Path, use: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    status, text = compared(tmp_path, lambda _: use(filled(torch.empty(100))).item())
+
+    assert status == 1
+    assert "leaves 40 elements of y unwritten, first [60]" in text
+
+
+def test_memory_that_an_operator_wrote_otherwise_is_not_called_equal(tmp_path: Path) -> None:
+    def program(number: int) -> None:
+        filled(torch.full((100,), float(number)))
+
+    status, text = compared(tmp_path, program)
+
+    assert status == 2
+    assert "not compared: at most 40 elements of y of launch #0 fill differ" in text
+
+
+def test_memory_that_numpy_receives_is_not_called_equal(tmp_path: Path) -> None:
+    status, text = compared(tmp_path, lambda _: filled(torch.empty(100)).numpy().sum())
+
+    assert status == 2
+    assert "whether a result depends on memory that nothing wrote" in text
+
+
+def test_copied_padding_is_as_unwritten_as_what_was_copied(tmp_path: Path) -> None:
+    status, text = compared(tmp_path, lambda _: filled(filled(torch.empty(100)).clone()))
+
+    assert status == 0
+    assert "likewise 1 argument more" in text
+
+
+def test_runs_whose_memory_is_equal_have_every_digest(tmp_path: Path) -> None:
+    status, text = compared(tmp_path, lambda _: filled(torch.zeros(100)))
+
+    assert (status, text) == (0, "equal: 1 launch, every digest")
+
+
+def test_runs_without_operators_are_not_called_equal(tmp_path: Path) -> None:
+    status, _ = compared(tmp_path, lambda _: filled(torch.empty(100)), operators="none")
+
+    assert status == 2
