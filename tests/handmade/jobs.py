@@ -10,7 +10,7 @@ from handmade.records import META
 from handmade.runs import HOST, add, word
 
 from tracing import store
-from tracing.model import SCHEMA, Digest, KernelLaunch, Landmark, LandmarkDigests, Outcome, RunInfo
+from tracing.model import SCHEMA, Digest, KernelLaunch, Landmark, LandmarkDigests, Outcome, Record, RunInfo
 
 INFO = RunInfo(SCHEMA, "case", "/case.py", (), 0, "2026-11-21T08:00:00Z", HOST)
 ALL_REDUCE, REDUCE_SCATTER = "c10d::allreduce_", "c10d::_reduce_scatter_base_"
@@ -22,8 +22,12 @@ def job(
     landmarks: Sequence[Sequence[tuple[int, str, str]]] = (),
     group: tuple[int, ...] | None = None,
     world_size: int | None = None,
+    records: Sequence[Sequence[Record]] = (),
 ) -> store.Run:
-    """A run of several ranks; a landmark is (launches before it, its name, the word of its digest)."""
+    """A run of several ranks; a landmark is (launches before it, its name, the word of its digest).
+
+    records -- further records of each rank: accesses, operators, ...
+    """
     members = tuple(range(len(ranks)))
     info = msgspec.structs.replace(INFO, world_size=world_size or len(ranks))
     for rank, launches in enumerate(ranks):
@@ -33,6 +37,8 @@ def job(
             kind = "collective" if "::" in name else "update"
             writer.append(Landmark(index, before, kind, name, group or members, (), (META,)))
             writer.append(LandmarkDigests(index, "results", (word(Digest(left)),)))
+        for record in records[rank] if records else ():
+            writer.append(record)
         writer.append(Outcome("passed", ""))
         writer.close()
     return store.Run(writer.path)
