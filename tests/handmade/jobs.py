@@ -24,7 +24,10 @@ def job(
     world_size: int | None = None,
     records: Sequence[Sequence[Record]] = (),
 ) -> store.Run:
-    """A run of several ranks; a landmark is (launches before it, its name, the word of its digest)."""
+    """A run of several ranks; a landmark is (launches before it, its name, the word of its digest).
+
+    records -- further records of each rank: accesses, operators, ...
+    """
     members = tuple(range(len(ranks)))
     info = msgspec.structs.replace(INFO, world_size=world_size or len(ranks))
     for rank, launches in enumerate(ranks):
@@ -36,6 +39,8 @@ def job(
             kind = "collective" if "::" in name else "update"
             writer.append(Landmark(index, before, kind, name, group or members, (), (META,)))
             writer.append(LandmarkDigests(index, "results", (word(Digest(left)),)))
+        for record in records[rank] if records else ():
+            writer.append(record)
         writer.append(Outcome("passed", ""))
         writer.close()
     return store.Run(writer.path)

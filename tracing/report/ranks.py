@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from tracing.analyze.ranks.rank_divergence import RankDivergence
+from tracing.analyze.ranks.rank_divergence import RankDivergence, groups_of
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.report.text import DIGITS, Line, plural
 from tracing.report.winners import ranks_text
@@ -30,12 +30,29 @@ def divergence_text(divergence: RankDivergence, first: bool) -> Iterator[Line]:
     title = "first divergence" if first else "another divergence, perhaps a consequence of those above"
     who = f"{ranks_text(divergence.diverged)} diverged" if divergence.diverged else _UNDECIDED
     yield Text.assemble((f"✗ {title}", "bold red"), f": {who}, at {_position(divergence)}")
+    if divergence.event.site is not None:
+        yield f"    at        {divergence.event.site}"
     for ranks, has in divergence.groups:
         yield f"    {ranks_text(ranks):<11} {_shortened(has)}"
+    if divergence.code is not None:
+        yield f"    {divergence.code.stage:<9} differs"
+        yield from (Text(f"              {line}") for line in divergence.code.diff)
     if divergence.outputs:
         yield f"    outputs   {', '.join(divergence.outputs)} differ"
-    yield f"    → {_WHAT[divergence.kind]}"
+    yield from (f"    → {line}" for line in _explained(divergence))
     yield from (f"    {line}" for line in _before(divergence))
+
+
+def _explained(divergence: RankDivergence) -> Iterator[str]:
+    if divergence.code is None:
+        yield _WHAT[divergence.kind]
+    else:
+        although = "" if divergence.code.stage == "source" else ", although its source is equal"
+        yield f"the kernel's {divergence.code.stage} differs between ranks{although}"
+    for call in divergence.calls:
+        where = f", at {call.site}" if call.site is not None else ""
+        given = (f"({arguments}) on {ranks_text(ranks)}" for ranks, arguments in groups_of(call.by_rank))
+        yield f"the ranks call {call.name} with other arguments: {', '.join(given)}{where}"
 
 
 def _before(divergence: RankDivergence) -> Iterator[str]:
@@ -69,9 +86,11 @@ def summary_text(comparison: RankComparison) -> Iterator[Line]:
 
 
 def _uncovered(comparison: RankComparison) -> Iterator[str]:
-    own = comparison.launches - comparison.same_inputs
-    if own:
-        yield f"results of {plural(own, 'launch')} that read each rank's own data, or have no digests"
+    if comparison.own_launches:
+        yield f"results of {plural(comparison.own_launches, 'launch')} that read each rank's own data"
+    if comparison.undigested_launches:
+        count = plural(comparison.undigested_launches, "launch")
+        yield f"results of {count} that have no digests of all that they read and wrote"
     if comparison.unproven:
         results = plural(comparison.unproven, "result")
         yield f"{results} of equal inputs, perhaps unwritten in part: this memory held other bits before"
@@ -81,7 +100,23 @@ def _uncovered(comparison: RankComparison) -> Iterator[str]:
         yield f"{plural(comparison.own, 'parameter')} that differed before the first update"
     if comparison.undigested:
         yield f"{plural(comparison.undigested, 'collective')} or updates without digests"
+    if not (comparison.proves or comparison.diverged):
+        yield "what the ranks computed: no launch read equal data, and no optimizer updated equal parameters"
     yield from comparison.notes
+
+
+def agreement_text(comparison: RankComparison) -> str:
+    """The verdict where no rank diverged, with what it covers."""
+    compared = {
+        "launch": (comparison.same_inputs, comparison.launches, " on equal data"),
+        "collective": (comparison.compared_collectives, comparison.collectives, ""),
+        "update": (comparison.compared_updates, comparison.updates, ""),
+    }
+    if comparison.whole:
+        parts = [f"{plural(some, noun)}{what}" for noun, (some, _, what) in compared.items() if some]
+        return f"the ranks agree: {', '.join(parts)}"
+    parts = [f"{some} of {plural(every, noun)}" for noun, (some, every, _) in compared.items() if every]
+    return f"nothing differs in what could be compared ({', '.join(parts) or 'nothing'})"
 
 
 def ranks_json(
@@ -108,6 +143,11 @@ def ranks_json(
         "launches": comparison.launches,
         "collectives": comparison.collectives,
         "updates": comparison.updates,
+        "compared": {
+            "launches": comparison.same_inputs,
+            "collectives": comparison.compared_collectives,
+            "updates": comparison.compared_updates,
+        },
         "repeats": comparison.repeated,
         "not_compared": list(_uncovered(comparison)),
     }
@@ -127,6 +167,8 @@ def _divergence_json(one: RankDivergence, commands: Sequence[str]) -> dict[str, 
         "groups": [{"ranks": list(ranks), "has": has} for ranks, has in one.groups],
         "outputs": list(one.outputs),
         "count": one.count,
-        "evidence": [_WHAT[one.kind], *_before(one)],
+        "site": None if one.event.site is None else str(one.event.site),
+        "diff": list(one.code.diff) if one.code else [],
+        "evidence": [*_explained(one), *_before(one)],
         "next": list(commands),
     }

@@ -14,6 +14,8 @@ from tracing import store
 from tracing.analyze.compare.accused import accused
 from tracing.analyze.compare.divergence_kinds import (
     Divergence,
+    InputDiffers,
+    LaunchPair,
     OperatorCause,
     StreamCause,
     Uninitialised,
@@ -22,7 +24,7 @@ from tracing.analyze.compare.divergence_kinds import (
     kind_of,
 )
 from tracing.analyze.compare.first_divergence import Comparison
-from tracing.model import Digest, KernelArg, KernelLaunch
+from tracing.model import CallSite, Digest, KernelArg, KernelLaunch
 
 Launches = list[KernelLaunch]
 
@@ -230,6 +232,29 @@ def test_repeated_divergences_of_one_kernel_are_reported_once_and_counted(compar
 
     assert [one.pair.launch.index for one in divergences] == [0]
     assert comparison.repeated[key_of(divergences[0])] == 5
+
+
+def scheduled(arguments: tuple[str, str], line: int) -> InputDiffers:
+    """An input that an operator of this line wrote with these arguments."""
+    sites = CallSite(0, "/train.py", line, "step"), CallSite(0, "/train.py", line, "step")
+    cause = OperatorCause(("aten::add_",) * 2, arguments, "ab", proven=True, sites=sites)
+    return InputDiffers(LaunchPair(0, reader(1, "y"), reader(1, "z")), 0, cause)
+
+
+@pytest.mark.parametrize(
+    ("later", "line", "repeats"),
+    [
+        (("alpha=-0.05", "alpha=-0.1"), 9, True),  # the next step of a schedule
+        (("other=1, alpha=-0.05", "other=2, alpha=-0.05"), 9, False),
+        (("alpha=-0.05", "alpha=-0.1"), 12, False),
+    ],
+)
+def test_an_operator_of_one_line_repeats_the_scalar_that_changed(
+    later: tuple[str, str], line: int, repeats: bool
+) -> None:
+    first = scheduled(("alpha=-0.1", "alpha=-0.2"), 9)
+
+    assert (key_of(first) == key_of(scheduled(later, line))) is repeats
 
 
 @pytest.mark.parametrize(("change", "named"), [({"grid": 2}, "grid"), ({"num_warps": 8}, "num_warps")])

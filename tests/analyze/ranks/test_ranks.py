@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from commands import DATA, tracing
 from handmade.jobs import ALL_REDUCE, REDUCE_SCATTER, job
-from handmade.records import arg, launch
+from handmade.records import META, arg, launch
 
 from tracing import store
 from tracing.analyze.ranks.rank_divergence import RankDivergence
 from tracing.analyze.ranks.ranks import RankComparison
-from tracing.model import KernelLaunch
+from tracing.model import Access, KernelLaunch, OperatorCall, OperatorSignature, Record
+from tracing.report.ranks import divergence_text
+from tracing.report.text import Line
 
 
 def divergences(run: store.Run) -> list[RankDivergence]:
@@ -31,6 +35,20 @@ def own(index: int, rank: int, **options: int) -> KernelLaunch:
 
 def alike(index: int, left: str = "y", name: str = "triton_poi_fused_mul_0") -> KernelLaunch:
     return launch(index, arg("x", "in", "x"), arg("y", "out", "old", left), name=name)
+
+
+def unlike_before(rank: int, left: str) -> KernelLaunch:
+    """A launch on equal data whose output held other bits before on each rank."""
+    return launch(0, arg("x", "in", "x"), arg("y", "out", f"old {rank}", left))
+
+
+def accessed(read: str, written: str) -> list[Access]:
+    return [Access(0, {0: read}, {1: written}, partly=(1,))]
+
+
+def verdict(run: store.Run) -> tuple[int, str]:
+    done = tracing("ranks", str(run.path), runs=run.path.parent)
+    return done.returncode, done.stdout
 
 
 def reader(writer: str, read: str) -> KernelLaunch:
@@ -170,6 +188,155 @@ def test_a_run_of_one_rank_has_none_to_compare(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert "has 1 rank that recorded launches or landmarks; at least two are needed" in done.stderr
+
+
+# ---- exact accesses
+
+
+def test_a_result_in_memory_that_held_other_bits_proves_nothing_by_digests(tmp_path: Path) -> None:
+    run = job(tmp_path, [unlike_before(0, "y")], [unlike_before(1, "z")])
+    comparison = RankComparison(run)
+
+    assert list(comparison) == []
+    assert (comparison.unproven, comparison.whole) == (1, False)
+
+
+def test_a_launch_that_was_seen_to_write_other_bits_is_a_divergence(tmp_path: Path) -> None:
+    records = [accessed("x", "w"), accessed("x", "v")]
+    run = job(tmp_path, [unlike_before(0, "y")], [unlike_before(1, "z")], records=records)
+    (divergence,) = divergences(run)
+
+    assert (divergence.kind, divergence.argument) == ("output", "y")
+
+
+def test_a_launch_that_was_seen_to_write_equal_bits_into_unlike_memory_agrees(tmp_path: Path) -> None:
+    records = [accessed("x", "w"), accessed("x", "w")]
+    run = job(tmp_path, [unlike_before(0, "y")], [unlike_before(1, "z")], records=records)
+
+    assert verdict(run)[0] == 0
+
+
+def test_elements_that_a_launch_does_not_read_may_differ_on_each_rank(tmp_path: Path) -> None:
+    launches = [[launch(0, arg("x", "in", f"x{n}"), arg("y", "out", "old", f"y{n}"))] for n in range(2)]
+    run = job(tmp_path, *launches, records=[accessed("r", "w"), accessed("r", "v")])
+    (divergence,) = divergences(run)
+
+    assert divergence.kind == "output"
+
+
+# ---- code
+
+
+def with_code(run: store.Run, source: str, hashed: str) -> KernelLaunch:
+    one = alike(0)
+    code = store.RunWriter(run.path).blob(source)
+    return msgspec.structs.replace(one, kernel=msgspec.structs.replace(one.kernel, hash=hashed, module=code))
+
+
+def test_a_rank_whose_kernel_has_another_constant_diverges_whatever_it_reads(tmp_path: Path) -> None:
+    blobs = job(tmp_path / "blobs", [alike(0)])
+    sources = ["store(x * 0.5)", "store(x * 0.5)", "store(x * 0.25)"]
+    launches = [[with_code(blobs, source, f"hash {n}")] for n, source in enumerate(sources)]
+    run = job(tmp_path / "run", *launches)
+    for blob in (blobs.path / "blobs").iterdir():
+        shutil.copy(blob, run.path / "blobs" / blob.name)
+    (divergence,) = divergences(run)
+
+    assert (divergence.kind, divergence.diverged) == ("launch", (2,))
+    assert divergence.code is not None and "+store(x * 0.25)" in divergence.code.diff
+
+
+# ---- what agreement covers
+
+
+def test_an_equal_all_reduce_of_unlike_data_is_no_agreement(tmp_path: Path) -> None:
+    landmarks = [[(1, ALL_REDUCE, "sum")]] * 2
+    status, printed = verdict(job(tmp_path, [own(0, 0)], [own(0, 1)], landmarks=landmarks))
+
+    assert status == 2
+    assert "nothing differs in what could be compared (0 of 1 launch, 1 of 1 collective)" in printed
+    assert "agree" not in printed
+
+
+def test_equal_updates_of_parameters_are_agreement_although_each_rank_has_its_own_batch(
+    tmp_path: Path,
+) -> None:
+    landmarks = [[(1, "before SGD.step", "w"), (1, ALL_REDUCE, "sum"), (1, "SGD.step", "v")]] * 2
+    status, printed = verdict(job(tmp_path, [own(0, 0)], [own(0, 1)], landmarks=landmarks))
+
+    assert status == 0
+    assert "the ranks agree: 1 collective, 1 update" in printed
+
+
+def test_parameters_that_differed_from_the_start_are_no_agreement(tmp_path: Path) -> None:
+    landmarks = [[(1, "before SGD.step", f"w{n}"), (1, "SGD.step", f"v{n}")] for n in range(2)]
+    status, printed = verdict(job(tmp_path, [alike(0)], [alike(0)], landmarks=landmarks))
+
+    assert status == 2
+    assert "not compared: 1 parameter that differed before the first update" in printed
+
+
+def test_an_input_that_was_equal_on_all_ranks_and_no_longer_is_leaves_the_verdict_open(
+    tmp_path: Path,
+) -> None:
+    ranks = [[alike(0), own(1, n), alike(2, name="other")] for n in range(2)]
+    status, printed = verdict(job(tmp_path, *ranks))
+
+    assert status == 2
+    assert "x of triton_poi_fused_mul_0: equal on all ranks at launch #0, not at #1" in printed
+
+
+def test_a_kernel_that_only_fills_memory_compares_nothing_that_a_rank_computed(tmp_path: Path) -> None:
+    fill = launch(0, arg("y", "out", "old", "zeros"))
+
+    assert verdict(job(tmp_path, [fill], [fill]))[0] == 2
+
+
+def test_launches_without_digests_are_no_agreement(tmp_path: Path) -> None:
+    bare = msgspec.structs.replace(alike(0, name="bare"), finished=False)
+    status, printed = verdict(job(tmp_path, [alike(0), bare], [alike(0), bare]))
+
+    assert status == 2
+    assert "results of 1 launch that have no digests of all that they read and wrote" in printed
+
+
+# ---- operators of an update
+
+
+def called(launch: int, *arguments: str) -> list[Record]:
+    records: list[Record] = []
+    for number, text in enumerate(arguments):
+        records.append(OperatorSignature(number, "aten::addcdiv_", text, (META,), (META,)))
+        records.append(OperatorCall(number, launch, number, (0, 0)))
+    return records
+
+
+def updated(tmp_path: Path, *records: list[Record]) -> RankDivergence:
+    landmarks = [[(1, "before Adam.step", "w"), (1, "Adam.step", f"v{n}")] for n in range(2)]
+    (divergence,) = divergences(job(tmp_path, [own(0, 0)], [own(0, 1)], landmarks=landmarks, records=records))
+    return divergence
+
+
+def test_an_update_names_the_operators_with_another_scalar(tmp_path: Path) -> None:
+    divergence = updated(tmp_path, called(1, "value=-0.1"), called(1, "value=-0.2"))
+
+    (call,) = divergence.calls
+    assert (call.name, call.by_rank) == ("aten::addcdiv_", {0: "value=-0.1", 1: "value=-0.2"})
+    assert any("(value=-0.1) on rank 0, (value=-0.2) on rank 1" in str(one) for one in text_of(divergence))
+
+
+def test_operators_before_an_earlier_launch_are_not_of_the_update(tmp_path: Path) -> None:
+    assert updated(tmp_path, called(0, "value=-0.1"), called(0, "value=-0.2")).calls == ()
+
+
+def test_operators_on_the_device_of_each_rank_are_called_alike(tmp_path: Path) -> None:
+    on = [called(1, f"device=device(type='cuda', index={n}), value=1") for n in range(2)]
+
+    assert updated(tmp_path, *on).calls == ()
+
+
+def text_of(divergence: RankDivergence) -> list[Line]:
+    return list(divergence_text(divergence, first=True))
 
 
 # ---- jobs

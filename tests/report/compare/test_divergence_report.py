@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from tracing.analyze.compare.divergence_kinds import Host, OperatorCause
+from dataclasses import replace
+
+import msgspec
+from handmade.records import arg, launch
+
+from tracing.analyze.compare.divergence_kinds import Host, InputDiffers, LaunchPair, OperatorCause
+from tracing.model import CallSite, Digest
 from tracing.report.compare.cause import cause_text
+from tracing.report.compare.divergence import divergence_text, elements_text
 
 
 def sentences(operator: str) -> list[str]:
@@ -78,3 +85,42 @@ def test_code_that_changed_the_result_of_an_operator_is_the_cause_and_not_the_op
         "aten::randn wrote this tensor last, with equal bits in both runs;",
         "code outside of Triton and torch changed those bits afterwards, in b",
     ]
+
+
+def test_the_line_that_calls_an_operator_is_named() -> None:
+    line = CallSite(0, "/train.py", 10, "step")
+    cause = OperatorCause(("", "aten::fill_"), ("", "value=1"), "b", proven=True, sites=(None, line))
+
+    assert [*cause_text(cause, ("a", "b"))][-1] == "called at /train.py:10 in step"
+
+
+def test_lines_that_differ_between_runs_are_both_named() -> None:
+    lines = CallSite(0, "/train.py", 10, "step"), CallSite(0, "/train.py", 12, "step")
+    cause = OperatorCause(("aten::mul_", "aten::add_"), ("", ""), "ab", proven=True, sites=lines)
+
+    named = [*cause_text(cause, ("a", "b"))][-1]
+    assert named == "called at /train.py:10 in step in run a, at /train.py:12 in step in run b"
+
+
+def differing_input() -> InputDiffers:
+    a, b = (launch(3, arg("x", "in", word)) for word in "ab")
+    cause = OperatorCause(("aten::add_",) * 2, ("1", "2"), "ab", proven=True)
+    return InputDiffers(LaunchPair(0, a, b), 0, cause)
+
+
+def test_a_later_divergence_is_not_said_to_be_independent() -> None:
+    title = str(next(divergence_text(differing_input(), first=False)))
+
+    assert title.startswith("✗ another divergence, which those above do not explain: launch #3")
+
+
+def test_a_range_of_elements_is_where_some_of_them_differ() -> None:
+    divergence = differing_input()
+    sides = [
+        msgspec.structs.replace(
+            one, args=(msgspec.structs.replace(one.args[0], before=Digest("b", tiles=tiles)),)
+        )
+        for one, tiles in ((divergence.pair.launch, "123"), (divergence.pair.launch, "456"))
+    ]
+
+    assert elements_text(replace(divergence, pair=LaunchPair(0, *sides))) == "somewhere in 0:4 of 4"

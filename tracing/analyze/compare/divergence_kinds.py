@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import SettingChange
-from tracing.model import Digest, KernelLaunch
+from tracing.model import CallSite, Digest, KernelLaunch
 
 WhichRuns: TypeAlias = Literal["", "a", "b", "ab"]
 Key: TypeAlias = tuple[object, ...]
+
+_KEYWORD = re.compile(r"(\w+)=(.*?)(?=, \w+=|$)")  # "value=-0.1, alpha=2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class OperatorCause:
     also: tuple[str, ...] = ()  # calls of other operators to which the same applies
     numbers: tuple[int, int] | None = None  # of its two calls, from 1 on, if they differ
     draws: tuple[str, str] | None = None  # earlier draws of random numbers that differ; empty: none there
+    sites: tuple[CallSite | None, CallSite | None] = (None, None)  # lines that call it in each run
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +248,8 @@ def key_of(divergence: Divergence) -> Key:
     if isinstance(divergence, InputDiffers):
         cause = divergence.cause
         if isinstance(cause, OperatorCause) and _is_called_differently(cause):
-            return OperatorCause, *_names(cause)  # an optimizer calls it for each of its parameters
+            # an optimizer calls it for each of its parameters, and a schedule with other values in each step
+            return OperatorCause, *cause.names, *_changed_arguments(cause), *cause.sites
         return (*key, type(cause), *_names(cause))
     if isinstance(divergence, OneSided):
         return (*key, divergence.pair.a is None, divergence.last)
@@ -254,6 +259,14 @@ def key_of(divergence: Divergence) -> Key:
 def _is_called_differently(cause: OperatorCause) -> bool:
     (a, b), (of_a, of_b) = cause.names, cause.arguments
     return bool(a and b) and (a != b or of_a != of_b)
+
+
+def _changed_arguments(cause: OperatorCause) -> Key:
+    # the keywords that differ, if the lines are known; else the arguments: another line may change them, too
+    if None in cause.sites:
+        return cause.arguments
+    a, b = (dict(_KEYWORD.findall(text)) for text in cause.arguments)
+    return tuple(name for name in a | b if a.get(name) != b.get(name)) or cause.arguments
 
 
 def _names(cause: Cause) -> Key:

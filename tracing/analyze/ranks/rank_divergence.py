@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
+from tracing.analyze.compare.kernel_code import CodeDifference
+from tracing.analyze.ranks.operator_arguments import UnlikeArguments
 from tracing.analyze.ranks.rank_events import RankEvent
 
 RankDivergenceKind: TypeAlias = Literal[
@@ -27,6 +29,8 @@ class RankDivergence:
         default_factory=dict
     )  # latest events of each rank that diverged
     outputs: tuple[str, ...] = ()  # of a launch that differs: what it wrote differently
+    code: CodeDifference | None = None  # of the kernels of a launch
+    calls: tuple[UnlikeArguments, ...] = ()  # of an update: operators before it
     count: int = 1  # consecutive launches and landmarks that are missing or added
 
     @property

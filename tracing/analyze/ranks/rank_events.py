@@ -20,8 +20,9 @@ from tracing.analyze.align.alignment import WINDOW, fewest_skips
 from tracing.analyze.runs.outcomes import ending
 from tracing.analyze.runs.recorded_steps import RecordedSteps, not_covered_steps
 from tracing.digest.columns import Row
-from tracing.model import Kernel, Landmark, LandmarkDigests, LaunchLine, Signature
+from tracing.model import Access, CallSite, Kernel, Landmark, LandmarkDigests, LaunchLine, Signature
 from tracing.store import Run, rank_of
+from tracing.store.joins import in_step
 
 _OPEN = 1 << 62  # beyond every step and launch
 
@@ -39,6 +40,8 @@ class RankEvent:
     inputs: tuple[str, ...] | None = None  # bits at a landmark; None: not taken
     results: tuple[str, ...] | None = None
     rank: int = 0
+    site: CallSite | None = None  # of a launch
+    access: Access | None = None  # of a launch; None: only digests are known
 
     def __str__(self) -> str:
         if self.row is not None:
@@ -65,7 +68,8 @@ class RankEvents:
                 yield event
 
     def _events(self) -> Iterator[RankEvent]:
-        known = self._run.signatures(self._process)
+        known, sites = self._run.signatures(self._process), self._run.sites(self._process)
+        access_of = in_step(self._run.view(self._process, Access, Access), lambda one: one.launch)
         marks = landmarks(self._run, self._process)
         waiting = next(marks, None)
         for row in self._run.rows(self._process):
@@ -74,7 +78,16 @@ class RankEvents:
                 yield waiting
                 waiting = next(marks, None)
             if launched := known.get(row.line.signature):
-                yield RankEvent(launched[0].name, index, 0, row, launched, rank=self.rank)
+                yield RankEvent(
+                    launched[0].name,
+                    index,
+                    0,
+                    row,
+                    launched,
+                    rank=self.rank,
+                    site=sites.get(row.line.site),
+                    access=access_of(index),
+                )
         while waiting is not None:
             yield waiting
             waiting = next(marks, None)

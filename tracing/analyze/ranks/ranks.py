@@ -2,7 +2,7 @@
 
 Inputs differ between ranks on purpose, so unequal bits prove nothing. These do:
 
-- launches: another kernel, grid, configuration or layout; an extra or a missing one;
+- launches: another kernel, code, grid, configuration or layout; an extra or a missing one;
 - a collective that must give all ranks of its group the same bits (all-reduce, broadcast, all-gather), but
   did not;
 - the result of such a collective that a launch reads later: other bits, or another last writer, on some
@@ -11,18 +11,23 @@ Inputs differ between ranks on purpose, so unequal bits prove nothing. These do:
 - a launch that read equal bits on all ranks and wrote other bits on some.
 
 A rank diverged if it disagrees with most others. With two ranks, or two halves, this is undecidable.
+
+The ranks agree only if a launch on equal data or an update of equal parameters was compared, and nothing that
+should be equal was left out. An equal all-reduce shows only that the network works.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
 
-from tracing.analyze.compare.signature_pair import SignaturePair, Slot, signature_pair
+from tracing.analyze.compare.signature_pair import Slot
+from tracing.analyze.ranks.lost_equality import LostEquality
+from tracing.analyze.ranks.operator_arguments import unlike_arguments
 from tracing.analyze.ranks.rank_divergence import RankDivergence, RankDivergenceKind, groups_of, joined
 from tracing.analyze.ranks.rank_events import RankEvent, RankEvents, RankStep, ranks_of, side_by_side
+from tracing.analyze.ranks.rank_launches import RankLaunch, RankLaunches, is_other_program
 from tracing.store import Run
 
 MEMORY = 3  # events that are reported before one that differs
@@ -36,19 +41,41 @@ class RankComparison:
     run: Run
     ranks: tuple[int, ...] = ()
     launches: int = 0  # that all ranks made
-    collectives: int = 0  # of kinds that give all ranks equal results, and were compared
+    collectives: int = 0  # of kinds that give all ranks equal results
     other_collectives: int = 0  # that give each rank its own result
     undigested: int = 0  # landmarks whose bits were not taken on every rank
+    undigested_collectives: int = 0  # of these
     updates: int = 0
-    same_inputs: int = 0  # launches that read the same bits on all ranks
+    compared_updates: int = 0  # of parameters that were equal on all ranks before
+    same_inputs: int = 0  # launches that read the same bits on all ranks, and were compared
+    own_launches: int = 0  # that read each rank's own data
+    undigested_launches: int = 0  # that may have read or written what was not digested
     unproven: int = 0  # of these, with other results in memory that held other bits before
     own: int = 0  # parameters that were not equal before the first update: each rank's own
-    repeated: int = 0  # events that repeat a divergence
+    diverged: int = 0  # events at which ranks diverge
+    repeated: int = 0  # of these, those that repeat a divergence
     notes: list[str] = field(default_factory=list)  # what was not compared, and why
     _equal: dict[object, set[int]] = field(default_factory=dict)  # parameters that are alike on all ranks
     _spoilt: set[str] = field(default_factory=set)  # collectives that gave ranks different bits at least once
+    _proven: int = 0  # of the launches on equal data, those that read a tensor
+    _drift: LostEquality = field(default_factory=LostEquality)
     _members: dict[str, set[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(set))
-    _pairs: dict[object, SignaturePair] = field(default_factory=dict)
+
+    @property
+    def proves(self) -> bool:
+        """True if results were compared that depend on what each rank computed."""
+        return bool(self._proven or self.compared_updates)
+
+    @property
+    def compared_collectives(self) -> int:
+        """Collectives whose results were compared."""
+        return self.collectives - self.undigested_collectives
+
+    @property
+    def whole(self) -> bool:
+        """True if all was compared that should be equal on the ranks."""
+        left_out = self.unproven or self.undigested or self.undigested_launches or self.own or self.notes
+        return self.proves and not left_out
 
     def __iter__(self) -> Iterator[RankDivergence]:
         processes, self.notes = ranks_of(self.run)
@@ -57,26 +84,30 @@ class RankComparison:
         known = Counter[tuple[object, ...]]()
         if len(processes) < 2:
             return
-        for divergence in joined(self._divergences(processes, done)):
+        launches = RankLaunches(self.run)
+        for divergence in joined(self._divergences(processes, done, launches)):
             known[divergence.key] += 1
+            self.diverged += 1
             if known[divergence.key] == 1:
                 yield divergence
-        self.repeated = sum(known.values()) - len(known)
+        self.repeated = self.diverged - len(known)
+        self.notes += launches.notes
+        if not self.diverged:
+            self.notes += self._drift.notes()
 
     def _divergences(
-        self, ranks: list[RankEvents], done: Mapping[int, deque[str]]
+        self, ranks: list[RankEvents], done: Mapping[int, deque[str]], launches: RankLaunches
     ) -> Iterator[RankDivergence]:
         for step, absent in side_by_side(ranks):
-            first = next(iter(step.values()))
-            for divergence in self._at(step, absent):
+            for divergence in self._at(step, absent, launches):
                 before = {rank: tuple(done[rank]) for rank in divergence.diverged}
-                yield RankDivergence(
-                    divergence.kind, first, divergence.groups, divergence.argument, before, divergence.outputs
-                )
+                yield replace(divergence, before=before)
             for rank, event in step.items():
                 done[rank].append(str(event))
 
-    def _at(self, step: RankStep, absent: Mapping[int, str]) -> Iterator[RankDivergence]:
+    def _at(
+        self, step: RankStep, absent: Mapping[int, str], launches: RankLaunches
+    ) -> Iterator[RankDivergence]:
         first = next(iter(step.values()))
         if absent:
             # an event that most ranks lack was added on the others
@@ -92,7 +123,7 @@ class RankComparison:
             )
         elif first.row is not None:
             self.launches += 1
-            yield from self._launches(step)
+            yield from self._launch(launches.of(step))
         elif first.landmark is not None and first.landmark.kind == "collective":
             yield from self._collective(step)
         else:
@@ -100,51 +131,42 @@ class RankComparison:
 
     # ---- launches
 
-    def _launches(self, step: RankStep) -> Iterator[RankDivergence]:
-        first = next(iter(step.values()))
-        lowest = next(iter(step))
-        pairs = {rank: self._signature_pair((lowest, first), (rank, event)) for rank, event in step.items()}
-        texts = {rank: _changed(pair, "b") for rank, pair in pairs.items()}
-        slots = min((pair.slots for pair in pairs.values()), key=len)  # fewer where a rank has no digests
-        inputs = [slot for slot in slots if slot.side == "before"]
-        unequal = [slot for slot in inputs if len(set(_bits(slot, step, pairs).values())) > 1]
-        outputs = [] if unequal else _outputs(first, step, pairs)
-        if len(set(texts.values())) > 1:
-            theirs = next(_changed(pair, "a") for pair in pairs.values() if pair.changes)
-            by_rank = {rank: text or theirs for rank, text in texts.items()}
-            yield RankDivergence(
-                "launch", first, groups_of(by_rank), outputs=tuple(slot_name(first, s) for s in outputs)
-            )
+    def _launch(self, launch: RankLaunch) -> Iterator[RankDivergence]:
+        unequal = launch.unequal()
+        outputs = [] if unequal else launch.outputs()
+        names = tuple(map(launch.name, outputs))
+        if launch.settings:
+            yield RankDivergence("launch", launch.first, groups_of(launch.settings), outputs=names)
             return
-        yield from self._altered(step, pairs, unequal)
-        if not unequal and slots:
+        if launch.code and (outputs or is_other_program(launch.code)):
+            groups = groups_of(launch.kernels)
+            yield RankDivergence("launch", launch.first, groups, outputs=names, code=launch.code)
+            return
+        self._drift.see(launch, unequal)
+        yield from self._altered(launch, unequal)
+        if unequal:
+            self.own_launches += 1
+        elif not launch.digested:
+            self.undigested_launches += 1
+        else:
             self.same_inputs += 1
-            for slot in outputs:
-                if _held_other_bits(slot, step, pairs):
-                    self.unproven += 1
-                else:
-                    groups = groups_of(_bits(slot, step, pairs))
-                    yield RankDivergence("output", first, groups, slot_name(first, slot))
+            self._proven += launch.reads
+            yield from self._outputs(launch, outputs)
 
-    def _signature_pair(self, one: tuple[int, RankEvent], other: tuple[int, RankEvent]) -> SignaturePair:
-        (rank_a, a), (rank_b, b) = one, other
-        assert a.row and b.row and a.launched and b.launched
-        patterns = (a.row.before, a.row.after, b.row.before, b.row.after)
-        key = (rank_a, a.row.line.signature, rank_b, b.row.line.signature, *patterns)
-        pair = self._pairs.get(key)
-        if pair is None:
-            pair = self._pairs[key] = signature_pair(a.row, b.row, a.launched, b.launched)
-        return pair
+    def _outputs(self, launch: RankLaunch, outputs: Sequence[Slot]) -> Iterator[RankDivergence]:
+        for slot in outputs:
+            if launch.proves(slot):
+                groups = groups_of(launch.bits(slot))
+                yield RankDivergence("output", launch.first, groups, launch.name(slot))
+            else:
+                self.unproven += 1
 
-    def _altered(
-        self, step: RankStep, pairs: Mapping[int, SignaturePair], unequal: Sequence[Slot]
-    ) -> Iterator[RankDivergence]:
+    def _altered(self, launch: RankLaunch, unequal: Sequence[Slot]) -> Iterator[RankDivergence]:
         # a result that a collective left equal on all ranks, and that nothing should have written since
-        first = next(iter(step.values()))
         for slot in unequal:
             writers = {
                 rank: event.row.line.writers.get(slot.position, "")
-                for rank, event in step.items()
+                for rank, event in launch.step.items()
                 if event.row
             }
             name = Counter(writers.values()).most_common(1)[0][0]
@@ -154,13 +176,12 @@ class RankComparison:
                 by_rank = {
                     rank: f"last written by {one or 'a launch, or nobody'}" for rank, one in writers.items()
                 }
-            elif _offsets(slot, step) > 1 or name in self._spoilt:
+            elif _offsets(slot, launch.step) > 1 or name in self._spoilt:
                 continue  # each rank reads its own part; or the difference follows from an earlier one
             else:
-                by_rank = _bits(slot, step, pairs)
-            yield RankDivergence(
-                "altered", first, groups_of(by_rank), f"{slot_name(first, slot)}, which {name} left"
-            )
+                by_rank = launch.bits(slot)
+            argument = f"{launch.name(slot)}, which {name} left"
+            yield RankDivergence("altered", launch.first, groups_of(by_rank), argument)
 
     def _keeps_alike(self, name: str) -> bool:
         return leaves_alike(name) and self._members[name] == {self.ranks}
@@ -179,8 +200,9 @@ class RankComparison:
             by_members[event.landmark.ranks][rank] = event
         for members, events in by_members.items():
             self._members[first.name].add(members)
-            if any(event.results is None for event in events.values()):
+            if not _are_digested(events):
                 self.undigested += 1
+                self.undigested_collectives += 1
                 continue
             for number, by_rank in _unequal(events):
                 self._spoilt.add(first.name)
@@ -189,26 +211,35 @@ class RankComparison:
     def _update(self, step: RankStep) -> Iterator[RankDivergence]:
         first = next(iter(step.values()))
         assert first.landmark is not None
-        self.updates += 1
         name = first.name.removeprefix("before ")
         key = (name, first.landmark.results)
-        if any(event.results is None for event in step.values()):
+        self.updates += name == first.name
+        if not _are_digested(step):
             self.undigested += 1
             return
         unequal = dict(_unequal(step))
-        if name != first.name:
-            self.updates -= 1
-            equal = set(range(len(first.results or ()))) - unequal.keys()
+        equal = set(range(len(first.results or ()))) - unequal.keys()
+        if name != first.name or key not in self._equal:
             self._equal[key] = self._equal.get(key, equal) & equal
             self.own += len(unequal)
-            return
-        for number in sorted(unequal.keys() & self._equal.get(key, set())):
+        self.compared_updates += name == first.name and bool(self._equal[key])
+        diverged = sorted(unequal.keys() & self._equal[key])
+        calls = unlike_arguments(self.run, _launches_before(step)) if diverged else ()
+        for number in diverged:
             self._equal[key].discard(number)
-            yield RankDivergence("update", first, groups_of(unequal[number]), f"parameter {number}")
+            groups = groups_of(unequal[number])
+            yield RankDivergence("update", first, groups, f"parameter {number}", calls=calls)
+            calls = ()  # once for all parameters
 
 
-def _changed(pair: SignaturePair, side: Literal["a", "b"]) -> str:
-    return ", ".join(f"{one.name}={getattr(one, side)}" for one in pair.changes)
+def _launches_before(step: RankStep) -> dict[int, int]:
+    return {rank: event.launch for rank, event in step.items()}
+
+
+def _are_digested(step: RankStep) -> bool:
+    # on every rank, and the same number of tensors
+    counts = {None if event.results is None else len(event.results) for event in step.values()}
+    return len(counts) == 1 and None not in counts
 
 
 def leaves_alike(name: str) -> bool:
@@ -217,50 +248,12 @@ def leaves_alike(name: str) -> bool:
     return library in ("c10d", "_c10d_functional") and operator.startswith(_ALIKE)
 
 
-def slot_name(event: RankEvent, slot: Slot) -> str:
-    """The name of a slot's argument."""
-    assert event.launched is not None
-    return event.launched[1].args[slot.position].name
-
-
 def _unequal(step: RankStep) -> Iterator[tuple[int, dict[int, str]]]:
     # the results of a landmark that differ between ranks: which, and the bits of each
     for number in range(min(len(event.results or ()) for event in step.values())):
         by_rank = {rank: (event.results or ())[number] for rank, event in step.items()}
         if len(set(by_rank.values())) > 1:
             yield number, by_rank
-
-
-def _bits(slot: Slot, step: RankStep, pairs: Mapping[int, SignaturePair]) -> dict[int, str]:
-    # of one digest on every rank; its position may differ between them
-    by_rank = {}
-    for rank, event in step.items():
-        same = next(
-            (s for s in pairs[rank].slots if (s.side, s.position) == (slot.side, slot.position)), None
-        )
-        by_rank[rank] = event.row.bits(same.b, same.b + 1) if same and event.row else ""
-    return by_rank
-
-
-def _outputs(first: RankEvent, step: RankStep, pairs: Mapping[int, SignaturePair]) -> list[Slot]:
-    # outputs of the launch that differ on some rank
-    slots: dict[int, Slot] = {}
-    for rank, event in step.items():
-        assert first.row and event.row
-        for slot in pairs[rank].differing(first.row, event.row):
-            if slot.side == "after" and slot.differs_by_writing(first.row, event.row):
-                slots.setdefault(slot.position, slot)
-    return list(slots.values())
-
-
-def _held_other_bits(slot: Slot, step: RankStep, pairs: Mapping[int, SignaturePair]) -> bool:
-    first = next(iter(step.values())).row
-    return any(
-        one.held_other_bits(first, event.row)
-        for rank, event in step.items()
-        for one in pairs[rank].slots
-        if first and event.row and (one.side, one.position) == ("after", slot.position)
-    )
 
 
 def _offsets(slot: Slot, step: RankStep) -> int:

@@ -15,7 +15,7 @@ from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
 from tracing.errors import Problem
-from tracing.report.ranks import divergence_text, ranks_json, summary_text
+from tracing.report.ranks import agreement_text, divergence_text, ranks_json, summary_text
 from tracing.report.text import plural
 
 
@@ -33,7 +33,10 @@ def ranks(
 
     Example: torchrun --nproc-per-node 2 -m tracing run --rank-aware silu && tracing ranks latest
 
-    Exit status: 0 if the ranks agree, 1 if one diverged, 2 if the ranks could be compared in part only.
+    Each rank's own data may differ. Equal on all ranks are the results of launches on equal data, parameters
+    that an optimizer updates, and what an all-reduce leaves.
+
+    Exit status: 0 if the ranks agree, 1 if one diverged, 2 if not all could be compared that should be equal.
     """
     run = open_run(name, runs)
     raise typer.Exit(_print_json(run) if as_json else _ranks_compared(run, limit))
@@ -59,9 +62,8 @@ def _ranks_compared(run: store.Run, limit: int) -> int:
         out.print(line)
     if count:
         return 1
-    whole = "" if not comparison.notes else " as far as they were recorded"
-    out.print(f"the ranks agree{whole}")
-    return 2 if comparison.notes else 0
+    out.print(agreement_text(comparison))
+    return 0 if comparison.whole else 2
 
 
 def _require_two(comparison: RankComparison) -> None:
@@ -77,7 +79,7 @@ def _print_json(run: store.Run) -> int:
     comparison = RankComparison(run)
     divergences = list(comparison)
     _require_two(comparison)
-    status = 1 if divergences else 2 if comparison.notes else 0
+    status = 1 if divergences else 0 if comparison.whole else 2
     commands = divergence_hints.of_rank_divergence(run, divergences[0]) if divergences else []
     unlike = [choice.first.kernel for choice in choices(run) if not choice.agreed]
     print(json.dumps(ranks_json(comparison, status, divergences, commands, unlike), indent=2))

@@ -37,11 +37,22 @@ def cause_text(cause: Cause, names: Names) -> Iterator[str]:
     through: tuple[str, ...] = getattr(cause, "through", ())
     for line in _written(cause, names):
         yield line.replace("this tensor", f"an input of {through[-1]}") if through else line
+    yield from _called_at(cause, names)
     if through:
         yield f"then {', then '.join(map(_passing, reversed(through)))}"
     if isinstance(cause, OperatorCause) and not cause.proven:
         suspects = ", ".join([cause.names[0] or cause.names[1], *cause.also, *reversed(through)])
         yield f"cannot be decided: the cause is {suspects}, or code outside of Triton and torch"
+
+
+def _called_at(cause: Cause, names: Names) -> Iterator[str]:
+    # the lines of the program that call the operator
+    pairs = zip(cause.sites, names, strict=True) if isinstance(cause, OperatorCause) else ()
+    lines = {name: str(site) for site, name in pairs if site is not None}
+    if len(set(lines.values())) == 1:
+        yield f"called at {next(iter(lines.values()))}"
+    elif lines:
+        yield f"called at {', at '.join(f'{line} in run {name}' for name, line in lines.items())}"
 
 
 def _passing(operator: str) -> str:

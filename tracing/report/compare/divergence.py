@@ -27,7 +27,7 @@ from tracing.model import Digest
 from tracing.report.compare.cause import Names, cause_text
 from tracing.report.text import line_text, plural, step_text
 
-_OTHER = "another divergence, independent of those above"
+_OTHER = "another divergence, which those above do not explain"
 _LINES = 4  # lines of Python that one launch computes
 _VALUES = 6  # elements that are shown
 
@@ -116,7 +116,7 @@ def value_text(digest: Digest) -> str:
 
 
 def elements_text(divergence: InputDiffers | OutputDiffers) -> str:
-    """`in 0:16, 32:48 of 256`."""
+    """`somewhere in 0:16, 32:48 of 256`: in each of these ranges at least one element differs."""
     one, other = digests_of(divergence)
     tensor = divergence.pair.launch.args[divergence.position].tensor
     if one is None or other is None or tensor is None:
@@ -127,7 +127,7 @@ def elements_text(divergence: InputDiffers | OutputDiffers) -> str:
     before = _before_output(divergence)
     ranges = [f"{start}:{stop}" for start, stop in differing_elements(tensor, one, other, before)]
     where = ", of those that were equal before the launch" if before else ""
-    return f"in {', '.join(ranges)} of {count}{where}" if ranges else ""
+    return f"somewhere in {', '.join(ranges)} of {count}{where}" if ranges else ""
 
 
 def _before_output(divergence: InputDiffers | OutputDiffers) -> tuple[Digest, Digest] | None:

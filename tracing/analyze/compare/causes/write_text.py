@@ -54,4 +54,5 @@ def operator_cause(a: Write | None, b: Write | None, runs: WhichRuns) -> Operato
     """An operator of one run or of both as a proven cause."""
     names = a.name if a else "", b.name if b else ""
     arguments = a.argument if a else "", b.argument if b else ""
-    return OperatorCause(names, arguments, runs, proven=True)
+    sites = a.site if a else None, b.site if b else None
+    return OperatorCause(names, arguments, runs, proven=True, sites=sites)

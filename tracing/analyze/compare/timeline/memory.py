@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice, takewhile
 from typing import Literal, NamedTuple, TypeAlias
 
-from tracing.model import TensorMeta
+from tracing.model import CallSite, TensorMeta
 from tracing.views import dense, extent, relation
 
 WriteKind: TypeAlias = Literal["launch", "operator", "allocation", "start", "seen"]
@@ -46,6 +46,7 @@ class Write(NamedTuple):
     reads: tuple[Input, ...] = ()  # of an operator: the contents of each input
     depth: int = 0  # operators in a row through which it can be followed back
     call: int = 0  # of an operator: number of earlier calls with these arguments
+    site: CallSite | None = None  # of an operator
     below: Sources = ()  # the previous writes of the region; kept if this write may not cover it
 
 

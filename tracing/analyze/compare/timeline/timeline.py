@@ -70,6 +70,7 @@ class Timeline:
         self._repeated: dict[object, list[int]] = {}  # addresses, of launches with their tensors
         self._operators = CalledOperators(run, process)
         self._facts = LaunchFacts(run, process)
+        self._sites = run.sites(process)
 
     def _begin(self) -> None:
         # what the case began with
@@ -330,6 +331,7 @@ class Timeline:
             self.memory.write(start, stop, Write(
                 kind, call.index, position, signature.name, signature.arguments, start, meta,
                 WrittenBits(start, meta, bits), reads=inputs, depth=depth, order=self._writes, call=before,
+                site=self._sites.get(call.site),
             ))  # fmt: skip
 
 
