@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from recorded.kernels import needs_llvm_options
 from triton._C import libtriton
 from triton._C.libtriton import ir
 
@@ -15,6 +16,7 @@ from tracing.compiler.adders import Adder, adder, adders, new_context
 from tracing.compiler.child import in_child
 from tracing.compiler.opt.defaults import default
 from tracing.compiler.opt.pipeline_text import PassText, options_in, passes_in
+from tracing.compiler.symbols import function
 from tracing.errors import Problem
 from tracing.upstream.triton.libtriton import pointer_of
 
@@ -96,9 +98,8 @@ def test_an_invalid_pipeline_is_refused(pipeline: str) -> None:
         passes_in(pipeline)
 
 
+@needs_llvm_options
 def test_the_listed_defaults_are_those_of_the_passes() -> None:
-    if not hasattr(ctypes.CDLL(libtriton.__file__), ADD_PASS):
-        pytest.skip("this Triton exports no C++ symbols: its passes cannot be made with their defaults")
     compared = 0
     for symbol in _makers():
         made = in_child(lambda symbol=symbol: _made(symbol), 60).result
@@ -126,10 +127,7 @@ def _makers() -> list[str]:
 
 def _made(symbol: str) -> str:
     # in a child: a library of another layout would crash this process
-    library = ctypes.CDLL(libtriton.__file__)
-    make, add = getattr(library, symbol), getattr(library, ADD_PASS)
-    make.restype, add.restype, add.argtypes = UniquePtr, None, (ctypes.c_void_p, ctypes.c_void_p)
-    made, manager = make(), ir.pass_manager(new_context())
-    add(pointer_of(manager), ctypes.addressof(made))
+    made, manager = function(symbol, UniquePtr)(), ir.pass_manager(new_context())
+    function(ADD_PASS, None, ctypes.c_void_p, ctypes.c_void_p)(pointer_of(manager), ctypes.addressof(made))
     text: str = manager.get_pipeline_str()
     return text

@@ -429,6 +429,33 @@ def test_a_training_step_equals_eager(gpu: None) -> None:
     torch.testing.assert_close(gradients(torch.compile(model)), gradients(model), atol=1e-5, rtol=1e-5)
 
 
+def test_a_forked_process_can_run_a_backward_pass() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, check=False)
+
+    assert done.stdout == "tensor([2.])\n", done.stderr
+
+
+FORKS = """
+import os
+import torch
+from tracing.virtual_gpu import virtual_gpu
+
+def gradient():
+    x = torch.ones(1, requires_grad=True)
+    torch.compile(lambda x: (x * 2).sum(), backend="aot_eager")(x).backward()
+    return x.grad
+
+with virtual_gpu():
+    gradient()
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+    else:
+        print(gradient(), flush=True)
+        os._exit(0)
+"""
+
+
 def test_functions_compiled_outside_are_recompiled_inside_and_vice_versa() -> None:
     compilations: list[object] = []
 

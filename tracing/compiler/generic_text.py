@@ -20,8 +20,8 @@ def generic_texts(texts: Sequence[str], *, seconds: float) -> list[str]:
     texts   -- modules in any form
     seconds -- time limit
 
-    Cost: a fork, and reading and printing each text. Raises Problem if this Triton does not export the
-    option, if a text does not parse, and after the time limit.
+    Cost: a fork, and reading and printing each text. Raises Problem if this Triton lacks the symbols
+    of the option, if a text does not parse, and after the time limit.
     """
     printing.require()
 

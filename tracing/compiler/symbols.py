@@ -7,6 +7,7 @@ Triton 3.7, are in the file's symbol table.
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ def function(name: str, result: Any, *arguments: Any) -> Any:
 
     result, arguments -- the ctypes types; a method's first argument is the object
 
-    Cost: some 30 ms if it is not exported. Raises Problem if it is missing, as in a stripped libtriton.
+    Cost: some 30 ms for the first call of each that is not exported. Raises Problem if it is missing, as in
+    a stripped libtriton.
     """
     library = ctypes.CDLL(libtriton.__file__)
     prototype = ctypes.CFUNCTYPE(result, *arguments)
@@ -33,12 +35,13 @@ def function(name: str, result: Any, *arguments: Any) -> Any:
     return prototype(here + _address(file, name) - _address(file, _EXPORTED))
 
 
+@cache
 def _address(path: Path, name: str) -> int:
     # in the file; the loader moves the library as a whole
     with elf.opened(path) as file:
         if address := file.symbol(name):
             return address
     raise Problem(
-        f"this Triton has no symbol {name}, so LLVM's passes cannot be distinguished",
+        f"this Triton has no symbol {name}, so this function of LLVM or MLIR cannot be called",
         "use a wheel of PyPI, which is not stripped, or a build of your own",
     )

@@ -104,7 +104,8 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(_same(value, b[name]) for name, value in a.items())
     if isinstance(a, tl.tensor):
-        return _same(a.handle.data, b.handle.data)
+        # a block pointer has no data before triton #9668 ("Rewrite block pointer to be python-only", in 3.8)
+        return _same(*(getattr(one.handle, "data", one.handle) for one in (a, b)))
     if isinstance(a, tl.constexpr):
         return _same(a.value, b.value)
     if isinstance(a, (Sequence, tl.tuple)) and not isinstance(a, str):

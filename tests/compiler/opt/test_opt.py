@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import triton
 from commands import TESTS
+from recorded.kernels import needs_llvm_options
 from triton._C.libtriton import ir
 
 from tracing.compiler.adders import adder, new_context
@@ -177,7 +177,7 @@ def test_mlir_s_own_times_and_statistics_are_printed() -> None:
     assert opt("-", "--stand-in", "-cse", "-mlir-timing", "-mlir-print-ir-after-all").returncode == 1
 
 
-@pytest.mark.skipif(triton.__version__ < "3.7", reason="Triton 3.6 does not export MLIR's printer")
+@needs_llvm_options
 def test_large_attributes_are_elided_on_request() -> None:
     text = "tt.func @f() -> tensor<4xi32> {\n  %d = arith.constant dense<[1, 2, 3, 4]> : tensor<4xi32>\n"
     text += "  tt.return %d : tensor<4xi32>\n}\n"

@@ -30,7 +30,6 @@ FAULT = json.loads(os.environ.get("FAULT", "{}"))
 
 def faulty(libtriton):
     ir = libtriton.ir
-    library = ctypes.CDLL(libtriton.__file__)
 
     class Faulty(ir.pass_manager):
         def __init__(self, context):
@@ -59,17 +58,17 @@ def faulty(libtriton):
 
     def replace(module, other):
         # the content of a module, in place: whoever holds the module sees it
-        old, new = top(module), top(other)
-        erase = library._ZN4mlir9Operation5eraseEv
-        erase.argtypes = (ctypes.c_void_p,)
-        dictionary = library._ZN4mlir9Operation17getAttrDictionaryEv
-        dictionary.argtypes, dictionary.restype = (ctypes.c_void_p,), ctypes.c_void_p
-        attributes = library._ZN4mlir9Operation8setAttrsENS_14DictionaryAttrE
-        attributes.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
-        attributes(pointer(module.get_operation()), dictionary(pointer(other.get_operation())))
+        from tracing.compiler.symbols import function  # both import libtriton
+        from tracing.upstream.triton.libtriton import pointer_of
+
+        old, new, pointer = top(module), top(other), ctypes.c_void_p
+        erase = function("_ZN4mlir9Operation5eraseEv", None, pointer)
+        dictionary = function("_ZN4mlir9Operation17getAttrDictionaryEv", pointer, pointer)
+        attributes = function("_ZN4mlir9Operation8setAttrsENS_14DictionaryAttrE", None, pointer, pointer)
+        attributes(pointer_of(module.get_operation()), dictionary(pointer_of(other.get_operation())))
         new[0].get_block().merge_block_before(old[0].get_block())
         for one in old:
-            erase(pointer(one))
+            erase(pointer_of(one))
 
     def top(module):
         operations = []
@@ -89,11 +88,6 @@ def die(how):
         time.sleep(1000)
     os.write(2, b'loc("x.py":3:4): error: operation has no layout\n')
     raise RuntimeError("PassManager::run failed")
-
-
-def pointer(instance):
-    # what a Python object of pybind11 stands for
-    return ctypes.c_void_p.from_address(id(instance) + object.__basicsize__).value
 
 
 class Finder:

@@ -38,7 +38,7 @@ def opt(
     The other flags are triton-opt's: -split-input-file -verify-diagnostics -verify-each=0 -o
     -run-reproducer -debug -debug-only -dump-pass-pipeline -mlir-print-debuginfo; -mlir-print-ir-before and
     -after (with names, or -all), -after-change, -after-failure; -mlir-timing -mlir-pass-statistics;
-    -mlir-pass-pipeline-crash-reproducer=FILE, -local-reproducer; and, with Triton 3.7 and later,
+    -mlir-pass-pipeline-crash-reproducer=FILE, -local-reproducer; and, unless Triton is stripped,
     -allow-unregistered-dialect, -mlir-print-local-scope and -mlir-elide-elementsattrs-if-larger=N. Other
     options of MLIR are refused. AMD's passes accept arch, gfx-arch and arch-generation-name for one
     another.

@@ -2,8 +2,8 @@
 
 The adders of Triton's bindings require all of their arguments and know no defaults, so the defaults of
 Triton's Passes.td are listed here. Nothing else about passes is hard-coded. The tests compare them with the
-passes that Triton's library creates by itself, if it exports the functions (3.7 and later; not those of
-Proton). An option that is not listed must be given.
+passes that Triton's library creates by itself; those of Proton it does not. An option that is not listed
+must be given.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Set printer options of MLIR that Triton's bindings lack, through exported symbols.
+"""Set printer options of MLIR that Triton's bindings lack, through the symbols of libtriton.
 
 Used only for the flags of `tracing opt` that need it, and only in a child process: a library with another
-layout can crash here. Triton 3.6 exports nothing, 3.7 and later do.
+layout can crash here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from tracing.compiler.symbols import function
 from tracing.errors import Problem
-from tracing.upstream.triton.libtriton import libtriton, pointer_of
+from tracing.upstream.triton.libtriton import pointer_of
 
 _ALLOW = "_ZN4mlir11MLIRContext25allowUnregisteredDialectsEb"
 _ALLOWED = "_ZN4mlir11MLIRContext26allowsUnregisteredDialectsEv"
@@ -25,18 +25,19 @@ _PARSE = "LLVMParseCommandLineOptions"
 
 
 def require() -> None:
-    """Raise Problem if this Triton does not export the symbols that this module needs."""
+    """Raise Problem if this Triton lacks a symbol that this module needs."""
     for name in (_ALLOW, _ALLOWED, _REGISTER, _PARSE):
-        _symbol(name)
+        function(name, None)
 
 
 def set_options(options: Sequence[str]) -> None:
     """Give LLVM's command line these options, for the rest of this process: "-mlir-print-local-scope"."""
     if options:
-        _symbol(_REGISTER)()
+        function(_REGISTER, None)()
         words = ["tracing", *options]
         arguments = (ctypes.c_char_p * len(words))(*(word.encode() for word in words))
-        _symbol(_PARSE)(len(words), arguments, None)
+        parse = function(_PARSE, None, ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p)
+        parse(len(words), arguments, None)
 
 
 def allow_unregistered_dialects(context: Any) -> None:
@@ -44,14 +45,14 @@ def allow_unregistered_dialects(context: Any) -> None:
 
     Raises Problem where this Triton stores its contexts differently.
     """
-    allow, allowed = _symbol(_ALLOW), _symbol(_ALLOWED)
-    allow.argtypes, allow.restype = (ctypes.c_void_p, ctypes.c_bool), None
-    allowed.argtypes, allowed.restype = (ctypes.c_void_p,), ctypes.c_bool
+    allow = function(_ALLOW, None, ctypes.c_void_p, ctypes.c_bool)
+    allowed = function(_ALLOWED, ctypes.c_bool, ctypes.c_void_p)
     pointer = pointer_of(context)
     before = allowed(pointer)
     allow(pointer, True)
     if before or not allowed(pointer):
-        raise Problem("the MLIR context of this Triton cannot be located", _REMEDY)
+        remedy = "build Triton (`make triton`) and use its own triton-opt"
+        raise Problem("the MLIR context of this Triton cannot be located", remedy)
 
 
 def verify_nothing(manager: Any) -> None:
@@ -67,13 +68,3 @@ def report_times(manager: Any) -> None:
 def report_statistics(manager: Any) -> None:
     """Make a pass manager print the statistics of its passes after it ran."""
     function(_COUNT, None, ctypes.c_void_p, ctypes.c_int)(pointer_of(manager), _PIPELINE)
-
-
-def _symbol(name: str) -> Any:
-    try:
-        return getattr(ctypes.CDLL(libtriton.__file__), name)
-    except AttributeError:
-        raise Problem(f"this Triton does not export {name}", _REMEDY) from None
-
-
-_REMEDY = "Triton 3.7 and later can; or build Triton (`make triton`) and use its own triton-opt"

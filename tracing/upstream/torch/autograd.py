@@ -1,11 +1,13 @@
-"""The state of autograd on the current thread."""
+"""Autograd: its state on the current thread, and the start of its engine."""
 
 from __future__ import annotations
 
 import traceback
+from functools import cache
 
 import torch
 from torch.autograd.graph import _engine_run_backward
+from torch.utils._python_dispatch import _disable_current_modes
 
 from tracing.upstream.contract import require
 
@@ -18,6 +20,20 @@ BACKWARD_FUNCTION = _engine_run_backward.__name__
 
 # (bool) -> None: switches gradients on or off, without a context manager
 set_grad_enabled = torch._C._set_grad_enabled
+
+
+@cache
+def start_engine_without_gpu() -> None:
+    """Start the engine of backward passes, unless there is a GPU, so that forked processes can use it.
+
+    The first backward pass starts a thread for each device, and torch refuses backward passes in a process
+    that is forked afterwards. A CUDA build without a GPU counts one device after its first FakeTensorMode,
+    since pytorch #163187 ("Return NoOpDeviceGuardImpl in replace of CudaDeviceGuard"), and none before.
+    """
+    if torch.cuda.device_count():
+        return
+    with _disable_current_modes(), torch.inference_mode(False), torch.enable_grad():
+        torch.ones(1, device="cpu", requires_grad=True).sum().backward()  # type: ignore[no-untyped-call, unused-ignore]
 
 
 def contract() -> None:

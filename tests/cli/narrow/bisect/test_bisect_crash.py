@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from documents.json_keys import require_documented
-from faults.pass_faults import BINARIES, COMPILER, build_library, recorded
+from faults.pass_faults import BINARIES, COMPILER, build_library, needs_exported_llvm, recorded
 from recorded.kernels import needs_llvm_options
 
 from tracing.compiler.child import ChildResult
@@ -86,6 +86,7 @@ def test_a_crash_is_reduced_to_a_test_that_fails_until_the_pass_is_fixed(tmp_pat
     assert (faulty.returncode, mended.returncode) == (1, 0)
 
 
+@needs_exported_llvm
 def test_a_kernel_whose_llvm_died_is_named_by_show_with_the_command_that_finds_the_pass(
     tmp_path: Path,
 ) -> None:
@@ -153,10 +154,8 @@ def test_a_kernel_that_does_not_compile_is_not_judged(tmp_path: Path) -> None:
     done = tracing(variables, "bisect", str(run), "--", "true", "{ptx}")
 
     assert done.returncode == 2
-    assert (
-        "softmax does not compile, so there is nothing to judge: pass 3, triton-combine, failed"
-        in done.stderr
-    )
+    says = r"softmax does not compile, so there is nothing to judge: pass \d, triton-combine, failed"
+    assert re.search(says, done.stderr)
     assert "--crash` says why" in done.stderr
 
 

@@ -15,6 +15,7 @@ from faults.pass_faults import (
     bisected,
     build_library,
     environment,
+    needs_exported_llvm,
     outcome,
     recorded,
 )
@@ -27,7 +28,10 @@ try:
 except Problem:
     pytest.skip("this Triton exports no function with which IR is edited in place", allow_module_level=True)
 QUICK = ("ttir-inline-sm_80", "llir-convert-triton-gpu-to-llvm-sm_80")
-NATIVE = ("LLVM-gvn-gfx942", pytest.param("ptxas-ptxas-sm_80", marks=pytest.mark.soak))
+NATIVE = (
+    pytest.param("LLVM-gvn-gfx942", marks=needs_exported_llvm),
+    pytest.param("ptxas-ptxas-sm_80", marks=pytest.mark.soak),
+)
 
 
 def planted(name: str) -> Fault:
