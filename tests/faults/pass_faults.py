@@ -135,7 +135,7 @@ def environment(fault: Fault, library: Path) -> dict[str, str]:
     return {**os.environ, **fault.variables, **preload}
 
 
-# `faulty_llvm.c` takes the place of functions that the dynamic linker knows.
+# The dynamic linker must know the functions that `faulty_llvm.c` replaces.
 needs_exported_llvm = pytest.mark.skipif(
     not hasattr(ctypes.CDLL(libtriton.__file__), "_ZN4llvm5Value7setNameERKNS_5TwineE"),
     reason="this Triton exports no functions of LLVM, as 3.6, so no library can replace one",
