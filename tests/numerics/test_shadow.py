@@ -36,6 +36,7 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "reductions": lambda x: x.softmax(-1) @ functional.layer_norm(x, x.shape[1:]).t(),
     "convolution": lambda x: functional.conv1d(x[None], x[:, None, :3], groups=x.shape[0], padding=1),
     "attention": lambda x: functional.scaled_dot_product_attention(x[None], x[None], x[None]),
+    "heads": lambda x: functional.scaled_dot_product_attention(*[x.view(1, 6, 2, 8).transpose(1, 2)] * 3),
     "complex": lambda x: torch.view_as_real(torch.fft.fft(x) * 0.3).square().sum(-1),
     "scatter": lambda x: torch.zeros_like(x).index_add(0, torch.tensor([1] * x.shape[0]), x / 3),
 }
