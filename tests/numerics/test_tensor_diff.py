@@ -174,6 +174,27 @@ def test_a_negative_tolerance_is_refused() -> None:
         ComparisonConfig(rtol=-1)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("expected", [0.0, 1.0])
+@pytest.mark.parametrize("share", [0.4, 4.0])
+def test_tolerances_by_dtype_are_those_of_assert_close(
+    dtype: torch.dtype, expected: float, share: float
+) -> None:
+    atol, rtol = ComparisonConfig().tolerances(dtype)
+    reference = torch.tensor([expected], dtype=dtype)
+    actual = reference + torch.tensor(share * (atol + rtol * expected), dtype=dtype)
+
+    passed = compare_tensors(actual, reference).passed
+
+    if share > 1:
+        assert not passed
+        with pytest.raises(AssertionError):
+            torch.testing.assert_close(actual, reference)
+    else:
+        assert passed
+        torch.testing.assert_close(actual, reference)
+
+
 DTYPES = {torch.float16: np.float16, torch.float32: np.float32, torch.float64: np.float64}
 
 
@@ -192,12 +213,13 @@ def test_the_verdict_on_elements_is_that_of_assert_close(
     if actual.numel():
         other = torch.from_numpy(data.draw(arrays.arrays(DTYPES[dtype], shape)))
         actual = torch.where(torch.from_numpy(data.draw(arrays.arrays(np.bool_, shape))), actual, other)
-    atol, rtol = config or (None, None)
+    chosen = ComparisonConfig(*config) if config else ComparisonConfig()
+    atol, rtol = chosen.tolerances(dtype)
 
-    diff = compare_tensors(actual, expected, ComparisonConfig(atol=atol, rtol=rtol))
+    diff = compare_tensors(actual, expected, chosen)
 
-    try:
-        torch.testing.assert_close(actual, expected, atol=atol, rtol=rtol, equal_nan=True)
+    try:  # in float64: in float16 assert_close rounds its tolerances
+        torch.testing.assert_close(actual.double(), expected.double(), atol=atol, rtol=rtol, equal_nan=True)
     except AssertionError:
         assert "elements" in [one.name for one in diff.failed()]
     else:

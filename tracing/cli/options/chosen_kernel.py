@@ -18,5 +18,5 @@ def chosen_kernel(run: store.Run, kernel: str | None) -> Compilation:
     if others:
         named = f"{label(compilations(run), chosen)}  {chosen.hash[:DIGITS]}"
         rest = plural(len(others), "other compilation")
-        err.print(Text(f"{named} is shown, which was launched; {rest} of {run.path}: never launched", "dim"))
+        err.print(Text(f"chosen: {named}, which was launched; not launched: {rest} of {run.path}", "dim"))
     return chosen
