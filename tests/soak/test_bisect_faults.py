@@ -12,13 +12,23 @@ from pathlib import Path
 
 import pytest
 import triton
-from faults.pass_faults import FAULTS, Verdict, bisected, build_library, environment, outcome, recorded
+from faults.pass_faults import (
+    FAULTS,
+    Verdict,
+    bisected,
+    build_library,
+    environment,
+    needs_exported_llvm,
+    outcome,
+    recorded,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "bisect.md"
 BEGIN, END = "<!-- table: tests/soak/test_bisect_faults.py -->", "<!-- end -->"
 UNDECIDED = 4  # that may be
 
 
+@needs_exported_llvm
 @pytest.mark.timeout(3600)
 def test_no_fault_is_blamed_on_another_pass_and_almost_all_are_decided(tmp_path: Path) -> None:
     library = build_library(tmp_path)
