@@ -132,7 +132,8 @@ def digests(target: GPUTarget, tensors: list[Any]) -> list[Digest]:
         if table.programs:
             addresses = [tensor.data_ptr() for tensor in chosen]
             kernel = compiled(target, table.variant)
-            kernel[(table.programs, 1, 1)](*addresses, *table.padding, table.rows, slots, *table.variant)
+            [(_, padded)] = digest_tables.calls([table], addresses)
+            kernel[(table.programs, 1, 1)](padded, *table.columns, slots, *table.variant)
     return digest_gpu.decode(out[: len(tensors)].numpy(), digest_tables.facts(tensors)).digests()
 
 
@@ -210,7 +211,7 @@ def test_tables_take_eight_tensors_each(count: int) -> None:
     tables = digest_tables.tables([torch.zeros(5)] * count)
 
     assert [table.count for table in tables] == [8] * (count // 8) + [count % 8] * (count % 8 > 0)
-    assert all(table.count + len(table.padding) == 8 for table in tables)
+    assert all(len(column) == 8 for table in tables for column in table.columns)
 
 
 @pytest.mark.parametrize(

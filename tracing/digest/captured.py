@@ -39,7 +39,6 @@ class CapturedDigests:
         self._count = 0  # slots taken
         self._rows = Rows()
         self._columns: RowColumns | None = None
-        self._tables: list[torch.Tensor] = []  # held: the graph reads them
         self._spare: list[torch.Tensor] = []  # pinned buffers
         self._replays: deque[_Replay] = deque()
         self._last: tuple[int, Any] | None = None  # the stream of the last replay, and an event after it
@@ -68,7 +67,6 @@ class CapturedDigests:
         index = self.device.index or 0
         if not all_loaded(index, calls):
             raise OutOfSpareMemoryError("a digest kernel")
-        self._tables += [table.rows for table, _ in calls]
         launch_digests(index, stream, address, calls)
 
     @property
@@ -100,14 +98,10 @@ class CapturedDigests:
         self._last = current_handle(self.device.index or 0), copied
         self._replays.append(_Replay([launches[launch] for launch in self._rows.launches], host, copied))
 
-    def captured(self) -> None:
-        """The capture has ended."""
-        self._memory.ready()
-
     def graph_deleted(self) -> None:
         """Let another graph use the slots."""
         self._memory.give_back(self.regions)
-        self.regions, self._tables = [], []
+        self.regions = []
         self._deleted = True
 
     @property

@@ -21,7 +21,16 @@ from tracing.digest.columns import Columns, DigestedLaunches
 from tracing.digest.host import finish, rounded
 from tracing.digest.kernel import AHEAD, ANY, FIELDS, SHORT, digest_kernel
 from tracing.digest.spare_memory import spare_memory
-from tracing.digest.tables import LARGE_WARPS, WARPS, Call, Variant
+from tracing.digest.tables import (
+    LARGE_WARPS,
+    LAYOUT_COLUMNS,
+    WARPS,
+    WIDTH,
+    Call,
+    Variant,
+    flat,
+    load_meanings,
+)
 from tracing.upstream.torch.streams import current_handle, stream_of
 from tracing.upstream.triton.compiled_kernel import load_binary
 from tracing.upstream.triton.driver import current_target
@@ -32,7 +41,9 @@ SLOTS = 4096  # results a buffer holds
 
 def source(variant: Variant) -> ASTSource:
     """The digest kernel for fixed types: a JITFunction would specialise on values, and compile often."""
-    types = {name: "i64" if name.startswith("p") else "*i64" for name in digest_kernel.arg_names}
+    column = ("i64",) * WIDTH
+    types: dict[str, Any] = dict.fromkeys(digest_kernel.arg_names, column)
+    types |= {"layouts": (column,) * LAYOUT_COLUMNS, "out": "*i64"}
     constants = {"KIND": variant.kind, "READING": variant.reading}
     return ASTSource(digest_kernel, types | dict.fromkeys(constants, "constexpr"), constants)
 
@@ -50,7 +61,8 @@ _loaded: set[tuple[int, Variant, int]] = set()  # device, variant and warps of d
 
 
 def load_before_capture(device: int) -> None:
-    """Load the digest kernels of contiguous tensors: nothing is loaded while a graph is captured."""
+    """Load the digest kernels of contiguous tensors, and the meanings of bytes, for the next capture."""
+    load_meanings(torch.device("cuda", device))
     for reading, num_warps in ((SHORT, WARPS), (AHEAD, WARPS), (AHEAD, LARGE_WARPS)):
         _compiled(device, Variant(ANY, reading), num_warps)
 
@@ -279,12 +291,12 @@ def launch_digests(device: int, stream: int, address: int, calls: Sequence[Call]
     stream  -- a handle
     address -- of the first slot, on the device
     """
-    for table, arguments in calls:
+    for table, tensors in calls:
         if table.programs:
             run, function, packed, _ = _compiled(device, table.variant, table.num_warps)
             run(
                 table.programs, 1, 1, stream, function, packed, None, None, None,
-                *arguments, address, *table.variant,
+                tensors, *table.columns, address, *table.variant,
             )  # fmt: skip
         address += table.count * (FIELDS * 8)
 
@@ -296,9 +308,10 @@ def driver_calls(device: int, calls: Sequence[Call]) -> list[tuple[int, int, int
     address, and how many slots it fills.
     """
     made = []
-    for table, arguments in calls:
+    for table, tensors in calls:
         compiled = _compiled(device, table.variant, table.num_warps)
         threads, shared = 32 * table.num_warps, compiled.kernel.metadata.shared
+        arguments = flat(tensors, table.columns)
         made.append((compiled.function, table.programs, threads, shared, arguments, table.count))
     return made
 

@@ -18,14 +18,12 @@ from tracing.digest.words import (
     HALF,
     column_words,
     last_words,
-    layout_of,
     scattered_words,
     tile_halves,
     whole_halves,
 )
 
 FIELDS = 5 + RANGES  # of a slot, 64 bits each: sum 1, L1, NaN, inf, -0.0, then sum 0 by range
-COLUMNS = 14  # of a table: see `digest_kernel`
 ANY = -1  # KIND: several
 SHORT, AHEAD, ACROSS = 0, 1, 3  # READING; any other is the bytes of a unit
 
@@ -33,7 +31,6 @@ _HALF = tl.constexpr(HALF)
 _WORDS = tl.constexpr(TILE_WORDS)
 _GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
 _FIELDS = tl.constexpr(FIELDS)
-_COLUMNS = tl.constexpr(COLUMNS)
 _STEP = tl.constexpr(TILE_WORDS // 8)  # words at a time where registers are short
 _STAGES = tl.constexpr(3)  # of a tile, from its reading to its sums: measured on an H200
 _ACROSS = tl.constexpr(ACROSS)
@@ -135,14 +132,12 @@ def _tally_ends(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _read(  # type: ignore[no-untyped-def]
-    address, begin, count, nbytes, row, here, block, KIND: tl.constexpr, PARTS: tl.constexpr,
+    address, begin, count, nbytes, layout, values, here, block, KIND: tl.constexpr, PARTS: tl.constexpr,
     READING: tl.constexpr,
 ):  # fmt: skip
     """Add the sums and the statistics of tiles begin:begin+count of a tensor to its slot."""
     UNIT: tl.constexpr = 0 if READING <= _AHEAD else READING
     keys = _keys(tl.arange(0, _HALF))
-    layout = layout_of(row)
-    values = tl.load(row + 8).to(tl.pointer_type(tl.uint32))
     total0 = tl.zeros((), tl.uint64)
     total1 = tl.zeros((), tl.uint64)
     WIDE: tl.constexpr = _HALF // 2 if KIND == 4 else _HALF
@@ -165,7 +160,7 @@ def _read(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _read_across(  # type: ignore[no-untyped-def]
-    address, program, stride, nbytes, row, here, block, KIND: tl.constexpr, PARTS: tl.constexpr
+    address, program, stride, nbytes, layout, values, here, block, KIND: tl.constexpr, PARTS: tl.constexpr
 ):
     """Add the sums and the statistics of the tiles that contain the same columns of some rows to a slot.
 
@@ -173,9 +168,7 @@ def _read_across(  # type: ignore[no-untyped-def]
     """
     UNIT: tl.constexpr = 4 if KIND == 1 else 2
     PER: tl.constexpr = 4 // UNIT  # elements of a word
-    layout = layout_of(row)
     step = layout[6]  # between columns
-    values = tl.load(row + 8).to(tl.pointer_type(tl.uint32))
     rows = (program // stride).to(tl.uint32) * _TOGETHER + tl.arange(0, _TOGETHER)
     column = (program % stride).to(tl.uint32) * (_WORDS * PER)
     sums0 = tl.zeros((_WIDE, _TOGETHER), tl.uint64)
@@ -204,60 +197,80 @@ def _read_across(  # type: ignore[no-untyped-def]
     )
 
 
+@triton.jit
+def _of(slot, column):  # type: ignore[no-untyped-def]
+    """The value of one tensor in a column."""
+    value = column[0]
+    for i in tl.static_range(1, len(column)):
+        value = tl.where(slot == i, column[i], value)
+    return value
+
+
+@triton.jit
+def _layout_of(slot, columns):  # type: ignore[no-untyped-def]
+    """3 sizes, 4 strides and whether rows are long."""
+    n1, n2, n3 = _of(slot, columns[0]), _of(slot, columns[1]), _of(slot, columns[2])
+    s0, s1 = _of(slot, columns[3]), _of(slot, columns[4])
+    s2, s3 = _of(slot, columns[5]), _of(slot, columns[6])
+    sizes = n1.to(tl.uint32), n2.to(tl.uint32), n3.to(tl.uint32)
+    strides = s0.to(tl.uint32), s1.to(tl.uint32), s2.to(tl.uint32), s3.to(tl.uint32)
+    return sizes + strides + (_of(slot, columns[7]),)
+
+
 @triton.jit  # type: ignore[untyped-decorator]
 def digest_kernel(  # type: ignore[no-untyped-def]
-    p0, p1, p2, p3, p4, p5, p6, p7,
-    table,
+    addresses,
+    firsts,
+    sizes,
+    blocks,
+    kinds,
+    steps,
+    layouts,
+    meanings,
     out,
     KIND: tl.constexpr,
     READING: tl.constexpr,
-):  # fmt: skip
+):
     """Add the sums of up to eight tensors to their slots.
 
-    p0 ... p7 -- the addresses of the tensors
-    table     -- [8, COLUMNS] int64, of each tensor: first program, bytes, tiles of a range, kind, tiles a
-                 program; its layout: 3 sizes, 4 strides, whether its rows are long; the address of [256]
-                 float32 values of kind 5
+    addresses -- [8] of the tensors. These columns are passed by value: memory would have to be read first
+    firsts    -- [8] the first program that reads each tensor
+    sizes     -- [8] bytes
+    blocks    -- [8] tiles of a range
+    kinds     -- [8] of the values, see `statistics.KINDS`
+    steps     -- [8] tiles a program
+    layouts   -- 8 columns: 3 sizes, 4 strides, whether rows are long
+    meanings  -- [8] addresses of [256] float32, what each byte of kind 5 means
     out       -- [8, FIELDS] int64
     KIND      -- of all these tensors; ANY: contiguous ones of any kind but 5
     READING   -- SHORT, AHEAD: contiguous tensors. AHEAD starts later, and is faster where a program reads
                  several tiles. ACROSS: matrices whose rows are adjacent in memory; a program reads the same
-                 tile of 16 rows, and the table has the tiles of a row in place of those a program. Otherwise
-                 tensors that are read through their strides, in units of this many bytes
+                 tile of 16 rows, and `steps` are the tiles of a row. Otherwise tensors that are read through
+                 their strides, in units of this many bytes
     """
     pid = tl.program_id(0)
-    # tensors start at ascending programs; one without programs starts where the next one does
-    slot = tl.sum((tl.load(table + tl.arange(0, 8) * _COLUMNS) <= pid).to(tl.int32), 0) - 1
-    address = p0
-    address = tl.where(slot == 1, p1, address)
-    address = tl.where(slot == 2, p2, address)
-    address = tl.where(slot == 3, p3, address)
-    address = tl.where(slot == 4, p4, address)
-    address = tl.where(slot == 5, p5, address)
-    address = tl.where(slot == 6, p6, address)
-    address = tl.where(slot == 7, p7, address)
-    row = table + slot * _COLUMNS
-    nbytes = tl.load(row + 1)
-    block = tl.load(row + 2)
-    kind = tl.load(row + 3)
-    step = tl.load(row + 4)
-    program = pid - tl.load(row)
+    slot = 0  # tensors start at ascending programs; one without programs starts where the next one does
+    for i in tl.static_range(1, len(firsts)):
+        slot += (firsts[i] <= pid).to(tl.int32)
+    address, nbytes, block = _of(slot, addresses), _of(slot, sizes), _of(slot, blocks)
+    kind, step = _of(slot, kinds), _of(slot, steps)
+    layout, values = _layout_of(slot, layouts), _of(slot, meanings).to(tl.pointer_type(tl.uint32))
+    program = pid - _of(slot, firsts)
     begin = program * step
     count = tl.minimum(step, (nbytes + _WORDS * 4 - 1) // (_WORDS * 4) - begin)
     here = out + slot * _FIELDS
-    layout = row + 5
     PARTS: tl.constexpr = 4 if KIND == 5 else 2 if KIND == 2 or KIND == 3 else 1
     if READING == _ACROSS:
-        _read_across(address, program, step, nbytes, layout, here, block, KIND, PARTS)
+        _read_across(address, program, step, nbytes, layout, values, here, block, KIND, PARTS)
     elif KIND >= 0:
-        _read(address, begin, count, nbytes, layout, here, block, KIND, PARTS, READING)
+        _read(address, begin, count, nbytes, layout, values, here, block, KIND, PARTS, READING)
     elif kind == 1:
-        _read(address, begin, count, nbytes, layout, here, block, 1, 1, READING)
+        _read(address, begin, count, nbytes, layout, values, here, block, 1, 1, READING)
     elif kind == 2:
-        _read(address, begin, count, nbytes, layout, here, block, 2, 2, READING)
+        _read(address, begin, count, nbytes, layout, values, here, block, 2, 2, READING)
     elif kind == 3:
-        _read(address, begin, count, nbytes, layout, here, block, 3, 2, READING)
+        _read(address, begin, count, nbytes, layout, values, here, block, 3, 2, READING)
     elif kind == 4:
-        _read(address, begin, count, nbytes, layout, here, block, 4, 1, READING)
+        _read(address, begin, count, nbytes, layout, values, here, block, 4, 1, READING)
     else:
-        _read(address, begin, count, nbytes, layout, here, block, 0, 1, READING)
+        _read(address, begin, count, nbytes, layout, values, here, block, 0, 1, READING)

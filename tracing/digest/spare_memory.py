@@ -17,13 +17,10 @@ from typing import Any, TypeVar
 
 import torch
 
-from tracing.digest.kernel import COLUMNS, FIELDS
-from tracing.upstream.torch.cuda_graphs import is_capturing
+from tracing.digest.kernel import FIELDS
 
 BLOCK = 4096  # slots of a block: 0.4 MB
 BLOCKS = 8  # that are free before a capture
-TABLES = 2048  # tables of a block: 2 MB on the device, and as much pinned
-ROWS = 8  # of a table
 
 T = TypeVar("T")
 
@@ -73,24 +70,18 @@ class Region:
 
 
 class SpareMemory:
-    """Slots for digests and tables of tensors on one GPU, for launches that are captured into CUDA graphs."""
+    """Slots for digests on one GPU, for launches that are captured into CUDA graphs."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call, unused-ignore]
         self._free: list[Region] = []
-        self._tables: list[tuple[torch.Tensor, torch.Tensor]] = []  # a block on the device, and it pinned
-        self._used = TABLES  # tables of the last block
 
     def fill(self) -> None:
         """Allocate what the next capture may need; call it before the capture begins."""
         while sum(region.stop - region.start for region in self._free) < BLOCKS * BLOCK:
             block = self.outside(lambda: torch.zeros((BLOCK, FIELDS), dtype=torch.int64))
             self._free.append(Region(block, 0, BLOCK))
-        if self._used > TABLES // 2:
-            self._tables.append(self.outside(self._new_tables))
-            self._used = 0
-        self._stream.synchronize()
 
     def outside(self, make: Callable[[], Any]) -> Any:
         """What `make` allocates on this device, in no pool of the program; does not wait for the program."""
@@ -102,11 +93,6 @@ class SpareMemory:
             return made
 
         return outside_pools(on_device, self._stream)
-
-    def _new_tables(self) -> tuple[torch.Tensor, torch.Tensor]:
-        shape = (TABLES, ROWS, COLUMNS)
-        pinned = torch.empty(shape, dtype=torch.int64, device="cpu", pin_memory=True)
-        return torch.empty(shape, dtype=torch.int64), pinned
 
     def take(self, count: int) -> Region:
         """Slots that are adjacent; raises OutOfSpareMemoryError."""
@@ -120,26 +106,6 @@ class SpareMemory:
     def give_back(self, regions: Sequence[Region]) -> None:
         """The graph that wrote to these slots no longer exists."""
         self._free += regions
-
-    def table(self, rows: list[list[int]]) -> torch.Tensor:
-        """A table of the digest kernel on the device; raises OutOfSpareMemoryError during a capture.
-
-        rows -- [8, COLUMNS]
-        """
-        if not is_capturing():
-            return self.outside(lambda: torch.tensor(rows))  # type: ignore[no-any-return]
-        if self._used == TABLES:
-            raise OutOfSpareMemoryError("a table")
-        (there, pinned), n = self._tables[-1], self._used
-        self._used += 1
-        pinned[n] = torch.tensor(rows, device="cpu")
-        with torch.cuda.stream(self._stream):  # it is not captured, so the copy is made now
-            there[n].copy_(pinned[n], non_blocking=True)
-        return there[n]
-
-    def ready(self) -> None:
-        """Wait for the tables that were made during a capture; call it when the capture has ended."""
-        self._stream.synchronize()
 
 
 @functools.cache

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
-from typing import NamedTuple, TypeAlias
+from itertools import accumulate, chain, groupby
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from tracing.digest.columns import TILE_BYTES, block_tiles, blocks
-from tracing.digest.kernel import ACROSS, AHEAD, ANY, COLUMNS, SHORT
+from tracing.digest.kernel import ACROSS, AHEAD, ANY, SHORT
 from tracing.digest.layouts import ROWS_ACROSS, DigestLayout, layout
-from tracing.digest.spare_memory import OutOfSpareMemoryError, spare_memory
+from tracing.digest.spare_memory import spare_memory
 from tracing.digest.statistics import KINDS
-from tracing.upstream.torch.cuda_graphs import is_capturing
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 WIDTH = 8  # tensors a launch
@@ -27,6 +26,7 @@ TILES = 32  # tiles a program reads at most: one addition to global memory for 2
 LARGE = 64 << 20
 PROGRAMS, LARGE_PROGRAMS = 256, 1024  # of a launch, at least, if it has the tiles
 WARPS, LARGE_WARPS = 4, 2
+LAYOUT_COLUMNS = 8
 
 
 class Variant(NamedTuple):
@@ -36,80 +36,98 @@ class Variant(NamedTuple):
     reading: int
 
 
+class Row(NamedTuple):
+    """One tensor of a table."""
+
+    nbytes: int
+    kind: int
+    layout: DigestLayout
+    meanings: int  # the address of what its bytes mean, or 0
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The inputs of a digest launch for up to eight tensors, except for their addresses."""
+    """The inputs of a digest launch for up to eight tensors, except for addresses."""
 
+    rows: Sequence[Row]
     programs: int
-    count: int
-    padding: tuple[int, ...]  # addresses of the tensors that are not there
-    rows: torch.Tensor  # [8, COLUMNS] int64 on the device, as the kernel takes them
-    address: int  # of the rows
+    columns: tuple[Any, ...]  # arguments of the kernel, from `firsts` to `meanings`
     variant: Variant  # of the kernel
     num_warps: int
+
+    @property
+    def count(self) -> int:
+        """The number of tensors."""
+        return len(self.rows)
 
 
 def variant(tensor: torch.Tensor) -> Variant:
     """The kernel that reads a tensor; tensors of one side of a launch are sorted by it."""
-    strides, kind = layout(tensor), KINDS.get(tensor.dtype, 0)
-    if strides is None or not strides.unit:  # contiguous, or copied first
-        return Variant(kind if kind == 5 else ANY, SHORT)
-    return Variant(kind, ACROSS if strides.across else strides.unit)
+    return _variant(_row(tensor))
 
 
 def tables(tensors: Sequence[torch.Tensor]) -> list[Table]:
-    """One table a launch for tensors of these sizes, dtypes and layouts, on their device.
+    """One table a launch for tensors of these sizes, dtypes and layouts."""
+    return _tables([_row(tensor) for tensor in tensors])
 
-    Cost: a copy to the device, once for each layout of a launch.
-    """
+
+def _tables(rows: Sequence[Row]) -> list[Table]:
     made = []
-    for kind, group in groupby(tensors, variant):
+    for kernel, group in groupby(rows, _variant):
         alike = list(group)
-        made += [_table(kind, alike[start : start + WIDTH]) for start in range(0, len(alike), WIDTH)]
+        made += [_table(kernel, alike[start : start + WIDTH]) for start in range(0, len(alike), WIDTH)]
     return made
 
 
-def _programs(nbytes: int, step: int, variant: Variant) -> int:
-    return -(-nbytes // (TILE_BYTES * (ROWS_ACROSS if variant.reading == ACROSS else step)))
+def _row(tensor: torch.Tensor) -> Row:
+    kind = KINDS.get(tensor.dtype, 0)
+    meanings = _meanings(tensor.dtype, tensor.device).data_ptr() if kind == 5 else 0
+    nbytes = tensor.numel() * tensor.element_size()
+    return Row(nbytes, kind, layout(tensor) or DigestLayout(0), meanings)  # contiguous, if it is copied first
 
 
-def _step(nbytes: int, all_bytes: int, programs: int) -> int:
+def _variant(row: Row) -> Variant:
+    if not row.layout.unit:
+        return Variant(row.kind if row.kind == 5 else ANY, SHORT)
+    return Variant(row.kind, ACROSS if row.layout.across else row.layout.unit)
+
+
+def _table(variant: Variant, rows: Sequence[Row]) -> Table:
+    total = sum(row.nbytes for row in rows)
+    across, large = variant.reading == ACROSS, total >= LARGE
+    steps = [row.layout.tiles_of_a_row if across else _step(row.nbytes, total) for row in rows]
+    together = [ROWS_ACROSS if across else step for step in steps]
+    programs = [-(-row.nbytes // (TILE_BYTES * n)) for row, n in zip(rows, together, strict=True)]
+    *firsts, count = accumulate(programs, initial=0)
+    layouts = [(*row.layout.sizes, *row.layout.strides, row.layout.long) for row in rows]
+    columns = (
+        _column(firsts, count),
+        _column(row.nbytes for row in rows),
+        _column((block_tiles(row.nbytes) for row in rows), 1),
+        _column(row.kind for row in rows),
+        _column(steps, 1),
+        tuple(_column(of, 1) for of in zip(*layouts, strict=True)),
+        _column(row.meanings for row in rows),
+    )
+    if variant.kind == ANY and max(steps) > 1:
+        variant = Variant(ANY, AHEAD)
+    num_warps = LARGE_WARPS if large and not across else WARPS
+    return Table(rows, count, columns, variant, num_warps)
+
+
+def _column(values: Iterable[int], nothing: int = 0) -> tuple[int, ...]:
+    known = tuple(values)
+    return known + (nothing,) * (WIDTH - len(known))
+
+
+def _step(nbytes: int, total: int) -> int:
     # how many tiles of a tensor a program reads: a power of two, so that it divides the tiles of a range
-    filling = all_bytes // (TILE_BYTES * programs)
+    filling = total // (TILE_BYTES * (LARGE_PROGRAMS if total >= LARGE else PROGRAMS))
     return min(block_tiles(nbytes), TILES, 1 << max(0, filling.bit_length() - 1))
 
 
-def _table(variant: Variant, tensors: Sequence[torch.Tensor]) -> Table:
-    first = 0
-    rows = []
-    sizes = [tensor.numel() * tensor.element_size() for tensor in tensors]
-    large = sum(sizes) >= LARGE
-    programs = LARGE_PROGRAMS if large else PROGRAMS
-    for tensor, nbytes in zip(tensors, sizes, strict=True):
-        digest_layout, kind = layout(tensor) or DigestLayout(0), KINDS.get(tensor.dtype, 0)
-        step = _step(nbytes, sum(sizes), programs)
-        if variant.reading == ACROSS:
-            step = digest_layout.tiles_of_a_row
-        values = _values(tensor.dtype, tensor.device).data_ptr() if kind == 5 else 0
-        shape = (*digest_layout.sizes, *digest_layout.strides, digest_layout.long)
-        rows.append([first, nbytes, block_tiles(nbytes), kind, step, *shape, values])
-        first += _programs(nbytes, step, variant)
-    rest = WIDTH - len(tensors)
-    nothing = [first, 0, 1, 0, 1, *[0] * (COLUMNS - 5)]
-    device = tensors[0].device
-    with dispatch_disabled():
-        if device.type == "cpu":  # executed by the interpreter
-            made = torch.tensor(rows + [nothing] * rest)
-        else:
-            made = spare_memory(device).table(rows + [nothing] * rest)
-    num_warps = LARGE_WARPS if large and variant.reading != ACROSS else WARPS
-    if variant.kind == ANY and any(row[4] > 1 for row in rows):
-        variant = Variant(ANY, AHEAD)
-    return Table(first, len(tensors), (0,) * rest, made, made.data_ptr(), variant, num_warps)
-
-
 @functools.cache
-def _values(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+def _meanings(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     # [256] the meaning of each byte
     def values() -> torch.Tensor:
         return torch.arange(256, dtype=torch.uint8, device="cpu").view(dtype).float().to(device)
@@ -117,9 +135,14 @@ def _values(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     with dispatch_disabled():
         if device.type == "cpu":
             return values()
-        if is_capturing():
-            raise OutOfSpareMemoryError(f"the values of {dtype}")
         return spare_memory(device).outside(values)  # type: ignore[no-any-return]
+
+
+def load_meanings(device: torch.device) -> None:
+    """Put the meanings of bytes on a device: nothing is copied there while a graph is captured."""
+    for dtype, kind in KINDS.items():
+        if kind == 5:
+            _meanings(dtype, device)
 
 
 def facts(tensors: Sequence[torch.Tensor]) -> npt.NDArray[np.int64]:
@@ -130,13 +153,19 @@ def facts(tensors: Sequence[torch.Tensor]) -> npt.NDArray[np.int64]:
     return np.ascontiguousarray(columns.T)
 
 
-Call: TypeAlias = tuple[Table, tuple[int, ...]]  # a table, and the kernel's arguments but for the slots
+Call: TypeAlias = tuple[Table, tuple[int, ...]]  # a table, and the addresses of eight tensors
 
 
 def calls(plan: Sequence[Table], addresses: Sequence[int]) -> list[Call]:
     """The launches that digest the tensors at these addresses, which must fit the layouts."""
     ends = accumulate(table.count for table in plan)
     return [
-        (table, (*addresses[end - table.count : end], *table.padding, table.address))
+        (table, (*addresses[end - table.count : end], *[0] * (WIDTH - table.count)))
         for table, end in zip(plan, ends, strict=True)
     ]
+
+
+def flat(tensors: Sequence[int], columns: Sequence[Any]) -> tuple[int, ...]:
+    """The arguments of the kernel before `out` as CUDA's driver takes them."""
+    *numbers, layouts, meanings = columns
+    return tuple(chain(tensors, *numbers, *layouts, meanings))

@@ -14,15 +14,6 @@ _WORDS = tl.constexpr(TILE_WORDS)
 
 
 @triton.jit
-def layout_of(row):  # type: ignore[no-untyped-def]
-    """3 sizes, 4 strides and whether rows are long, from a row of the table: loaded once, used often."""
-    n1, n2, n3 = tl.load(row).to(tl.uint32), tl.load(row + 1).to(tl.uint32), tl.load(row + 2).to(tl.uint32)
-    s0, s1 = tl.load(row + 3).to(tl.uint32), tl.load(row + 4).to(tl.uint32)
-    s2, s3 = tl.load(row + 5).to(tl.uint32), tl.load(row + 6).to(tl.uint32)
-    return n1, n2, n3, s0, s1, s2, s3, tl.load(row + 7)
-
-
-@triton.jit
 def _where(first, k, layout):  # type: ignore[no-untyped-def]
     """The positions of units first + k of a tensor: [n] uint32."""
     n1, n2, n3, s0, s1, s2, s3, long = layout

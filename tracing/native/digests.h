@@ -38,15 +38,15 @@ struct DigestCall {
     if (programs == 0) return;
     // after its own arguments a kernel has those that Triton adds, as scratch memory: null. The driver reads
     // as many as the kernel has.
-    constexpr size_t kAdded = 4;
-    uint64_t values[24] = {};
-    void* parameters[24];
-    size_t count = arguments.size() + 1 + kAdded;
-    if (count > 24) throw std::runtime_error("a digest kernel with too many arguments");
-    for (size_t i = 0; i < arguments.size(); i++) values[i] = arguments[i];
-    if (tensors != nullptr) std::copy_n(tensors, std::min<size_t>(slots, arguments.size()), values);
-    values[arguments.size()] = address;
-    for (size_t i = 0; i < count; i++) parameters[i] = &values[i];
+    constexpr size_t kAdded = 4, kMost = 128;
+    static uint64_t null = 0;
+    void* parameters[kMost];
+    const size_t own = arguments.size();
+    if (own + 1 + kAdded > kMost) throw std::runtime_error("a digest kernel with too many arguments");
+    for (size_t i = 0; i < own; i++) parameters[i] = const_cast<uint64_t*>(&arguments[i]);
+    for (size_t i = 0; tensors != nullptr && i < slots; i++) parameters[i] = const_cast<uint64_t*>(&tensors[i]);
+    parameters[own] = &address;
+    std::fill_n(&parameters[own + 1], kAdded, &null);
     launch_kernel(function, programs, threads, shared, stream, parameters);
   }
 };

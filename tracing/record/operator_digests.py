@@ -242,8 +242,6 @@ class OperatorDigestQueue(DigestBatches):
             if device != graph.device:
                 raise RuntimeError(f"it is on {device}, and the graph on {graph.device}")
             side = self._side(device, tensors)
-            if not side.tables:
-                raise OutOfSpareMemoryError("a table of its tensors")
             address, slot = graph.reserve(len(tensors))
             stream = self.current_stream(device.index or 0)
             ready = calls_at(side, [tensor.data_ptr() for tensor in tensors.values()])

@@ -157,8 +157,6 @@ class RecordedCudaGraphs:
         captured = self._graphs.get(graph)
         if captured is not None and captured in self.open_graphs:
             self.open_graphs.remove(captured)
-            for digests in captured.all_digests:
-                self._safely(digests.captured)
 
     # ---- in each replay
 

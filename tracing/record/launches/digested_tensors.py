@@ -12,7 +12,6 @@ import torch
 
 from tracing.digest.gpu import on_stream
 from tracing.digest.layouts import layout
-from tracing.digest.spare_memory import OutOfSpareMemoryError
 from tracing.digest.tables import Call, Table, calls, facts, tables, variant
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
@@ -27,7 +26,6 @@ class DigestedTensors:
     facts: npt.NDArray[np.int64]  # of the tensors, for the GPU
     copied: frozenset[int]  # positions of tensors that must be copied first
     misaligned: Sequence[int]  # mask for each address: a tensor with one of these bits set is copied first
-    digested: bool  # False: there are no tensors, or no digests are wanted
 
 
 def digested_tensors(
@@ -47,19 +45,11 @@ def digested_tensors(
     return DigestedTensors(
         positions,
         [among.index(i) for i in positions],
-        _tables(ordered) if device is not None and wanted else (),
+        tables(ordered) if device is not None and wanted else (),
         facts(ordered),
         frozenset(i for i, one in zip(positions, layouts, strict=True) if one is None),
         [one.misaligned if one else 15 for one in layouts],
-        bool(positions) and wanted,
     )
-
-
-def _tables(tensors: Sequence[torch.Tensor]) -> Sequence[Table]:
-    try:
-        return tables(tensors)
-    except OutOfSpareMemoryError:  # while a CUDA graph is captured
-        return ()
 
 
 def calls_at(side: DigestedTensors, addresses: Sequence[int]) -> Sequence[Call] | None:

@@ -185,8 +185,6 @@ class LaunchDigests:
         ready: Sequence[Call] | None,
         address: int,
     ) -> None:
-        if side.positions and not side.tables:
-            raise OutOfSpareMemoryError("a table of its tensors")
         graph.add(address, launch.stream, ready or self._copied(launch, side))
 
     def _missed(self, launch: LaunchInFlight, missing: OutOfSpareMemoryError) -> None:

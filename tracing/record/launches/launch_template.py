@@ -54,12 +54,6 @@ class LaunchTemplate:
     streams: dict[int, StreamDigests] = field(default_factory=dict)
     shifted: dict[tuple[int, ...], LaunchTemplate] = field(default_factory=dict)  # by offsets in the storages
 
-    @property
-    def complete(self) -> bool:
-        """False if digests are wanted and the memory for their tables was not there during a capture."""
-        sides = (self.before, self.after)
-        return self.device is None or all(side.tables or not side.digested for side in sides)
-
 
 @dataclass(slots=True)
 class DigestSlots:
@@ -93,7 +87,7 @@ class LaunchTemplates:
             template = self._new_template(site, values, grid)
             if site.settled:
                 self.settle(template, values)
-            if site.kind != "interpreted" and template.complete:
+            if site.kind != "interpreted":
                 self._templates[key] = template
         return template
 
@@ -198,8 +192,7 @@ class LaunchTemplates:
             shifted = self._new_template(template.site, values, template.grid)
             if template.signature is not None:
                 self.settle(shifted, values)
-            if shifted.complete:
-                template.shifted[offsets] = shifted
+            template.shifted[offsets] = shifted
         return shifted
 
 
