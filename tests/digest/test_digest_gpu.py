@@ -133,7 +133,8 @@ def digests(target: GPUTarget, tensors: list[Any]) -> list[Digest]:
             addresses = [tensor.data_ptr() for tensor in chosen]
             kernel = compiled(target, table.variant)
             [(_, padded)] = digest_tables.calls([table], addresses)
-            kernel[(table.programs, 1, 1)](padded, *table.columns, slots, *table.variant)
+            addressed = tuple(slots.data_ptr() + i * FIELDS * 8 for i in range(digest_tables.WIDTH))
+            kernel[(table.programs, 1, 1)](padded, addressed, *table.columns, *table.variant)
     return digest_gpu.decode(out[: len(tensors)].numpy(), digest_tables.facts(tensors)).digests()
 
 

@@ -23,8 +23,7 @@ import torch
 
 from tracing.digest import gpu
 from tracing.digest.gpu import CompiledDigest
-from tracing.digest.kernel import FIELDS
-from tracing.digest.tables import LAYOUT_COLUMNS, WIDTH, Call, flat
+from tracing.digest.tables import WIDTH, Call, flat
 from tracing.environment.compiled_parts import compilers
 from tracing.record import operator_digests
 from tracing.record.launches import digested_tensors
@@ -34,7 +33,7 @@ from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 STREAM, SIDE_STREAM = 7, 7 << 40  # handles
 SLOTS = 64  # of a batch: several batches come and go
-_SIZES, _OUT = (WIDTH * place for place in (2, 7 + LAYOUT_COLUMNS))  # among the kernel's arguments
+_SLOTS, _SIZES = WIDTH, 3 * WIDTH  # among the kernel's arguments
 _SOURCE = f"""
 #include <stdint.h>
 int launched = 0, failing = 0;
@@ -44,13 +43,12 @@ int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned 
   if (failing) return failing;
   if ((uint64_t)stream != {STREAM} && (uint64_t)stream != {SIDE_STREAM}) return 400;
   launched++;
-  int64_t* slots = *(int64_t**)parameters[{_OUT}];
   for (int i = 0; i < {WIDTH}; i++) {{
     const unsigned char* bytes = *(unsigned char**)parameters[i];
     const int64_t count = *(int64_t*)parameters[{_SIZES} + i] > 0;
     uint64_t sum = 0;
     for (int64_t n = 0; n < count; n++) sum = (sum + bytes[n] + 1) * 0x9E3779B97F4A7C15ull;
-    if (count) slots[i * {FIELDS}] += sum;
+    if (count) **(int64_t**)parameters[{_SLOTS} + i] += sum;
   }}
   return 0;
 }}
@@ -104,8 +102,8 @@ class HostGpu:
 
     def run(self, programs: int, y: int, z: int, stream: int, *arguments: Any) -> None:
         """Launch a digest kernel as Triton's launchers do."""
-        tensors, *columns, out, _kind, _reading = arguments[5:]
-        values = [ctypes.c_uint64(value) for value in (*flat(tensors, columns), out)]
+        tensors, slots, *columns, _kind, _reading = arguments[5:]
+        values = [ctypes.c_uint64(value) for value in flat(tensors, slots, columns)]
         parameters = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
         self.by_python += 1
         status = self._driver.cuLaunchKernel(

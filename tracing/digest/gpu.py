@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from tracing.digest.tables import (
     Variant,
     flat,
     load_meanings,
+    merged,
 )
 from tracing.upstream.torch.streams import current_handle, stream_of
 from tracing.upstream.triton.compiled_kernel import load_binary
@@ -43,7 +44,7 @@ def source(variant: Variant) -> ASTSource:
     """The digest kernel for fixed types: a JITFunction would specialise on values, and compile often."""
     column = ("i64",) * WIDTH
     types: dict[str, Any] = dict.fromkeys(digest_kernel.arg_names, column)
-    types |= {"layouts": (column,) * LAYOUT_COLUMNS, "out": "*i64"}
+    types["layouts"] = (column,) * LAYOUT_COLUMNS
     constants = {"KIND": variant.kind, "READING": variant.reading}
     return ASTSource(digest_kernel, types | dict.fromkeys(constants, "constexpr"), constants)
 
@@ -180,7 +181,11 @@ class StreamDigests:
     def plan(self, before: Sequence[Call], after: Sequence[Call], sides: Sides) -> tuple[Any, ...]:
         """What the compiled form needs for these digests; see LaunchDigests in tracing/native/digests.h."""
         made = [driver_calls(self._device.index or 0, calls) for calls in (before, after)]
-        return self, self._handle, SLOTS, FIELDS * 8, *made, sides
+        return self, self._handle, SLOTS, FIELDS * 8, *made, sides, before, after
+
+    def merged(self, after: Sequence[Call], before: Sequence[Call]) -> list[DriverCall]:
+        """The digests after a launch and those before the next one together, for the compiled form."""
+        return merged_calls(self._device.index or 0, [*after, *before])
 
     def next_batch(self) -> None:
         """Begin another batch; deliver what has arrived."""
@@ -294,26 +299,39 @@ def launch_digests(device: int, stream: int, address: int, calls: Sequence[Call]
     for table, tensors in calls:
         if table.programs:
             run, function, packed, _ = _compiled(device, table.variant, table.num_warps)
+            slots = tuple(address + i * (FIELDS * 8) for i in range(WIDTH))
             run(
                 table.programs, 1, 1, stream, function, packed, None, None, None,
-                tensors, *table.columns, address, *table.variant,
+                tensors, slots, *table.columns, *table.variant,
             )  # fmt: skip
         address += table.count * (FIELDS * 8)
 
 
-def driver_calls(device: int, calls: Sequence[Call]) -> list[tuple[int, int, int, int, tuple[int, ...], int]]:
-    """The same launches as arguments of CUDA's cuLaunchKernel, but for the address of the slots.
+DriverCall: TypeAlias = tuple[int, int, int, int, tuple[int, ...], list[int]]
 
-    Each is a function, the programs, threads of one, its shared memory in bytes, the arguments before the
-    address, and how many slots it fills.
+
+def driver_calls(device: int, calls: Sequence[Call]) -> list[DriverCall]:
+    """The same launches as arguments of CUDA's cuLaunchKernel, but for the addresses of the slots.
+
+    Each is a function, the programs, threads of one, its shared memory in bytes, its arguments, and the
+    slots of its tensors, counted from the first one of all calls.
     """
-    made = []
-    for table, tensors in calls:
-        compiled = _compiled(device, table.variant, table.num_warps)
-        threads, shared = 32 * table.num_warps, compiled.kernel.metadata.shared
-        arguments = flat(tensors, table.columns)
-        made.append((compiled.function, table.programs, threads, shared, arguments, table.count))
-    return made
+    ends = accumulate(table.count for table, _ in calls)
+    slots = [list(range(end - table.count, end)) for (table, _), end in zip(calls, ends, strict=True)]
+    return [_driver_call(device, *one) for one in zip(calls, slots, strict=True)]
+
+
+def merged_calls(device: int, calls: Sequence[Call]) -> list[DriverCall]:
+    """As `driver_calls`, in as few launches as there can be."""
+    return [_driver_call(device, *one) for one in merged(calls)]
+
+
+def _driver_call(device: int, call: Call, slots: list[int]) -> DriverCall:
+    table, tensors = call
+    compiled = _compiled(device, table.variant, table.num_warps)
+    threads, shared = 32 * table.num_warps, compiled.kernel.metadata.shared
+    arguments = flat(tensors, (0,) * WIDTH, table.columns)
+    return compiled.function, table.programs, threads, shared, arguments, slots
 
 
 def decode(slots: npt.NDArray[np.int64], about: npt.NDArray[np.int64]) -> Columns:

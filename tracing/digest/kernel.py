@@ -30,7 +30,6 @@ SHORT, AHEAD, ACROSS = 0, 1, 3  # READING; any other is the bytes of a unit
 _HALF = tl.constexpr(HALF)
 _WORDS = tl.constexpr(TILE_WORDS)
 _GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
-_FIELDS = tl.constexpr(FIELDS)
 _STEP = tl.constexpr(TILE_WORDS // 8)  # words at a time where registers are short
 _STAGES = tl.constexpr(3)  # of a tile, from its reading to its sums: measured on an H200
 _ACROSS = tl.constexpr(ACROSS)
@@ -220,6 +219,7 @@ def _layout_of(slot, columns):  # type: ignore[no-untyped-def]
 @triton.jit  # type: ignore[untyped-decorator]
 def digest_kernel(  # type: ignore[no-untyped-def]
     addresses,
+    outs,
     firsts,
     sizes,
     blocks,
@@ -227,13 +227,13 @@ def digest_kernel(  # type: ignore[no-untyped-def]
     steps,
     layouts,
     meanings,
-    out,
     KIND: tl.constexpr,
     READING: tl.constexpr,
 ):
     """Add the sums of up to eight tensors to their slots.
 
     addresses -- [8] of the tensors. These columns are passed by value: memory would have to be read first
+    outs      -- [8] addresses of slots: [FIELDS] int64
     firsts    -- [8] the first program that reads each tensor
     sizes     -- [8] bytes
     blocks    -- [8] tiles of a range
@@ -241,7 +241,6 @@ def digest_kernel(  # type: ignore[no-untyped-def]
     steps     -- [8] tiles a program
     layouts   -- 8 columns: 3 sizes, 4 strides, whether rows are long
     meanings  -- [8] addresses of [256] float32, what each byte of kind 5 means
-    out       -- [8, FIELDS] int64
     KIND      -- of all these tensors; ANY: contiguous ones of any kind but 5
     READING   -- SHORT, AHEAD: contiguous tensors. AHEAD starts later, and is faster where a program reads
                  several tiles. ACROSS: matrices whose rows are adjacent in memory; a program reads the same
@@ -258,7 +257,7 @@ def digest_kernel(  # type: ignore[no-untyped-def]
     program = pid - _of(slot, firsts)
     begin = program * step
     count = tl.minimum(step, (nbytes + _WORDS * 4 - 1) // (_WORDS * 4) - begin)
-    here = out + slot * _FIELDS
+    here = _of(slot, outs).to(tl.pointer_type(tl.int64))
     PARTS: tl.constexpr = 4 if KIND == 5 else 2 if KIND == 2 or KIND == 3 else 1
     if READING == _ACROSS:
         _read_across(address, program, step, nbytes, layout, values, here, block, KIND, PARTS)

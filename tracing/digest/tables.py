@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, groupby
+from itertools import accumulate, chain, groupby, islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -165,7 +165,17 @@ def calls(plan: Sequence[Table], addresses: Sequence[int]) -> list[Call]:
     ]
 
 
-def flat(tensors: Sequence[int], columns: Sequence[Any]) -> tuple[int, ...]:
-    """The arguments of the kernel before `out` as CUDA's driver takes them."""
+def merged(separate: Sequence[Call]) -> list[tuple[Call, list[int]]]:
+    """As few launches as there can be for the same tensors, with the places of each among all of them."""
+    rows = [row for table, _ in separate for row in table.rows]
+    addresses = [one for table, tensors in separate for one in tensors[: table.count]]
+    places = sorted(range(len(rows)), key=lambda i: _variant(rows[i]))
+    made = calls(_tables([rows[i] for i in places]), [addresses[i] for i in places])
+    rest = iter(places)
+    return [(call, list(islice(rest, call[0].count))) for call in made]
+
+
+def flat(tensors: Sequence[int], slots: Sequence[int], columns: Sequence[Any]) -> tuple[int, ...]:
+    """The arguments of the kernel as CUDA's driver takes them."""
     *numbers, layouts, meanings = columns
-    return tuple(chain(tensors, *numbers, *layouts, meanings))
+    return tuple(chain(tensors, slots, *numbers, *layouts, meanings))

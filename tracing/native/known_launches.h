@@ -21,6 +21,9 @@
 struct KnownLaunch {
   Object kept;       // its autotuner, the generated code and its slots: their addresses stay their own
   std::string line;  // its middle: "signature":3,"stream":0,"storages":[1,2]
+  PyObject* code = nullptr;  // the generated function, held by `kept`
+  int line_number = 0;       // in its file
+  int following = 0;         // that of the launch that follows, with nothing on the device in between; 0: none
   std::vector<Argument> reads, writes;
   LaunchDigests digests;
   LaunchClock clock;  // false: its time is not measured
@@ -31,6 +34,13 @@ struct RunningLaunch {
   long index = -1;  // its number; -1: it is not recorded
   LaunchDigests::Slots slots;
   LaunchClock::Running timed;
+};
+
+// The digests after a launch that are taken together with those before the launch that follows.
+struct DeferredDigests {
+  std::shared_ptr<KnownLaunch> launch;
+  LaunchDigests::Slots slots;
+  long index = -1;
 };
 
 // What launches of one recording are recorded into.
@@ -69,14 +79,14 @@ class KnownLaunches {
     return key;
   }
 
-  KnownLaunch& known(const Key& key) {
+  std::shared_ptr<KnownLaunch> known(const Key& key) {
     auto found = launches_.find(key.bytes());
     if (found == launches_.end()) throw NotKnown();
-    return *found->second;
+    return found->second;
   }
 
   // Records a launch that is about to be made. Throws NotKnown, PythonError.
-  void before(const KnownLaunch& launch, RunningLaunch& running) {
+  void before(KnownLaunch& launch, RunningLaunch& running) {
     long thread = thread_number();
     if (attribute<"over">(failsafe_).get() != Py_False) throw NotKnown();
     if (checked(PyObject_CallNoArgs(capturing_.get())).get() != Py_False) throw NotKnown();
@@ -91,17 +101,35 @@ class KnownLaunches {
     if (launch.digests) {
       Object number = checked(PyLong_FromLong(index));
       call<"append">(waiting_, number.get());
-      running.slots = launch.digests.before();
+      running.slots = digests_before(launch, thread);
     }
     if (launch.clock) running.timed = launch.clock.start(index);
     running.index = index;
   }
 
-  void after(const KnownLaunch& launch, const RunningLaunch& running) {
-    if (launch.clock) launch.clock.stop(running.timed);
-    if (!launch.digests) return;
+  void after(const std::shared_ptr<KnownLaunch>& launch, const RunningLaunch& running) {
+    if (launch->clock) launch->clock.stop(running.timed);
+    if (!launch->digests) return;
+    if (launch->following != 0) {
+      deferred_[thread_number()] = {launch, running.slots, running.index};
+      return;
+    }
     RecordingLock lock(lock_);
-    launch.digests.after(running.slots, running.index);
+    launch->digests.after(running.slots, running.index);
+  }
+
+  // The Python form is about to record a launch. If it is the one that follows, the digests that were deferred are
+  // taken now; if not, an exception came between, and the earlier launch has none, as one that failed.
+  void end_deferred() {
+    if (number_of_thread().recording != serial_) return;
+    const auto earlier = deferred_.extract(number_of_thread().number);
+    if (!earlier || attribute<"over">(failsafe_).get() != Py_False) return;
+    const auto& [launch, slots, index] = earlier.mapped();
+    PyFrameObject* frame = PyEval_GetFrame();
+    const Object code(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+    if (code.get() != launch->code || PyFrame_GetLineNumber(frame) != launch->following) return;
+    RecordingLock lock(lock_);
+    launch->digests.after(slots, index);
   }
 
   // The Python form is about to record a launch.
@@ -113,7 +141,7 @@ class KnownLaunches {
     if (slots.get() == Py_None) return;
     Object facts = call<"facts">(recorder_, slots.get(), stream);
     if (facts.get() == Py_None) return;
-    auto launch = std::make_unique<KnownLaunch>();
+    auto launch = std::make_shared<KnownLaunch>();
     const char* line;
     PyObject *reads, *writes, *digests, *clock;
     if (!PyArg_ParseTuple(facts.get(), "yO!O!OO", &line, &PyList_Type, &reads, &PyList_Type, &writes, &digests,
@@ -124,7 +152,16 @@ class KnownLaunches {
     launch->line = line;
     launch->reads = tensors(reads);
     launch->writes = tensors(writes);
-    if (digests != Py_None) launch->digests = LaunchDigests(recorder_, digests);
+    PyFrameObject* frame = PyEval_GetFrame();
+    launch->code = code.get();
+    launch->line_number = PyFrame_GetLineNumber(frame);
+    if (digests != Py_None) {
+      launch->digests = LaunchDigests(recorder_, digests);
+      const Object number = checked(PyLong_FromLong(launch->line_number));
+      const Object scope = attribute<"f_globals">(Object::borrowed(reinterpret_cast<PyObject*>(frame)));
+      launch->following =
+          static_cast<int>(as_long(call<"following">(recorder_, code.get(), number.get(), scope.get(), slots.get())));
+    }
     if (clock != Py_None) launch->clock = LaunchClock(times_, Object::borrowed(clock));
     number_of_thread().recording = serial_;
     number_of_thread().number = as_long(attribute<"number">(thread_));
@@ -152,6 +189,16 @@ class KnownLaunches {
   static ThreadNumber& number_of_thread() {
     static thread_local ThreadNumber number;
     return number;
+  }
+
+  LaunchDigests::Slots digests_before(KnownLaunch& launch, long thread) {
+    const auto earlier = deferred_.extract(thread);
+    if (!earlier) return launch.digests.before();
+    const auto& [previous, slots, index] = earlier.mapped();
+    if (launch.code != previous->code || launch.line_number != previous->following) return launch.digests.before();
+    if (launch.digests.has_stream_of(previous->digests)) return launch.digests.before(previous->digests, slots, index);
+    previous->digests.after(slots, index);
+    return launch.digests.before();
   }
 
   long thread_number() const {
@@ -210,7 +257,8 @@ class KnownLaunches {
   CallSites sites_;
   LastWriters writers_;
   long serial_;
-  std::unordered_map<std::string, std::unique_ptr<KnownLaunch>> launches_;
+  std::unordered_map<std::string, std::shared_ptr<KnownLaunch>> launches_;
+  std::unordered_map<long, DeferredDigests> deferred_;  // by thread
   std::unordered_map<PyObject*, bool> is_generated_;
   std::unordered_map<PyObject*, std::string> quoted_;
   std::vector<Object> codes_;  // alive: maps above have their addresses

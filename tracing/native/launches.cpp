@@ -75,11 +75,23 @@ bool failed(KnownLaunches& all, const std::exception& error) {
   return all.survived();
 }
 
-PyObject* launch_known(Launcher* self, KnownLaunches& all, const KnownLaunch& known, PyObject* const* arguments,
-                       Py_ssize_t count, PyObject* names) {
+// False: an exception is to be raised.
+bool ended_deferred(KnownLaunches& all) {
+  try {
+    all.end_deferred();
+  } catch (const PythonError&) {
+    return all.survived();
+  } catch (const std::exception& error) {
+    return failed(all, error);
+  }
+  return true;
+}
+
+PyObject* launch_known(Launcher* self, KnownLaunches& all, const std::shared_ptr<KnownLaunch>& known,
+                       PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   RunningLaunch running;
   try {
-    all.before(known, running);
+    all.before(*known, running);
   } catch (const PythonError&) {
     if (!all.survived()) return nullptr;
   } catch (const std::exception& error) {
@@ -115,6 +127,7 @@ PyObject* launch(PyObject* object, PyObject* const* arguments, size_t flags, PyO
       return launch_known(self, *all, all->known(*key), arguments, count, names);
     } catch (const NotKnown&) {
     }
+    if (!ended_deferred(*all)) return nullptr;
     return key ? launch_and_learn(self, *all, *key, arguments, count, names) : python();
   } catch (const PythonError&) {
     return nullptr;

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from tracing.digest.gpu import Batch, StreamDigests
+from tracing.digest.gpu import Batch, DriverCall, StreamDigests
+from tracing.digest.tables import Call
 from tracing.launch import hooks
 from tracing.launch.hidden_computation import HiddenComputation
 from tracing.upstream.torch.cuda_graphs import is_capturing
@@ -19,6 +20,13 @@ class DigestBatches:
         """Begin another batch of digests."""
         with hooks.hidden(), HiddenComputation():
             digests.next_batch()
+
+    def merged(
+        self, digests: StreamDigests, after: Sequence[Call], before: Sequence[Call]
+    ) -> list[DriverCall]:
+        """The digests after a launch and those before the next one together."""
+        with hooks.hidden(), HiddenComputation():
+            return digests.merged(after, before)
 
     def leave(self, digests: StreamDigests, batch: Batch) -> None:
         """All launches of a full batch have ended."""

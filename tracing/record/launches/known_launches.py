@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from types import CodeType
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from tracing.record.launches.launch_writer import LaunchWriter
 from tracing.record.launches.timing import Clock, LaunchTimes
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.recording import Recording
+from tracing.upstream.inductor.adjacent_launches import following_launch
 from tracing.upstream.inductor.code import GENERATED
 
 
@@ -47,6 +49,14 @@ class KnownLaunches(DigestBatches):
         """Write the lines that are known."""
         with HiddenComputation():
             self._lines.flush()
+
+    def following(self, code: CodeType, line: int, scope: dict[str, Any], slots: DigestSlots) -> int:
+        """The line of the launch that directly follows one in generated code; 0: none does."""
+        template = slots.template
+        if template.wrapped:
+            return 0
+        written = [template.positions[i] for i in template.writes]
+        return following_launch(code, line, scope, written) or 0
 
     def facts(
         self, slots: DigestSlots, stream: int

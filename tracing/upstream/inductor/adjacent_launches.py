@@ -1,0 +1,124 @@
+"""Launches of generated code that follow each other: nothing is executed on the device between the two.
+
+Inductor writes a wrapper statement by statement. Between two such launches there are only statements that are
+known to leave the device alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import CodeType
+from typing import Any, NamedTuple
+
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+_NO_WORK = {"assert_size_stride", "assert_alignment", "get_raw_stream", "reinterpret_tensor"}
+_ALLOCATORS = "empty_strided_"  # begins their names; they fill no memory
+
+
+class _Pair(NamedTuple):
+    launch: ast.Call
+    between: Sequence[ast.stmt]
+    following: ast.Call
+
+
+def following_launch(
+    code: CodeType, line: int, scope: Mapping[str, Any], written: Collection[int]
+) -> int | None:
+    """The line of the launch that follows one; None: the device may do other work in between.
+
+    code    -- a function of a generated module
+    line    -- of its launch
+    scope   -- the globals of the module
+    written -- positions of the arguments whose memory must not be freed in between
+    """
+    pair = _pairs(code.co_filename).get(line)
+    if pair is None or not _is_kernel(pair.launch, scope) or not _is_kernel(pair.following, scope):
+        return None
+    alive = _alive([pair.launch.args[i] for i in written], pair.between)
+    return pair.following.lineno if alive else None
+
+
+def _is_kernel(call: ast.Call, scope: Mapping[str, Any]) -> bool:
+    # not a choice between kernels, which has the same method
+    kernel = scope.get(ast.unparse(call.func).removesuffix(".run"))
+    return isinstance(kernel, CachingAutotuner)
+
+
+@functools.lru_cache(64)
+def _pairs(file: str) -> dict[int, _Pair]:
+    # by the line of the first launch
+    try:
+        module = ast.parse(Path(file).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    blocks = (getattr(node, "body", None) for node in ast.walk(module))
+    return {
+        pair.launch.lineno: pair for block in blocks if isinstance(block, list) for pair in _pairs_in(block)
+    }
+
+
+def _pairs_in(block: Sequence[ast.stmt]) -> Iterable[_Pair]:
+    launch: ast.Call | None = None
+    between: list[ast.stmt] = []
+    for statement in block:
+        following = _launch(statement)
+        if following is not None:
+            if launch is not None:
+                yield _Pair(launch, between, following)
+            launch, between = following, []
+        elif _is_of_the_host(statement):
+            between.append(statement)
+        else:
+            launch = None
+
+
+def _launch(statement: ast.stmt) -> ast.Call | None:
+    # kernel.run(buf0, buf1, 64, stream=stream0)
+    match statement:
+        case ast.Expr(
+            ast.Call(ast.Attribute(ast.Name(), "run"), keywords=[ast.keyword("stream")]) as call
+        ) if not any(isinstance(argument, ast.Starred) for argument in call.args):
+            return call
+    return None
+
+
+def _is_of_the_host(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Delete(targets) | ast.Assign(targets, ast.Name() | ast.Constant()):
+            return all(isinstance(target, ast.Name) for target in targets)
+        case ast.Assign([ast.Name()], ast.Call(ast.Name(function), arguments, keywords=[])):
+            return _does_no_work(function) and not any(isinstance(one, ast.Starred) for one in arguments)
+        case ast.Expr(ast.Constant()):
+            return True
+        case ast.Expr(ast.Call(ast.Name(function), keywords=[])):
+            return _does_no_work(function)
+    return False
+
+
+def _does_no_work(function: str) -> bool:
+    return function in _NO_WORK or function.startswith(_ALLOCATORS)
+
+
+def _alive(arguments: Iterable[ast.expr], between: Iterable[ast.stmt]) -> bool:
+    # whether a variable still refers to the memory of each argument after these statements
+    owners = [_names(argument) for argument in arguments]
+    for statement in between:
+        match statement:
+            case ast.Delete(targets):
+                for names in owners:
+                    names -= set(map(ast.unparse, targets))
+            case ast.Assign(targets, value):
+                assigned, used = set(map(ast.unparse, targets)), _names(value)
+                for names in owners:
+                    same = bool(names & used)
+                    names -= assigned
+                    names |= assigned if same else set()
+    return all(owners)
+
+
+def _names(expression: ast.expr) -> set[str]:
+    return {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)} - _NO_WORK
