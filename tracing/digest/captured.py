@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import torch
 
 from tracing.digest.columns import DigestedLaunches
-from tracing.digest.gpu import RowColumns, Rows, Sides, all_loaded, launch_digests
+from tracing.digest.gpu import RowColumns, Rows, Sides, all_loaded, launch_digests, launch_merged
 from tracing.digest.kernel import FIELDS
 from tracing.digest.spare_memory import OutOfSpareMemoryError, Region, SpareMemory
-from tracing.digest.tables import Call
+from tracing.digest.tables import Call, merged
 from tracing.upstream.torch.streams import current_handle
 
 
@@ -64,10 +64,22 @@ class CapturedDigests:
 
         Raises OutOfSpareMemoryError if a digest kernel is not loaded.
         """
-        index = self.device.index or 0
-        if not all_loaded(index, calls):
+        self._require_loaded(calls)
+        launch_digests(self.device.index or 0, stream, address, calls)
+
+    def add_merged(self, slots: Sequence[int], stream: int, calls: Sequence[Call]) -> None:
+        """Capture the digests of tensors in as few launches as there can be.
+
+        slots -- the addresses of those that they fill
+
+        Raises OutOfSpareMemoryError if a digest kernel is not loaded.
+        """
+        self._require_loaded([call for call, _ in merged(calls)])
+        launch_merged(self.device.index or 0, stream, slots, calls)
+
+    def _require_loaded(self, calls: Sequence[Call]) -> None:
+        if not all_loaded(self.device.index or 0, calls):
             raise OutOfSpareMemoryError("a digest kernel")
-        launch_digests(index, stream, address, calls)
 
     @property
     def rows(self) -> int:

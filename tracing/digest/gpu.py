@@ -27,6 +27,7 @@ from tracing.digest.tables import (
     WARPS,
     WIDTH,
     Call,
+    Table,
     Variant,
     flat,
     load_meanings,
@@ -297,14 +298,27 @@ def launch_digests(device: int, stream: int, address: int, calls: Sequence[Call]
     address -- of the first slot, on the device
     """
     for table, tensors in calls:
-        if table.programs:
-            run, function, packed, _ = _compiled(device, table.variant, table.num_warps)
-            slots = tuple(address + i * (FIELDS * 8) for i in range(WIDTH))
-            run(
-                table.programs, 1, 1, stream, function, packed, None, None, None,
-                tensors, slots, *table.columns, *table.variant,
-            )  # fmt: skip
+        _launch(device, stream, table, tensors, [address + i * (FIELDS * 8) for i in range(table.count)])
         address += table.count * (FIELDS * 8)
+
+
+def launch_merged(device: int, stream: int, slots: Sequence[int], calls: Sequence[Call]) -> None:
+    """Launch the digests of tensors in as few launches as there can be.
+
+    slots -- the addresses of those of all tensors
+    """
+    for (table, tensors), places in merged(calls):
+        _launch(device, stream, table, tensors, [slots[place] for place in places])
+
+
+def _launch(device: int, stream: int, table: Table, tensors: Sequence[int], slots: Sequence[int]) -> None:
+    if table.programs:
+        run, function, packed, _ = _compiled(device, table.variant, table.num_warps)
+        padded = (*slots, *[0] * (WIDTH - len(slots)))
+        run(
+            table.programs, 1, 1, stream, function, packed, None, None, None,
+            tensors, padded, *table.columns, *table.variant,
+        )  # fmt: skip
 
 
 DriverCall: TypeAlias = tuple[int, int, int, int, tuple[int, ...], list[int]]

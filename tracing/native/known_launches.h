@@ -127,9 +127,9 @@ class KnownLaunches {
     const auto& [launch, slots, index] = earlier.mapped();
     PyFrameObject* frame = PyEval_GetFrame();
     const Object code(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
-    if (code.get() != launch->code || PyFrame_GetLineNumber(frame) != launch->following) return;
+    const bool follows = code.get() == launch->code && PyFrame_GetLineNumber(frame) == launch->following;
     RecordingLock lock(lock_);
-    launch->digests.after(slots, index);
+    follows ? launch->digests.after(slots, index) : lost();
   }
 
   // The Python form is about to record a launch.
@@ -152,15 +152,11 @@ class KnownLaunches {
     launch->line = line;
     launch->reads = tensors(reads);
     launch->writes = tensors(writes);
-    PyFrameObject* frame = PyEval_GetFrame();
     launch->code = code.get();
-    launch->line_number = PyFrame_GetLineNumber(frame);
+    launch->line_number = PyFrame_GetLineNumber(PyEval_GetFrame());
     if (digests != Py_None) {
       launch->digests = LaunchDigests(recorder_, digests);
-      const Object number = checked(PyLong_FromLong(launch->line_number));
-      const Object scope = attribute<"f_globals">(Object::borrowed(reinterpret_cast<PyObject*>(frame)));
-      launch->following =
-          static_cast<int>(as_long(call<"following">(recorder_, code.get(), number.get(), scope.get(), slots.get())));
+      launch->following = static_cast<int>(as_long(call<"following">(recorder_, slots.get())));
     }
     if (clock != Py_None) launch->clock = LaunchClock(times_, Object::borrowed(clock));
     number_of_thread().recording = serial_;
@@ -191,13 +187,16 @@ class KnownLaunches {
     return number;
   }
 
+  void lost() { call<"lost">(recorder_); }
+
   LaunchDigests::Slots digests_before(KnownLaunch& launch, long thread) {
     const auto earlier = deferred_.extract(thread);
     if (!earlier) return launch.digests.before();
     const auto& [previous, slots, index] = earlier.mapped();
-    if (launch.code != previous->code || launch.line_number != previous->following) return launch.digests.before();
-    if (launch.digests.has_stream_of(previous->digests)) return launch.digests.before(previous->digests, slots, index);
-    previous->digests.after(slots, index);
+    const bool follows = launch.code == previous->code && launch.line_number == previous->following;
+    if (follows && launch.digests.has_stream_of(previous->digests))
+      return launch.digests.before(previous->digests, slots, index);
+    follows ? previous->digests.after(slots, index) : lost();
     return launch.digests.before();
   }
 

@@ -8,6 +8,7 @@ from importlib import import_module
 
 # A module of this package -> the feature that is off if its contract is broken.
 FEATURES: Mapping[str, str] = {
+    "inductor.adjacent_launches": "digests between two launches of generated code, taken together",
     "inductor.autotuner": "recording launches by Inductor",
     "inductor.backend_compile": "backends that check graphs",
     "inductor.code": "recording Inductor's C++ kernels and allocations",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from types import CodeType
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ import torch
 from tracing.launch.call_sites import CallSites
 from tracing.launch.hidden_computation import HiddenComputation
 from tracing.record.failsafe import Failsafe
+from tracing.record.launches.adjacent_launches import LOST, following
 from tracing.record.launches.digest_batches import DigestBatches
 from tracing.record.launches.launch_digests import LaunchDigests
 from tracing.record.launches.launch_template import DigestSlots
@@ -19,7 +19,6 @@ from tracing.record.launches.launch_writer import LaunchWriter
 from tracing.record.launches.timing import Clock, LaunchTimes
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.recording import Recording
-from tracing.upstream.inductor.adjacent_launches import following_launch
 from tracing.upstream.inductor.code import GENERATED
 
 
@@ -50,13 +49,14 @@ class KnownLaunches(DigestBatches):
         with HiddenComputation():
             self._lines.flush()
 
-    def following(self, code: CodeType, line: int, scope: dict[str, Any], slots: DigestSlots) -> int:
-        """The line of the launch that directly follows one in generated code; 0: none does."""
-        template = slots.template
-        if template.wrapped:
-            return 0
-        written = [template.positions[i] for i in template.writes]
-        return following_launch(code, line, scope, written) or 0
+    def following(self, slots: DigestSlots) -> int:
+        """The line of the launch that directly follows the current one in generated code; 0: none does."""
+        found = following(slots.template)
+        return 0 if found is None else found.line
+
+    def lost(self) -> None:
+        """An exception came between two launches that follow each other."""
+        self.recording.catalogue.not_covered(LOST, "")
 
     def facts(
         self, slots: DigestSlots, stream: int

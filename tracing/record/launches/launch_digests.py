@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -20,9 +20,11 @@ from tracing.launch.coverage import WARM_UP
 from tracing.launch.storages import TouchedMemory
 from tracing.model import Digest, Reread, Values
 from tracing.record.catalogue import Catalogue
+from tracing.record.launches.adjacent_launches import LOST, following, follows
 from tracing.record.launches.digested_tensors import DigestedTensors, copied_calls
 from tracing.record.launches.launch_template import DigestSlots, LaunchTemplate, plain_tensor
 from tracing.record.memory.exact_accesses import WatchedLaunch
+from tracing.upstream.inductor.adjacent_launches import LaunchLine
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 
@@ -66,6 +68,15 @@ class LaunchInFlight:
         return [(position, plain_tensor(self.values[position])) for position in positions]
 
 
+class _Deferred(NamedTuple):
+    """The digests after a launch that are taken together with those before the launch that follows."""
+
+    launch: LaunchInFlight
+    address: int  # of their first slot
+    calls: Sequence[Call]
+    line: LaunchLine  # of the launch that follows
+
+
 class LaunchDigests:
     """Takes the digests of launches; never waits for a device before `drain`."""
 
@@ -74,6 +85,7 @@ class LaunchDigests:
         self._catalogue = catalogue
         self._arrived = arrived
         self._streams: dict[tuple[torch.device, int], StreamDigests] = {}
+        self._deferred: dict[CapturedDigests, _Deferred] = {}
 
     def before(self, launch: LaunchInFlight) -> None:
         """Take the digests before a launch."""
@@ -159,33 +171,43 @@ class LaunchDigests:
 
     def _captured_before(self, launch: LaunchInFlight, graph: CapturedDigests) -> None:
         before, after = launch.before, launch.template.after
+        earlier = self._deferred.pop(graph, None)
+        if earlier is not None and not follows(earlier.line):
+            self._catalogue.not_covered(LOST, "")
+            earlier = None
         try:
             launch.address, launch.slot = graph.reserve(len(before.positions) + len(after.positions))
-            self._capture(launch, graph, before, launch.slots.before, launch.address)
+            ready = launch.slots.before
+            if earlier is not None and ready is not None and earlier.launch.stream == launch.stream:
+                slots = [*_slots(earlier.address, earlier.calls), *_slots(launch.address, ready)]
+                graph.add_merged(slots, launch.stream, [*earlier.calls, *ready])
+                self._captured(earlier.launch, graph)
+                return
+            if earlier is not None:
+                graph.add(earlier.address, earlier.launch.stream, earlier.calls)
+                self._captured(earlier.launch, graph)
+            graph.add(launch.address, launch.stream, ready or self._copied(launch, before))
         except OutOfSpareMemoryError as missing:
             self._missed(launch, missing)
 
     def _captured_after(self, launch: LaunchInFlight, graph: CapturedDigests) -> None:
-        before, after = launch.before, launch.template.after
+        after, calls = launch.template.after, launch.slots.after
+        address = launch.address + len(launch.before.positions) * FIELDS * 8
+        line = None if calls is None else following(launch.template)
+        if calls is not None and line is not None:
+            self._deferred[graph] = _Deferred(launch, address, calls, line)
+            return
         try:
-            address = launch.address + len(before.positions) * FIELDS * 8
-            self._capture(launch, graph, after, launch.slots.after, address)
+            graph.add(address, launch.stream, calls or self._copied(launch, after))
         except OutOfSpareMemoryError as missing:
             self._missed(launch, missing)
             return
+        self._captured(launch, graph)
+
+    def _captured(self, launch: LaunchInFlight, graph: CapturedDigests) -> None:
         if launch.captured is not None:
             launch.captured.digested = True
-        graph.ended(launch.index, launch.slot, _sides(before, after))
-
-    def _capture(
-        self,
-        launch: LaunchInFlight,
-        graph: CapturedDigests,
-        side: DigestedTensors,
-        ready: Sequence[Call] | None,
-        address: int,
-    ) -> None:
-        graph.add(address, launch.stream, ready or self._copied(launch, side))
+        graph.ended(launch.index, launch.slot, _sides(launch.before, launch.template.after))
 
     def _missed(self, launch: LaunchInFlight, missing: OutOfSpareMemoryError) -> None:
         launch.graph = None
@@ -207,6 +229,10 @@ class LaunchDigests:
             self._streams[device, launch.stream] = known
         launch.template.streams[launch.stream] = known
         return known
+
+
+def _slots(address: int, calls: Sequence[Call]) -> list[int]:
+    return [address + i * (FIELDS * 8) for i in range(sum(table.count for table, _ in calls))]
 
 
 def _sides(before: DigestedTensors, after: DigestedTensors) -> Sides:

@@ -8,15 +8,27 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
+from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-_NO_WORK = {"assert_size_stride", "assert_alignment", "get_raw_stream", "reinterpret_tensor"}
+from tracing.upstream.contract import require, require_methods, require_parameters
+
+_OF_WRAPPERS = ("assert_size_stride", "assert_alignment", "reinterpret_tensor")
+_NO_WORK = {*_OF_WRAPPERS, "get_raw_stream", "max", "min"}
 _ALLOCATORS = "empty_strided_"  # begins their names; they fill no memory
+
+
+class LaunchLine(NamedTuple):
+    """A line of generated code that launches a kernel."""
+
+    code: CodeType  # a function of a generated module
+    line: int
 
 
 class _Pair(NamedTuple):
@@ -88,19 +100,21 @@ def _launch(statement: ast.stmt) -> ast.Call | None:
 
 def _is_of_the_host(statement: ast.stmt) -> bool:
     match statement:
-        case ast.Delete(targets) | ast.Assign(targets, ast.Name() | ast.Constant()):
-            return all(isinstance(target, ast.Name) for target in targets)
-        case ast.Assign([ast.Name()], ast.Call(ast.Name(function), arguments, keywords=[])):
-            return _does_no_work(function) and not any(isinstance(one, ast.Starred) for one in arguments)
-        case ast.Expr(ast.Constant()):
-            return True
-        case ast.Expr(ast.Call(ast.Name(function), keywords=[])):
-            return _does_no_work(function)
-    return False
+        case ast.Delete(targets):
+            stored = targets
+        case ast.Assign(targets, ast.Name() | ast.Constant() | ast.Call()):
+            stored = targets
+        case ast.Expr(ast.Constant() | ast.Call()):
+            stored = []
+        case _:
+            return False
+    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    return all(isinstance(one, ast.Name) for one in stored) and all(map(_does_no_work, calls))
 
 
-def _does_no_work(function: str) -> bool:
-    return function in _NO_WORK or function.startswith(_ALLOCATORS)
+def _does_no_work(call: ast.Call) -> bool:
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    return name in _NO_WORK or name.startswith(_ALLOCATORS)
 
 
 def _alive(arguments: Iterable[ast.expr], between: Iterable[ast.stmt]) -> bool:
@@ -122,3 +136,12 @@ def _alive(arguments: Iterable[ast.expr], between: Iterable[ast.stmt]) -> bool:
 
 def _names(expression: ast.expr) -> set[str]:
     return {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)} - _NO_WORK
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require_methods(CachingAutotuner, "run")
+    require_parameters(CachingAutotuner.run, "stream")
+    require_methods(PythonWrapperCodegen, "generate_kernel_call", "make_buffer_reuse", "make_buffer_free")
+    missing = [name for name in _OF_WRAPPERS if f"{name} = " not in inspect.getsource(PythonWrapperCodegen)]
+    require(not missing, f"wrappers that define {', '.join(missing)}")
