@@ -19,7 +19,7 @@ from tracing.digest.columns import RANGES, TILE_BYTES
 from tracing.digest.host import digest
 from tracing.digest.kernel import ACROSS, AHEAD, ANY, FIELDS, SHORT
 from tracing.digest.layouts import layout
-from tracing.digest.tables import Variant, variant
+from tracing.digest.tables import Call, Places, Variant, variant
 from tracing.model import Digest
 from tracing.virtual_gpu import virtual_gpu
 
@@ -124,18 +124,18 @@ def compiled(target: GPUTarget, made: Variant) -> Any:
 
 def digests(target: GPUTarget, tensors: list[Any]) -> list[Digest]:
     """The digests that the kernel computes for up to eight tensors."""
-    out = torch.zeros((digest_tables.WIDTH, FIELDS), dtype=torch.int64)
-    first = 0
-    for table in digest_tables.tables(tensors):
-        chosen, slots = tensors[first : first + table.count], out[first:]
-        first += table.count
+    calls = digest_tables.calls(digest_tables.tables(tensors), [tensor.data_ptr() for tensor in tensors])
+    return computed(target, tensors, digest_tables.separate(calls))
+
+
+def computed(target: GPUTarget, tensors: list[Any], calls: list[tuple[Call, Places]]) -> list[Digest]:
+    out = torch.zeros((len(tensors), FIELDS), dtype=torch.int64)
+    addresses = [out.data_ptr() + i * FIELDS * 8 for i in range(len(tensors))]
+    for (table, padded), places in calls:
         if table.programs:
-            addresses = [tensor.data_ptr() for tensor in chosen]
-            kernel = compiled(target, table.variant)
-            [(_, padded)] = digest_tables.calls([table], addresses)
-            addressed = tuple(slots.data_ptr() + i * FIELDS * 8 for i in range(digest_tables.WIDTH))
-            kernel[(table.programs, 1, 1)](padded, addressed, *table.columns, *table.variant)
-    return digest_gpu.decode(out[: len(tensors)].numpy(), digest_tables.facts(tensors)).digests()
+            kernel, slots = compiled(target, table.variant), digest_tables.slots_of(places, addresses)
+            kernel[(table.programs, 1, 1)](padded, *slots, *table.columns, *table.variant)
+    return digest_gpu.decode(out.numpy(), digest_tables.facts(tensors)).digests()
 
 
 def rounded(digest: Digest) -> Digest:
@@ -205,6 +205,23 @@ def test_an_l1_norm_beyond_float32_equals_the_hosts(target: GPUTarget, dtype: An
     computed = digests(target, [tensor])
 
     assert computed == [rounded(digest(tensor))]
+
+
+def test_calls_are_merged_and_equal_tensors_read_once(target: GPUTarget) -> None:
+    a, b, turned, rest = values(5000), integers(9000), values(40, 30).t(), [values(7) for _ in range(7)]
+    sides = [[a, turned, b], [b, a, a, a, *rest, turned]]
+    calls = [
+        call
+        for side in sides
+        for call in digest_tables.calls(digest_tables.tables(side), [tensor.data_ptr() for tensor in side])
+    ]
+    tensors = [tensor for side in sides for tensor in side]
+    merged = digest_tables.merged(calls)
+
+    assert computed(target, tensors, merged) == [rounded(digest(tensor)) for tensor in tensors]
+    # a is read for two slots twice
+    assert [call[0].count for call, _ in merged] == [8, 2, 1]
+    assert len(merged) < len(calls)
 
 
 @pytest.mark.parametrize("count", [1, 8, 9, 20])

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tracing.digest.columns import DigestedLaunches
-from tracing.digest.gpu import RowColumns, Rows, Sides, all_loaded, launch_digests, launch_merged
+from tracing.digest.gpu import RowColumns, Rows, Sides, all_loaded, launch_digests, launch_placed
 from tracing.digest.kernel import FIELDS
 from tracing.digest.spare_memory import OutOfSpareMemoryError, Region, SpareMemory
 from tracing.digest.tables import Call, merged
@@ -74,8 +74,9 @@ class CapturedDigests:
 
         Raises OutOfSpareMemoryError if a digest kernel is not loaded.
         """
-        self._require_loaded([call for call, _ in merged(calls)])
-        launch_merged(self.device.index or 0, stream, slots, calls)
+        together = merged(calls)
+        self._require_loaded([call for call, _ in together])
+        launch_placed(self.device.index or 0, stream, slots, together)
 
     def _require_loaded(self, calls: Sequence[Call]) -> None:
         if not all_loaded(self.device.index or 0, calls):

@@ -22,16 +22,17 @@ from tracing.digest.host import finish, rounded
 from tracing.digest.kernel import AHEAD, ANY, FIELDS, SHORT, digest_kernel
 from tracing.digest.spare_memory import spare_memory
 from tracing.digest.tables import (
-    LARGE_WARPS,
     LAYOUT_COLUMNS,
     WARPS,
     WIDTH,
     Call,
-    Table,
+    Places,
     Variant,
     flat,
     load_meanings,
     merged,
+    separate,
+    slots_of,
 )
 from tracing.upstream.torch.streams import current_handle, stream_of
 from tracing.upstream.triton.compiled_kernel import load_binary
@@ -59,27 +60,27 @@ class CompiledDigest(NamedTuple):
     kernel: Any  # held: once nothing refers to it, its module is unloaded (triton 946e151bf, #9444, 3.8)
 
 
-_loaded: set[tuple[int, Variant, int]] = set()  # device, variant and warps of digest kernels
+_loaded: set[tuple[int, Variant]] = set()  # devices and variants of digest kernels
 
 
 def load_before_capture(device: int) -> None:
     """Load the digest kernels of contiguous tensors, and the meanings of bytes, for the next capture."""
     load_meanings(torch.device("cuda", device))
-    for reading, num_warps in ((SHORT, WARPS), (AHEAD, WARPS), (AHEAD, LARGE_WARPS)):
-        _compiled(device, Variant(ANY, reading), num_warps)
+    for reading in (SHORT, AHEAD):
+        _compiled(device, Variant(ANY, reading))
 
 
 def all_loaded(device: int, calls: Sequence[Call]) -> bool:
     """True if the digest kernels of these calls are loaded on the device."""
-    return all((device, table.variant, table.num_warps) in _loaded for table, _ in calls)
+    return all((device, table.variant) in _loaded for table, _ in calls)
 
 
 @functools.cache
-def _compiled(device: int, variant: Variant, num_warps: int) -> CompiledDigest:
-    _loaded.add((device, variant, num_warps))
+def _compiled(device: int, variant: Variant) -> CompiledDigest:
+    _loaded.add((device, variant))
     with torch.cuda.device(device):
         target = current_target()
-        kernel = triton.compile(source(variant), target=target, options={"num_warps": num_warps})
+        kernel = triton.compile(source(variant), target=target, options={"num_warps": WARPS})
         load_binary(kernel)
     return CompiledDigest(kernel.run, kernel.function, kernel.packed_metadata, kernel)
 
@@ -297,42 +298,36 @@ def launch_digests(device: int, stream: int, address: int, calls: Sequence[Call]
     stream  -- a handle
     address -- of the first slot, on the device
     """
-    for table, tensors in calls:
-        _launch(device, stream, table, tensors, [address + i * (FIELDS * 8) for i in range(table.count)])
-        address += table.count * (FIELDS * 8)
+    slots = [address + i * (FIELDS * 8) for i in range(sum(table.count for table, _ in calls))]
+    launch_placed(device, stream, slots, separate(calls))
 
 
-def launch_merged(device: int, stream: int, slots: Sequence[int], calls: Sequence[Call]) -> None:
-    """Launch the digests of tensors in as few launches as there can be.
+def launch_placed(
+    device: int, stream: int, slots: Sequence[int], calls: Sequence[tuple[Call, Places]]
+) -> None:
+    """Launch the digests of tensors.
 
-    slots -- the addresses of those of all tensors
+    slots -- the addresses of those at all places
     """
-    for (table, tensors), places in merged(calls):
-        _launch(device, stream, table, tensors, [slots[place] for place in places])
+    for (table, tensors), places in calls:
+        if table.programs:
+            run, function, packed, _ = _compiled(device, table.variant)
+            run(
+                table.programs, 1, 1, stream, function, packed, None, None, None,
+                tensors, *slots_of(places, slots), *table.columns, *table.variant,
+            )  # fmt: skip
 
 
-def _launch(device: int, stream: int, table: Table, tensors: Sequence[int], slots: Sequence[int]) -> None:
-    if table.programs:
-        run, function, packed, _ = _compiled(device, table.variant, table.num_warps)
-        padded = (*slots, *[0] * (WIDTH - len(slots)))
-        run(
-            table.programs, 1, 1, stream, function, packed, None, None, None,
-            tensors, padded, *table.columns, *table.variant,
-        )  # fmt: skip
-
-
-DriverCall: TypeAlias = tuple[int, int, int, int, tuple[int, ...], list[int]]
+DriverCall: TypeAlias = tuple[int, int, int, int, tuple[int, ...], Places]
 
 
 def driver_calls(device: int, calls: Sequence[Call]) -> list[DriverCall]:
     """The same launches as arguments of CUDA's cuLaunchKernel, but for the addresses of the slots.
 
     Each is a function, the programs, threads of one, its shared memory in bytes, its arguments, and the
-    slots of its tensors, counted from the first one of all calls.
+    places of its tensors among those of all calls.
     """
-    ends = accumulate(table.count for table, _ in calls)
-    slots = [list(range(end - table.count, end)) for (table, _), end in zip(calls, ends, strict=True)]
-    return [_driver_call(device, *one) for one in zip(calls, slots, strict=True)]
+    return [_driver_call(device, *one) for one in separate(calls)]
 
 
 def merged_calls(device: int, calls: Sequence[Call]) -> list[DriverCall]:
@@ -340,12 +335,11 @@ def merged_calls(device: int, calls: Sequence[Call]) -> list[DriverCall]:
     return [_driver_call(device, *one) for one in merged(calls)]
 
 
-def _driver_call(device: int, call: Call, slots: list[int]) -> DriverCall:
+def _driver_call(device: int, call: Call, places: Places) -> DriverCall:
     table, tensors = call
-    compiled = _compiled(device, table.variant, table.num_warps)
-    threads, shared = 32 * table.num_warps, compiled.kernel.metadata.shared
-    arguments = flat(tensors, (0,) * WIDTH, table.columns)
-    return compiled.function, table.programs, threads, shared, arguments, slots
+    compiled = _compiled(device, table.variant)
+    arguments = flat(tensors, [(0,) * WIDTH] * 2, table.columns)
+    return compiled.function, table.programs, 32 * WARPS, compiled.kernel.metadata.shared, arguments, places
 
 
 def decode(slots: npt.NDArray[np.int64], about: npt.NDArray[np.int64]) -> Columns:

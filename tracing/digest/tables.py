@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, groupby, islice
+from itertools import accumulate, chain, count, groupby, islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,11 +21,10 @@ from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 WIDTH = 8  # tensors a launch
 TILES = 32  # tiles a program reads at most: one addition to global memory for 256 KiB
-# Bytes of a launch from which many programs of few warps read faster; below, few of many warps start faster.
-# Measured, as the programs of both, on an H200 with 132 processors.
-LARGE = 64 << 20
-PROGRAMS, LARGE_PROGRAMS = 256, 1024  # of a launch, at least, if it has the tiles
-WARPS, LARGE_WARPS = 4, 2
+LARGE = 64 << 20  # bytes of a launch from which more programs read faster
+# Of a launch, at least, if it has the tiles; measured, as the bytes and warps, on an H100: 132 processors.
+PROGRAMS, LARGE_PROGRAMS = 256, 1024
+WARPS = 4
 LAYOUT_COLUMNS = 8
 
 
@@ -53,7 +52,6 @@ class Table:
     programs: int
     columns: tuple[Any, ...]  # arguments of the kernel, from `firsts` to `meanings`
     variant: Variant  # of the kernel
-    num_warps: int
 
     @property
     def count(self) -> int:
@@ -94,7 +92,7 @@ def _variant(row: Row) -> Variant:
 
 def _table(variant: Variant, rows: Sequence[Row]) -> Table:
     total = sum(row.nbytes for row in rows)
-    across, large = variant.reading == ACROSS, total >= LARGE
+    across = variant.reading == ACROSS
     steps = [row.layout.tiles_of_a_row if across else _step(row.nbytes, total) for row in rows]
     together = [ROWS_ACROSS if across else step for step in steps]
     programs = [-(-row.nbytes // (TILE_BYTES * n)) for row, n in zip(rows, together, strict=True)]
@@ -111,8 +109,7 @@ def _table(variant: Variant, rows: Sequence[Row]) -> Table:
     )
     if variant.kind == ANY and max(steps) > 1:
         variant = Variant(ANY, AHEAD)
-    num_warps = LARGE_WARPS if large and not across else WARPS
-    return Table(rows, count, columns, variant, num_warps)
+    return Table(rows, count, columns, variant)
 
 
 def _column(values: Iterable[int], nothing: int = 0) -> tuple[int, ...]:
@@ -165,17 +162,42 @@ def calls(plan: Sequence[Table], addresses: Sequence[int]) -> list[Call]:
     ]
 
 
-def merged(separate: Sequence[Call]) -> list[tuple[Call, list[int]]]:
-    """As few launches as there can be for the same tensors, with the places of each among all of them."""
-    rows = [row for table, _ in separate for row in table.rows]
-    addresses = [one for table, tensors in separate for one in tensors[: table.count]]
-    places = sorted(range(len(rows)), key=lambda i: _variant(rows[i]))
-    made = calls(_tables([rows[i] for i in places]), [addresses[i] for i in places])
-    rest = iter(places)
+Places: TypeAlias = list[tuple[int, ...]]  # of each tensor of a call, one or two among all that are digested
+
+
+def separate(calls: Sequence[Call]) -> list[tuple[Call, Places]]:
+    """The calls, with the place of each of their tensors."""
+    places = count()
+    return [(call, [(next(places),) for _ in call[0].rows]) for call in calls]
+
+
+def merged(several: Sequence[Call]) -> list[tuple[Call, Places]]:
+    """As few calls as there can be for the same tensors, each of which is read once, with their places."""
+    equal: dict[tuple[Row, int], list[int]] = {}
+    tensors = (one for table, addresses in several for one in zip(table.rows, addresses, strict=False))
+    for place, tensor in enumerate(tensors):
+        equal.setdefault(tensor, []).append(place)
+    read = [
+        (*tensor, tuple(places[n : n + 2]))
+        for tensor, places in equal.items()
+        for n in range(0, len(places), 2)
+    ]
+    read.sort(key=lambda one: _variant(one[0]))
+    made = calls(_tables([row for row, _, _ in read]), [address for _, address, _ in read])
+    rest = iter(places for _, _, places in read)
     return [(call, list(islice(rest, call[0].count))) for call in made]
 
 
-def flat(tensors: Sequence[int], slots: Sequence[int], columns: Sequence[Any]) -> tuple[int, ...]:
+def slots_of(places: Places, addresses: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The columns `outs` and `others` of the kernel for the tensors of a call.
+
+    addresses -- of the slots of all tensors
+    """
+    outs = _column(addresses[first] for first, *_ in places)
+    return outs, _column(addresses[second[0]] if second else 0 for _, *second in places)
+
+
+def flat(tensors: Sequence[int], slots: Sequence[Sequence[int]], columns: Sequence[Any]) -> tuple[int, ...]:
     """The arguments of the kernel as CUDA's driver takes them."""
     *numbers, layouts, meanings = columns
-    return tuple(chain(tensors, slots, *numbers, *layouts, meanings))
+    return tuple(chain(tensors, *slots, *numbers, *layouts, meanings))
