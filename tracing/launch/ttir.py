@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tracing.upstream.triton.libtriton import ir
+
+_NUMBERS = {
+    "tt.get_program_id": ("axis",),
+    "tt.get_num_programs": ("axis",),
+    "tt.expand_dims": ("axis",),
+    "tt.make_range": ("start", "end"),
+    "arith.cmpi": ("predicate",),
+}
+# The bindings do not give the value of a constant that is a tensor.
+_CONSTANT = re.compile(r"^ *%\S+ = arith\.constant (?:dense<)?(?:(true|false|-?\d+)(?=>? : ))?", re.MULTILINE)
 
 
 class Op(NamedTuple):
@@ -17,7 +29,9 @@ class Op(NamedTuple):
     operands: tuple[int, ...]
     results: tuple[int, ...]
     regions: tuple[int, ...]
-    callee: str | None  # of a tt.call
+    callee: str | None  # of a tt.call, or the name of a function of a library
+    types: tuple[str, ...]  # of the results: "tensor<64x!tt.ptr<f32>>"
+    numbers: Mapping[str, int]  # its attributes in `_NUMBERS`
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +41,14 @@ class TtirModule:
     entry: str  # the public function
     pointers: tuple[int, ...]  # positions of its arguments that are pointers or descriptors
     words: tuple[int, ...]  # of those that are integers of 64 bits
+    types: tuple[str, ...]  # of all its arguments
+    constants: Mapping[int, int]  # value -> number, of all elements of a tensor; true is 1
     functions: Mapping[str, int]  # name -> region
     ops: Mapping[int, list[Op]]  # region -> the operations directly in it
     blocks: Mapping[int, list[tuple[int, ...]]]  # region -> the arguments of each block, entry first
 
 
+@functools.lru_cache(8)  # one kernel's questions follow each other
 def parse(ttir: str) -> TtirModule:
     """Read the text of a module, in a context of its own.
 
@@ -53,6 +70,7 @@ def _read(parsed: Any) -> TtirModule:
     functions: dict[str, int] = {}
     ops: dict[int, list[Op]] = {}
     blocks: dict[int, dict[int, tuple[int, ...]]] = {}
+    constants: list[int] = []
 
     def read(op: Any) -> None:
         block = op.get_block()
@@ -65,13 +83,19 @@ def _read(parsed: Any) -> TtirModule:
         if block.id() not in known:
             known[block.id()] = tuple(block.arg(i).id() for i in range(block.get_num_arguments()))
         ops.setdefault(region, []).append(_op(op))
+        if op.get_name() == "arith.constant":
+            constants.append(op.get_result(0).id())
 
     parsed.walk(read)  # the operations of a block in order, the blocks of a region in order
     entry = parsed.get_entry_func_name()
+    function = parsed.get_function(entry)
+    types = tuple(str(function.args(i).get_type()) for i in range(function.get_num_args()))
     return TtirModule(
         entry,
-        _positions(parsed.get_function(entry), ("!tt.ptr<", "!tt.tensordesc<")),
-        _positions(parsed.get_function(entry), ("i64",)),
+        tuple(i for i, kind in enumerate(types) if kind.startswith(("!tt.ptr<", "!tt.tensordesc<"))),
+        tuple(i for i, kind in enumerate(types) if kind.startswith("i64")),
+        types,
+        _numbers(constants, parsed.str_nodebug()),
         functions,
         ops,
         {region: list(known.values()) for region, known in blocks.items()},
@@ -80,16 +104,30 @@ def _read(parsed: Any) -> TtirModule:
 
 def _op(op: Any) -> Op:
     name = op.get_name()
+    results = [op.get_result(i) for i in range(op.get_num_results())]
+    numbers = ((key, op.get_int_attr(key)) for key in _NUMBERS.get(name, ()))
     return Op(
         name,
         tuple(op.get_operand(i).id() for i in range(op.get_num_operands())),
-        tuple(op.get_result(i).id() for i in range(op.get_num_results())),
+        tuple(result.id() for result in results),
         tuple(op.get_region(i).id() for i in range(op.get_num_regions())),
-        op.get_flat_symbol_ref_attr("callee") if name == "tt.call" else None,
+        _callee(op, name),
+        tuple(str(result.get_type()) for result in results),
+        {key: number for key, number in numbers if number is not None},
     )
 
 
-def _positions(function: Any, types: tuple[str, ...]) -> tuple[int, ...]:
-    # of the arguments whose type begins like one of these
-    kinds = (str(function.args(i).get_type()) for i in range(function.get_num_args()))
-    return tuple(i for i, kind in enumerate(kinds) if kind.startswith(types))
+def _callee(op: Any, name: str) -> str | None:
+    if name == "tt.extern_elementwise":
+        return str(op.get_str_attr("symbol"))
+    return op.get_flat_symbol_ref_attr("callee") if name == "tt.call" else None
+
+
+def _numbers(constants: list[int], text: str) -> dict[int, int]:
+    # constants are printed in the order of the walk
+    numbers = _CONSTANT.findall(text)
+    if len(numbers) != len(constants):
+        return {}
+    words = {"true": 1, "false": 0}
+    pairs = zip(constants, numbers, strict=True)
+    return {value: words[one] if one in words else int(one) for value, one in pairs if one}
