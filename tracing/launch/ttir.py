@@ -11,15 +11,10 @@ from typing import Any, NamedTuple
 
 from tracing.upstream.triton.libtriton import ir
 
-_NUMBERS = {
-    "tt.get_program_id": ("axis",),
-    "tt.get_num_programs": ("axis",),
-    "tt.expand_dims": ("axis",),
-    "tt.make_range": ("start", "end"),
-    "arith.cmpi": ("predicate",),
-}
-# The bindings do not give the value of a constant that is a tensor.
-_CONSTANT = re.compile(r"^ *%\S+ = arith\.constant (?:dense<)?(?:(true|false|-?\d+)(?=>? : ))?", re.MULTILINE)
+# Operations whose attributes are wanted. MLIR's text has them; the bindings of Triton 3.6 do not, and those of no
+# version have the value of a constant that is a tensor.
+_WANTED = r"arith\.(?:constant|cmpi)|tt\.(?:get_program_id|get_num_programs|make_range|expand_dims)"
+_PRINTED = re.compile(rf"^ *%\S+ = ({_WANTED}) (.*)$", re.MULTILINE)
 
 
 class Op(NamedTuple):
@@ -31,7 +26,6 @@ class Op(NamedTuple):
     regions: tuple[int, ...]
     callee: str | None  # of a tt.call, or the name of a function of a library
     types: tuple[str, ...]  # of the results: "tensor<64x!tt.ptr<f32>>"
-    numbers: Mapping[str, int]  # its attributes in `_NUMBERS`
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +36,7 @@ class TtirModule:
     pointers: tuple[int, ...]  # positions of its arguments that are pointers or descriptors
     words: tuple[int, ...]  # of those that are integers of 64 bits
     types: tuple[str, ...]  # of all its arguments
-    constants: Mapping[int, int]  # value -> number, of all elements of a tensor; true is 1
+    printed: Mapping[int, str]  # result -> what follows the name of an operation that is `_WANTED`
     functions: Mapping[str, int]  # name -> region
     ops: Mapping[int, list[Op]]  # region -> the operations directly in it
     blocks: Mapping[int, list[tuple[int, ...]]]  # region -> the arguments of each block, entry first
@@ -70,7 +64,7 @@ def _read(parsed: Any) -> TtirModule:
     functions: dict[str, int] = {}
     ops: dict[int, list[Op]] = {}
     blocks: dict[int, dict[int, tuple[int, ...]]] = {}
-    constants: list[int] = []
+    wanted: list[tuple[str, int]] = []
 
     def read(op: Any) -> None:
         block = op.get_block()
@@ -83,8 +77,8 @@ def _read(parsed: Any) -> TtirModule:
         if block.id() not in known:
             known[block.id()] = tuple(block.arg(i).id() for i in range(block.get_num_arguments()))
         ops.setdefault(region, []).append(_op(op))
-        if op.get_name() == "arith.constant":
-            constants.append(op.get_result(0).id())
+        if re.fullmatch(_WANTED, op.get_name()):
+            wanted.append((op.get_name(), op.get_result(0).id()))
 
     parsed.walk(read)  # the operations of a block in order, the blocks of a region in order
     entry = parsed.get_entry_func_name()
@@ -95,7 +89,7 @@ def _read(parsed: Any) -> TtirModule:
         tuple(i for i, kind in enumerate(types) if kind.startswith(("!tt.ptr<", "!tt.tensordesc<"))),
         tuple(i for i, kind in enumerate(types) if kind.startswith("i64")),
         types,
-        _numbers(constants, parsed.str_nodebug()),
+        _printed(wanted, parsed.str_nodebug()),
         functions,
         ops,
         {region: list(known.values()) for region, known in blocks.items()},
@@ -105,7 +99,6 @@ def _read(parsed: Any) -> TtirModule:
 def _op(op: Any) -> Op:
     name = op.get_name()
     results = [op.get_result(i) for i in range(op.get_num_results())]
-    numbers = ((key, op.get_int_attr(key)) for key in _NUMBERS.get(name, ()))
     return Op(
         name,
         tuple(op.get_operand(i).id() for i in range(op.get_num_operands())),
@@ -113,7 +106,6 @@ def _op(op: Any) -> Op:
         tuple(op.get_region(i).id() for i in range(op.get_num_regions())),
         _callee(op, name),
         tuple(str(result.get_type()) for result in results),
-        {key: number for key, number in numbers if number is not None},
     )
 
 
@@ -123,11 +115,9 @@ def _callee(op: Any, name: str) -> str | None:
     return op.get_flat_symbol_ref_attr("callee") if name == "tt.call" else None
 
 
-def _numbers(constants: list[int], text: str) -> dict[int, int]:
-    # constants are printed in the order of the walk
-    numbers = _CONSTANT.findall(text)
-    if len(numbers) != len(constants):
+def _printed(wanted: list[tuple[str, int]], text: str) -> dict[int, str]:
+    # operations without regions are printed in the order of the walk
+    lines = _PRINTED.findall(text)
+    if [name for name, _ in wanted] != [name for name, _ in lines]:
         return {}
-    words = {"true": 1, "false": 0}
-    pairs = zip(constants, numbers, strict=True)
-    return {value: words[one] if one in words else int(one) for value, one in pairs if one}
+    return {result: rest for (_, result), (_, rest) in zip(wanted, lines, strict=True)}

@@ -35,7 +35,7 @@ _DIVIDES = {
     "arith.remsi": remainder,
     "arith.remui": remainder,
 }
-_SLT, _ULT = 2, 6  # predicates of arith.cmpi; after each of them come those of <=, > and >=
+_CONSTANT = re.compile(r"(?:dense<)?(true|-?\d+)>? : ")
 _LIBRARIES = ("__nv_", "__ocml_")  # the functions of these return
 
 
@@ -88,9 +88,10 @@ def whole_writes(ttir: str, types: Mapping[str, Any], grid: Grid, args: Sequence
 
 
 def _completes(module: TtirModule) -> bool:
-    # no program of a launch returns early
+    # no program of a launch returns early, and all attributes are known
     ops = (op for region in module.ops.values() for op in region)
-    return len(module.blocks[module.functions[module.entry]]) == 1 and all(map(_passes, ops))
+    blocks = module.blocks[module.functions[module.entry]]
+    return len(blocks) == 1 and bool(module.printed) and all(map(_passes, ops))
 
 
 def _passes(op: Op) -> bool:
@@ -147,19 +148,16 @@ class _Walk:
 
     def _value(self, op: Op) -> _Value | None:
         given = [self._values.get(value) for value in op.operands]
+        text = self._module.printed.get(op.results[0], "")
         match op.name, given:
             case "arith.constant", []:
-                return _constant(self._module.constants.get(op.results[0]), op.types[0])
-            case "tt.get_program_id", []:
-                axis = op.numbers["axis"]
-                return _variable("program", axis, self._grid[axis])
-            case "tt.get_num_programs", []:
-                return Form(self._grid[op.numbers["axis"]])
+                return _constant(text)
+            case "tt.get_program_id" | "tt.get_num_programs", []:
+                return self._program(op.name, "xyz".find(text[:1]))
             case "tt.make_range", []:
-                start, end = op.numbers["start"], op.numbers["end"]
-                return _variable("axis", 0, end - start) + Form(start)
+                return _range(_attribute(text, "start"), _attribute(text, "end"))
             case "tt.expand_dims", [value]:
-                return _expanded(value, op.numbers["axis"])
+                return _expanded(value, _attribute(text, "axis"))
             case "tt.splat" | "tt.broadcast", [value]:
                 return value
             case "tt.bitcast", [_Address() as address] if _pointee_bytes(op.types[0]) == address.size:
@@ -171,8 +169,14 @@ class _Walk:
             case _, [Form() as number]:
                 return _converted(op.name, number)
             case _, [Form() as a, Form() as b]:
-                return _compared(op.numbers["predicate"], a, b) if op.name == "arith.cmpi" else _sum(op, a, b)
+                return _compared(text.partition(",")[0], a, b) if op.name == "arith.cmpi" else _sum(op, a, b)
         return None
+
+    def _program(self, name: str, axis: int) -> Form | None:
+        if axis < 0:
+            return None
+        count = self._grid[axis]
+        return _variable("program", axis, count) if name == "tt.get_program_id" else Form(count)
 
 
 def _variable(kind: VariableKind, number: int, extent: int) -> Form:
@@ -183,13 +187,26 @@ def _number(value: _Value | None) -> int | None:
     return value.constant if isinstance(value, Form) and not value.terms else None
 
 
-def _constant(number: int | None, kind: str) -> _Value | None:
-    if kind.endswith(("i1", "i1>")):
-        return _Mask() if number == 1 else None
-    return None if number is None else Form(number)
+def _range(start: int | None, end: int | None) -> Form | None:
+    return None if start is None or end is None else _variable("axis", 0, end - start) + Form(start)
 
 
-def _expanded(value: _Value | None, axis: int) -> _Value | None:
+def _attribute(text: str, name: str) -> int | None:
+    number = re.search(rf"\b{name} = (\d+) : i32", text)
+    return int(number[1]) if number else None
+
+
+def _constant(text: str) -> _Value | None:
+    # of a tensor, if all elements are equal
+    number = _CONSTANT.match(text)
+    if number is None:
+        return None
+    return _Mask() if number[1] == "true" else Form(int(number[1]))
+
+
+def _expanded(value: _Value | None, axis: int | None) -> _Value | None:
+    if axis is None:
+        return None
     match value:
         case Form():
             return value.expanded(axis)
@@ -219,14 +236,12 @@ def _sum(op: Op, a: Form, b: Form) -> Form | None:
     return divide(a, divisor) if divide and divisor and divisor > 0 and a.low >= 0 else None
 
 
-def _compared(predicate: int, a: Form, b: Form) -> _Mask | None:
-    # a < b, a <= b, a > b, a >= b
-    unsigned = predicate >= _ULT
-    order = predicate - (_ULT if unsigned else _SLT)
-    if order not in range(4) or (unsigned and min(a.low, b.low) < 0):
+def _compared(predicate: str, a: Form, b: Form) -> _Mask | None:
+    order = predicate.removeprefix("s").removeprefix("u")
+    if order not in ("lt", "le", "gt", "ge") or (predicate.startswith("u") and min(a.low, b.low) < 0):
         return None
-    less, greater = (a, b) if order < 2 else (b, a)
-    return _Mask(frozenset({less + greater * -1 + Form(-(order % 2))}))
+    less, greater = (a, b) if order.startswith("l") else (b, a)
+    return _Mask(frozenset({less + greater * -1 + Form(-1 if order.endswith("e") else 0)}))
 
 
 def _without_wrap(value: _Value | None, kind: str) -> _Value | None:

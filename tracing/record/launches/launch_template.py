@@ -224,7 +224,7 @@ def _key(site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> tuple[An
         code, instruction = launched
         if code.co_name in GENERATED and site.kind == "triton":
             shape = values[0].shape if isinstance(values[0], torch.Tensor) else None
-            return (id(site), id(code), instruction, shape, *[values[i] for i in site.scalars])
+            return (id(site), id(code), instruction, grid, shape, *[values[i] for i in site.scalars])
     backward = backward_pass() != NO_BACKWARD
     return (id(site), grid, backward, *map(_layout, values))
 
