@@ -170,7 +170,9 @@ def test_every_kernel_that_the_profiler_saw_is_recorded_once(
     print(f"\n{case.__name__}: the profiler saw {sum(seen.values())}, recorded {len(launches)}")
     assert seen == Counter(launch.kernel_name for launch in launches)
     assert seen
-    assert all(launch.finished and arg.before for launch in launches for arg in launch.args if arg.tensor)
+    assert all(launch.finished for launch in launches)
+    tensors = [arg for launch in launches for arg in launch.args if arg.tensor]
+    assert all(arg.before or (arg.declared == "out" and arg.after) for arg in tensors)
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.__name__)

@@ -8,21 +8,9 @@ from typing import Any
 import pytest
 import triton
 import triton.language as tl
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource, CompiledKernel
+from triton.compiler import CompiledKernel
 
 from tracing.launch.roles import declared
-
-
-@pytest.fixture
-def compiled(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., CompiledKernel]:
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-
-    def compiled(kernel: Any, *, capability: int = 90, **signature: Any) -> CompiledKernel:
-        source = ASTSource(kernel, signature, {})
-        return triton.compile(source, target=GPUTarget("cuda", capability, 32))
-
-    return compiled
 
 
 @pytest.fixture

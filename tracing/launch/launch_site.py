@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import getitem
 from typing import Any, Literal, Protocol, TypeAlias
@@ -29,6 +29,7 @@ class KernelArtefacts:
     artefacts: Mapping[str, str | bytes]  # by stage: "ttir", "ptx", ...
     declared: Callable[[], Declared]  # raises ValueError or KeyError where there is no readable TTIR
     function: Any = None  # the JITFunction
+    types: Mapping[str, Any] = field(default_factory=dict)  # of the arguments: "*fp32", "i32", "constexpr"
 
 
 class LaunchSite(Protocol):

@@ -174,6 +174,7 @@ def describe(kernel: CompiledKernel) -> KernelArtefacts:
         constants=constants | dict.fromkeys(empty_members(getattr(kernel.src, "signature", {})), "()"),
         artefacts={stage: kernel.asm[stage] for stage in kernel.asm},
         declared=lambda: declared(kernel.asm["ttir"], kernel.src.signature),
+        types=getattr(kernel.src, "signature", {}),
         function=getattr(kernel.src, "fn", None),
     )
 
@@ -200,6 +201,7 @@ def _static(autotuner: Any, launcher: Any) -> KernelArtefacts:
         },
         artefacts=texts,
         declared=lambda: declared(str(texts["ttir"]), signature),
+        types=signature,
         function=_function(autotuner),
     )
 

@@ -100,7 +100,7 @@ def declared(ttir: str, signature: Mapping[str, Any]) -> Declared:
     in the number of pointers and descriptors.
     """
     module = parse(ttir)
-    members = [(name, kind) for name, kind in _members(signature.items()) if kind != "constexpr"]
+    members = [*parameters(signature).items()]
     pointers = [name for name, kind in members if kind.startswith(("*", "tensordesc"))]
     if len(pointers) != len(module.pointers):
         what = f"TTIR of {module.entry} has {len(module.pointers)} pointer arguments"
@@ -117,6 +117,11 @@ def _given(module: TtirModule, argument: int) -> Origins:
     if argument in module.pointers:
         return frozenset({Origin(argument, "address")})
     return frozenset({Origin(argument, "word")} if argument in module.words else ())
+
+
+def parameters(signature: Mapping[str, Any]) -> dict[str, str]:
+    """The arguments of a kernel without its constants, in the order of its TTIR: name -> type."""
+    return {name: kind for name, kind in _members(signature.items()) if kind != "constexpr"}
 
 
 def _members(signature: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tracing.upstream.triton.libtriton import ir
+
+# Operations whose attributes are wanted, which MLIR's text has. The bindings of Triton 3.6 do not have them, and
+# those of no version the value of a constant that is a tensor.
+_WANTED = r"arith\.(?:constant|cmpi)|tt\.(?:get_program_id|get_num_programs|make_range|expand_dims)"
+_PRINTED = re.compile(rf"^ *%\S+ = ({_WANTED}) (.*)$", re.MULTILINE)
 
 
 class Op(NamedTuple):
@@ -17,7 +24,8 @@ class Op(NamedTuple):
     operands: tuple[int, ...]
     results: tuple[int, ...]
     regions: tuple[int, ...]
-    callee: str | None  # of a tt.call
+    callee: str | None  # of a tt.call, or the name of a function of a library
+    types: tuple[str, ...]  # of the results: "tensor<64x!tt.ptr<f32>>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +35,14 @@ class TtirModule:
     entry: str  # the public function
     pointers: tuple[int, ...]  # positions of its arguments that are pointers or descriptors
     words: tuple[int, ...]  # of those that are integers of 64 bits
+    types: tuple[str, ...]  # of all its arguments
+    printed: Mapping[int, str]  # result -> what follows the name of an operation that is `_WANTED`
     functions: Mapping[str, int]  # name -> region
     ops: Mapping[int, list[Op]]  # region -> the operations directly in it
     blocks: Mapping[int, list[tuple[int, ...]]]  # region -> the arguments of each block, entry first
 
 
+@functools.lru_cache(8)  # one kernel's questions follow each other
 def parse(ttir: str) -> TtirModule:
     """Read the text of a module, in a context of its own.
 
@@ -53,6 +64,7 @@ def _read(parsed: Any) -> TtirModule:
     functions: dict[str, int] = {}
     ops: dict[int, list[Op]] = {}
     blocks: dict[int, dict[int, tuple[int, ...]]] = {}
+    wanted: list[tuple[str, int]] = []
 
     def read(op: Any) -> None:
         block = op.get_block()
@@ -65,13 +77,19 @@ def _read(parsed: Any) -> TtirModule:
         if block.id() not in known:
             known[block.id()] = tuple(block.arg(i).id() for i in range(block.get_num_arguments()))
         ops.setdefault(region, []).append(_op(op))
+        if re.fullmatch(_WANTED, op.get_name()):
+            wanted.append((op.get_name(), op.get_result(0).id()))
 
     parsed.walk(read)  # the operations of a block in order, the blocks of a region in order
     entry = parsed.get_entry_func_name()
+    function = parsed.get_function(entry)
+    types = tuple(str(function.args(i).get_type()) for i in range(function.get_num_args()))
     return TtirModule(
         entry,
-        _positions(parsed.get_function(entry), ("!tt.ptr<", "!tt.tensordesc<")),
-        _positions(parsed.get_function(entry), ("i64",)),
+        tuple(i for i, kind in enumerate(types) if kind.startswith(("!tt.ptr<", "!tt.tensordesc<"))),
+        tuple(i for i, kind in enumerate(types) if kind.startswith("i64")),
+        types,
+        _printed(wanted, parsed.str_nodebug()),
         functions,
         ops,
         {region: list(known.values()) for region, known in blocks.items()},
@@ -80,16 +98,26 @@ def _read(parsed: Any) -> TtirModule:
 
 def _op(op: Any) -> Op:
     name = op.get_name()
+    results = [op.get_result(i) for i in range(op.get_num_results())]
     return Op(
         name,
         tuple(op.get_operand(i).id() for i in range(op.get_num_operands())),
-        tuple(op.get_result(i).id() for i in range(op.get_num_results())),
+        tuple(result.id() for result in results),
         tuple(op.get_region(i).id() for i in range(op.get_num_regions())),
-        op.get_flat_symbol_ref_attr("callee") if name == "tt.call" else None,
+        _callee(op, name),
+        tuple(str(result.get_type()) for result in results),
     )
 
 
-def _positions(function: Any, types: tuple[str, ...]) -> tuple[int, ...]:
-    # of the arguments whose type begins like one of these
-    kinds = (str(function.args(i).get_type()) for i in range(function.get_num_args()))
-    return tuple(i for i, kind in enumerate(kinds) if kind.startswith(types))
+def _callee(op: Any, name: str) -> str | None:
+    if name == "tt.extern_elementwise":
+        return str(op.get_str_attr("symbol"))
+    return op.get_flat_symbol_ref_attr("callee") if name == "tt.call" else None
+
+
+def _printed(wanted: list[tuple[str, int]], text: str) -> dict[int, str]:
+    # operations without regions are printed in the order of the walk
+    lines = _PRINTED.findall(text)
+    if [name for name, _ in wanted] != [name for name, _ in lines]:
+        return {}
+    return {result: rest for (_, result), (_, rest) in zip(wanted, lines, strict=True)}

@@ -177,8 +177,13 @@ class KernelArg(ArgumentRole, frozen=True):
 
     @property
     def modified(self) -> bool:
-        """True if the bits were seen to change; a buffer rewritten with the same bits is not modified."""
-        return self.before is not None and self.after is not None and self.before.bits != self.after.bits
+        """True if the bits were seen to change, or if the kernel writes memory that was not digested before.
+
+        A buffer that was seen to be rewritten with the same bits is not modified.
+        """
+        if self.before is None or self.after is None:
+            return self.after is not None and self.writes
+        return self.before.bits != self.after.bits
 
 
 class KernelLaunch(Record, frozen=True):

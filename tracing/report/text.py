@@ -54,8 +54,8 @@ def _digests(arg: KernelArg) -> str:
     if arg.after is None:
         return "not digested"
     after = arg.after.bits[:DIGITS]
-    before = arg.before.bits[:DIGITS] if arg.before else "?"
-    text = after if before == after else f"{before} -> {after}"
+    before = f"{arg.before.bits[:DIGITS]} " if arg.before else ""
+    text = after if before == f"{after} " else f"{before}-> {after}"
     counts = {"nan": arg.after.nan, "inf": arg.after.inf}
     return text + "".join(f" {name}={count}" for name, count in counts.items() if count)
 

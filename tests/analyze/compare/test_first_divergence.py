@@ -100,6 +100,40 @@ def test_a_result_over_memory_that_differed_before_may_be_unwritten_and_its_read
     assert (divergence.cause.writer.kernel_name, comparison.notes.unwritten) == ("partial", 1)
 
 
+def overwriting(value: str, result: str) -> KernelLaunch:
+    """A launch that overwrites a tensor which was therefore not digested before."""
+    out = msgspec.structs.replace(arg("out_ptr0", "out", "old", result), before=None)
+    return launch(0, arg("in_ptr0", "in", value), out)
+
+
+def digesting(value: str, rest: str, result: str) -> KernelLaunch:
+    return launch(0, arg("in_ptr0", "in", value), arg("out_ptr0", "out", rest, result))
+
+
+def test_an_overwritten_tensor_without_a_digest_before_is_compared_after_the_launch(compared) -> None:  # type: ignore[no-untyped-def]
+    divergences, comparison = compared([overwriting("x", "y")], [overwriting("x", "z")])
+
+    assert [(kind_of(one), argument_of(one)) for one in divergences] == [("output", "out_ptr0")]
+    assert (comparison.notes.unwritten, comparison.notes.undigested) == (0, 0)
+
+
+def test_an_input_differs_also_if_the_output_has_no_digest_before(compared) -> None:  # type: ignore[no-untyped-def]
+    divergences, _ = compared([overwriting("x", "y")], [overwriting("w", "z")])
+
+    assert [(kind_of(one), argument_of(one)) for one in divergences] == [("input", "in_ptr0")]
+
+
+def test_a_run_that_digested_an_overwritten_tensor_before_equals_one_that_did_not(compared) -> None:  # type: ignore[no-untyped-def]
+    equal, comparison = compared([digesting("x", "rest", "y")], [overwriting("x", "y")])
+    assert (equal, comparison.notes.complete) == ([], True)
+
+
+def test_a_result_differs_from_that_of_a_run_that_digested_it_before_too(compared) -> None:  # type: ignore[no-untyped-def]
+    divergences, _ = compared([digesting("x", "rest", "y")], [overwriting("x", "z")])
+
+    assert [(kind_of(one), argument_of(one)) for one in divergences] == [("output", "out_ptr0")]
+
+
 def test_unwritten_memory_that_changes_no_result_is_not_reported(compared) -> None:  # type: ignore[no-untyped-def]
     def run(rest: str) -> Launches:
         return [launch(0, arg("out_ptr0", "out", rest, "x" + rest, storage=7)), reader(1, "x" + rest)]

@@ -100,7 +100,8 @@ class RecordOptions:
     digests: Annotated[
         DigestsOption,
         typer.Option(
-            help="all: every tensor before a launch, and what it may write after it. "
+            help="all: every tensor before a launch, and what it may write after it; on a GPU not "
+            "before it is overwritten as a whole. "
             "declared: what the kernel reads before and writes after. none: launches only."
         ),
     ] = DigestsOption.all

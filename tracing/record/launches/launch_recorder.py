@@ -70,9 +70,9 @@ class LaunchRecorder:
     ) -> None:
         """Record into `writer`.
 
-        digests   -- "all": every tensor argument before a launch, and possible outputs after it; "declared":
-                     the kernel's inputs before and its outputs after, by its IR; "none": no work on the
-                     device
+        digests   -- "all": every tensor argument before a launch, and possible outputs after it; on a GPU no
+                     tensor before a launch that only overwrites it, as a whole; "declared": the kernel's
+                     inputs before and its outputs after, by its IR; "none": no work on the device
         operators -- "writers": the memory that each operator outside of Triton read, wrote and allocated, 10
                      to 13 µs an operator; "digests": also digests, in stream order; "none": nothing
         graphs    -- record the graphs that Inductor compiles, and the launches of each call

@@ -7,7 +7,7 @@ which an allocator reuses in every step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from tracing.digest.tables import Call
 from tracing.launch import hooks
 from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
 from tracing.launch.storages import Storages, TouchedMemory
+from tracing.launch.whole_writes import whole_writes
 from tracing.model import Phase, Signature, TensorMeta
 from tracing.record.catalogue import Catalogue
 from tracing.record.launches.digested_tensors import DigestedTensors, calls_at, digested_tensors
@@ -146,10 +147,13 @@ class LaunchTemplates:
         )
         template.metas = [meta for argument in args if (meta := argument.tensor)]
         template.addresses = any(argument.addresses for argument in args)
-        storages = {plain_tensor(values[i]).untyped_storage().data_ptr() for i in positions}
-        if len(storages) == len(positions):
+        storages = [plain_tensor(values[i]).untyped_storage().data_ptr() for i in positions]
+        if len({*storages}) == len(positions):
             # a kernel does not change what its IR only reads, unless another argument aliases that memory
             template.after = self._side(written, positions, values, template.device)
+            if self._digests == "all" and (whole := _whole_writes(template)):
+                before = [i for i in positions if args[i].name not in whole]
+                template.before = self._side(before, positions, values, template.device)
         if self._digests == "declared":
             template.before = self._side(read, positions, values, template.device)
 
@@ -196,12 +200,24 @@ class LaunchTemplates:
         return shifted
 
 
+def _whole_writes(template: LaunchTemplate) -> Set[str]:
+    # the arguments whose earlier contents cannot matter
+    described, compiled = template.described, template.site.compiled()
+    ttir = compiled.artefacts.get("ttir")
+    if template.device is None or template.site.kind != "triton" or described is None or ttir is None:
+        return frozenset()
+    try:
+        return whole_writes(str(ttir), compiled.types, described.grid, described.args)
+    except ValueError:  # the catalogue has recorded that its TTIR cannot be read
+        return frozenset()
+
+
 def _key(site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> tuple[Any, ...]:
     if site.scalars is not None and (launched := hooks.caller()):
         code, instruction = launched
         if code.co_name in GENERATED and site.kind == "triton":
             shape = values[0].shape if isinstance(values[0], torch.Tensor) else None
-            return (id(site), id(code), instruction, shape, *[values[i] for i in site.scalars])
+            return (id(site), id(code), instruction, grid, shape, *[values[i] for i in site.scalars])
     backward = backward_pass() != NO_BACKWARD
     return (id(site), grid, backward, *map(_layout, values))
 
