@@ -128,7 +128,7 @@ def _tally_ends(  # type: ignore[no-untyped-def]
     slots, norm, low, address, begin, stride, count, nbytes, layout, values, KIND: tl.constexpr,
     PARTS: tl.constexpr, UNIT: tl.constexpr,
 ):  # fmt: skip
-    """Add the norm of some tiles to the slots; NaN, inf, a sum that overflows and -0.0 need another reading."""
+    """Add the norm of some tiles to the slots; NaN, inf, a sum that overflows and -0.0 need two readings."""
     norm = norm.to(tl.float64)
     if (norm != norm) | (norm == float("inf")) | (low == _LEAST):
         norm, counts = _recount(address, begin, stride, count, nbytes, layout, values, KIND, PARTS, UNIT)
