@@ -13,6 +13,7 @@ from torch import nn
 from tracing import store
 from tracing.analyze.compare.divergence_kinds import InputDiffers, argument_of
 from tracing.analyze.compare.first_divergence import Comparison
+from tracing.model import Outcome
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.views import dense
 
@@ -51,6 +52,7 @@ def recorded(runs: Path, step: Callable[[], None]) -> store.Run:
         for _ in range(STEPS):
             step()
         torch.cuda.synchronize()
+    recorder.writer.append(Outcome("ended", "exit status 0"))
     return store.Run(recorder.writer.path)
 
 

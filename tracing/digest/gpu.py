@@ -314,7 +314,7 @@ def launch_placed(
             run, function, packed, _ = _compiled(device, table.variant)
             run(
                 table.programs, 1, 1, stream, function, packed, None, None, None,
-                tensors, *slots_of(places, slots), *table.columns, *table.variant,
+                tensors, slots_of(places, slots), *table.columns, *table.variant,
             )  # fmt: skip
 
 
@@ -338,7 +338,7 @@ def merged_calls(device: int, calls: Sequence[Call]) -> list[DriverCall]:
 def _driver_call(device: int, call: Call, places: Places) -> DriverCall:
     table, tensors = call
     compiled = _compiled(device, table.variant)
-    arguments = flat(tensors, [(0,) * WIDTH] * 2, table.columns)
+    arguments = flat(tensors, (0,) * WIDTH, table.columns)
     return compiled.function, table.programs, 32 * WARPS, compiled.kernel.metadata.shared, arguments, places
 
 

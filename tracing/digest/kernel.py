@@ -114,36 +114,27 @@ def _recount(  # type: ignore[no-untyped-def]
     return tl.sum(l1, 0), counts
 
 
-@triton.jit
-def _add(slots, field, value):  # type: ignore[no-untyped-def]
-    """Add to a field of one slot or of two, by their addresses."""
-    first, second = slots
-    tl.atomic_add((first + field * 8).to(tl.pointer_type(value.dtype)), value, sem="relaxed")
-    if second != 0:
-        tl.atomic_add((second + field * 8).to(tl.pointer_type(value.dtype)), value, sem="relaxed")
-
-
 @triton.jit  # type: ignore[untyped-decorator]
 def _tally_ends(  # type: ignore[no-untyped-def]
-    slots, norm, low, address, begin, stride, count, nbytes, layout, values, KIND: tl.constexpr,
+    here, norm, low, address, begin, stride, count, nbytes, layout, values, KIND: tl.constexpr,
     PARTS: tl.constexpr, UNIT: tl.constexpr,
 ):  # fmt: skip
-    """Add the norm of some tiles to the slots; NaN, inf, a sum that overflows and -0.0 need two readings."""
+    """Add the norm of some tiles to a slot; NaN, inf, a sum that overflows and -0.0 need a second reading."""
     norm = norm.to(tl.float64)
     if (norm != norm) | (norm == float("inf")) | (low == _LEAST):
         norm, counts = _recount(address, begin, stride, count, nbytes, layout, values, KIND, PARTS, UNIT)
-        _add(slots, 2, tl.sum(counts & 1023, 0).to(tl.int64))
-        _add(slots, 3, tl.sum((counts >> 10) & 1023, 0).to(tl.int64))
-        _add(slots, 4, tl.sum(counts >> 20, 0).to(tl.int64))
-    _add(slots, 1, norm)
+        tl.atomic_add(here + 2, tl.sum(counts & 1023, 0).to(tl.int64), sem="relaxed")
+        tl.atomic_add(here + 3, tl.sum((counts >> 10) & 1023, 0).to(tl.int64), sem="relaxed")
+        tl.atomic_add(here + 4, tl.sum(counts >> 20, 0).to(tl.int64), sem="relaxed")
+    tl.atomic_add((here + 1).to(tl.pointer_type(tl.float64)), norm, sem="relaxed")
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _read(  # type: ignore[no-untyped-def]
-    address, begin, count, nbytes, layout, values, slots, block, KIND: tl.constexpr, PARTS: tl.constexpr,
+    address, begin, count, nbytes, layout, values, here, block, KIND: tl.constexpr, PARTS: tl.constexpr,
     READING: tl.constexpr,
 ):  # fmt: skip
-    """Add the sums and the statistics of tiles begin:begin+count of a tensor to its slots."""
+    """Add the sums and the statistics of tiles begin:begin+count of a tensor to its slot."""
     UNIT: tl.constexpr = 0 if READING <= _AHEAD else READING
     keys = _keys(tl.arange(0, _HALF))
     total0 = tl.zeros((), tl.uint64)
@@ -159,18 +150,18 @@ def _read(  # type: ignore[no-untyped-def]
     for i in tl.range(whole, count, num_stages=STAGES):
         x, y = tile_halves(address, begin + i, nbytes, layout, UNIT)
         total0, total1, l1, low = _added(x, y, keys, begin + i, values, total0, total1, l1, low, KIND, PARTS)
-    _add(slots, 5 + begin // block, total0.to(tl.int64, bitcast=True))
-    _add(slots, 0, total1.to(tl.int64, bitcast=True))
+    tl.atomic_add(here + 5 + begin // block, total0.to(tl.int64, bitcast=True), sem="relaxed")
+    tl.atomic_add(here, total1.to(tl.int64, bitcast=True), sem="relaxed")
     if KIND > 0:
         norm, least = tl.sum(l1, 0), tl.min(low, 0)
-        _tally_ends(slots, norm, least, address, begin, 1, count, nbytes, layout, values, KIND, PARTS, UNIT)
+        _tally_ends(here, norm, least, address, begin, 1, count, nbytes, layout, values, KIND, PARTS, UNIT)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _read_across(  # type: ignore[no-untyped-def]
-    address, program, stride, nbytes, layout, values, slots, block, KIND: tl.constexpr, PARTS: tl.constexpr
+    address, program, stride, nbytes, layout, values, here, block, KIND: tl.constexpr, PARTS: tl.constexpr
 ):
-    """Add the sums and the statistics of the tiles that contain the same columns of some rows to the slots.
+    """Add the sums and the statistics of the tiles that contain the same columns of some rows to a slot.
 
     stride -- the tiles of a row
     """
@@ -197,11 +188,11 @@ def _read_across(  # type: ignore[no-untyped-def]
     position = (tiles + 1).to(tl.uint64) * _GOLDEN
     total0 = _mix64(tl.sum(sums0, 0) + position)
     total1 = tl.sum(_mix64(tl.sum(sums1, 0) + position), 0)
-    _add(slots, 5 + tiles // block, total0.to(tl.int64, bitcast=True))
-    _add(slots, 0, total1.to(tl.int64, bitcast=True))
+    tl.atomic_add(here + 5 + tiles // block, total0.to(tl.int64, bitcast=True), sem="relaxed")
+    tl.atomic_add(here, total1.to(tl.int64, bitcast=True), sem="relaxed")
     norm, least = tl.sum(tl.sum(l1, 0), 0), tl.min(tl.min(low, 0), 0)
     _tally_ends(
-        slots, norm, least, address, begin, stride, _TOGETHER, nbytes, layout, values, KIND, PARTS, UNIT
+        here, norm, least, address, begin, stride, _TOGETHER, nbytes, layout, values, KIND, PARTS, UNIT
     )
 
 
@@ -229,7 +220,6 @@ def _layout_of(slot, columns):  # type: ignore[no-untyped-def]
 def digest_kernel(  # type: ignore[no-untyped-def]
     addresses,
     outs,
-    others,
     firsts,
     sizes,
     blocks,
@@ -244,7 +234,6 @@ def digest_kernel(  # type: ignore[no-untyped-def]
 
     addresses -- [8] of the tensors. These columns are passed by value: memory would have to be read first
     outs      -- [8] addresses of slots: [FIELDS] int64
-    others    -- [8] addresses of second slots, which receive the same; 0: there is none
     firsts    -- [8] the first program that reads each tensor
     sizes     -- [8] bytes
     blocks    -- [8] tiles of a range
@@ -268,19 +257,19 @@ def digest_kernel(  # type: ignore[no-untyped-def]
     program = pid - _of(slot, firsts)
     begin = program * step
     count = tl.minimum(step, (nbytes + _WORDS * 4 - 1) // (_WORDS * 4) - begin)
-    slots = _of(slot, outs), _of(slot, others)
+    here = _of(slot, outs).to(tl.pointer_type(tl.int64))
     PARTS: tl.constexpr = 4 if KIND == 5 else 2 if KIND == 2 or KIND == 3 else 1
     if READING == _ACROSS:
-        _read_across(address, program, step, nbytes, layout, values, slots, block, KIND, PARTS)
+        _read_across(address, program, step, nbytes, layout, values, here, block, KIND, PARTS)
     elif KIND >= 0:
-        _read(address, begin, count, nbytes, layout, values, slots, block, KIND, PARTS, READING)
+        _read(address, begin, count, nbytes, layout, values, here, block, KIND, PARTS, READING)
     elif kind == 1:
-        _read(address, begin, count, nbytes, layout, values, slots, block, 1, 1, READING)
+        _read(address, begin, count, nbytes, layout, values, here, block, 1, 1, READING)
     elif kind == 2:
-        _read(address, begin, count, nbytes, layout, values, slots, block, 2, 2, READING)
+        _read(address, begin, count, nbytes, layout, values, here, block, 2, 2, READING)
     elif kind == 3:
-        _read(address, begin, count, nbytes, layout, values, slots, block, 3, 2, READING)
+        _read(address, begin, count, nbytes, layout, values, here, block, 3, 2, READING)
     elif kind == 4:
-        _read(address, begin, count, nbytes, layout, values, slots, block, 4, 1, READING)
+        _read(address, begin, count, nbytes, layout, values, here, block, 4, 1, READING)
     else:
-        _read(address, begin, count, nbytes, layout, values, slots, block, 0, 1, READING)
+        _read(address, begin, count, nbytes, layout, values, here, block, 0, 1, READING)

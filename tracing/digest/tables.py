@@ -162,42 +162,33 @@ def calls(plan: Sequence[Table], addresses: Sequence[int]) -> list[Call]:
     ]
 
 
-Places: TypeAlias = list[tuple[int, ...]]  # of each tensor of a call, one or two among all that are digested
+Places: TypeAlias = list[int]  # of the tensors of a call, among all that are digested
 
 
 def separate(calls: Sequence[Call]) -> list[tuple[Call, Places]]:
-    """The calls, with the place of each of their tensors."""
+    """The calls, with the places of their tensors."""
     places = count()
-    return [(call, [(next(places),) for _ in call[0].rows]) for call in calls]
+    return [(call, list(islice(places, call[0].count))) for call in calls]
 
 
 def merged(several: Sequence[Call]) -> list[tuple[Call, Places]]:
-    """As few calls as there can be for the same tensors, each of which is read once, with their places."""
-    equal: dict[tuple[Row, int], list[int]] = {}
-    tensors = (one for table, addresses in several for one in zip(table.rows, addresses, strict=False))
-    for place, tensor in enumerate(tensors):
-        equal.setdefault(tensor, []).append(place)
-    read = [
-        (*tensor, tuple(places[n : n + 2]))
-        for tensor, places in equal.items()
-        for n in range(0, len(places), 2)
-    ]
-    read.sort(key=lambda one: _variant(one[0]))
-    made = calls(_tables([row for row, _, _ in read]), [address for _, address, _ in read])
-    rest = iter(places for _, _, places in read)
+    """As few calls as there can be for the same tensors, with the places of each."""
+    tensors = [one for table, addresses in several for one in zip(table.rows, addresses, strict=False)]
+    places = sorted(range(len(tensors)), key=lambda i: _variant(tensors[i][0]))
+    made = calls(_tables([tensors[i][0] for i in places]), [tensors[i][1] for i in places])
+    rest = iter(places)
     return [(call, list(islice(rest, call[0].count))) for call in made]
 
 
-def slots_of(places: Places, addresses: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The columns `outs` and `others` of the kernel for the tensors of a call.
+def slots_of(places: Places, addresses: Sequence[int]) -> tuple[int, ...]:
+    """The column `outs` of the kernel for the tensors of a call.
 
     addresses -- of the slots of all tensors
     """
-    outs = _column(addresses[first] for first, *_ in places)
-    return outs, _column(addresses[second[0]] if second else 0 for _, *second in places)
+    return _column(addresses[place] for place in places)
 
 
-def flat(tensors: Sequence[int], slots: Sequence[Sequence[int]], columns: Sequence[Any]) -> tuple[int, ...]:
+def flat(tensors: Sequence[int], outs: Sequence[int], columns: Sequence[Any]) -> tuple[int, ...]:
     """The arguments of the kernel as CUDA's driver takes them."""
     *numbers, layouts, meanings = columns
-    return tuple(chain(tensors, *slots, *numbers, *layouts, meanings))
+    return tuple(chain(tensors, outs, *numbers, *layouts, meanings))

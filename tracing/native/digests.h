@@ -15,12 +15,12 @@
 
 // One launch of a digest kernel, except for the addresses of its slots.
 struct DigestCall {
-  static constexpr size_t kWidth = 8;  // tensors at most: their addresses come first, then slots and second slots
+  static constexpr size_t kWidth = 8;  // tensors at most: their addresses come first, then those of their slots
 
   void* function;
   unsigned programs, threads, shared;
   std::vector<uint64_t> arguments;  // integers and addresses, in the order of the kernel's arguments
-  std::vector<std::vector<uint64_t>> places;  // one or two of each tensor, among all that are digested together
+  std::vector<uint64_t> places;     // of its tensors, among all that are digested together
 
   // call: (function, programs, threads, shared, arguments, places)
   explicit DigestCall(PyObject* call) {
@@ -30,9 +30,9 @@ struct DigestCall {
                           &PyList_Type, &list))
       throw PythonError();
     function = reinterpret_cast<void*>(handle);
-    arguments = numbers(values);
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) places.push_back(numbers(PyList_GET_ITEM(list, i)));
-    if (places.size() > kWidth || arguments.size() < 3 * kWidth || arguments.size() + kAdded > kMost)
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) arguments.push_back(number(PyTuple_GET_ITEM(values, i)));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) places.push_back(number(PyList_GET_ITEM(list, i)));
+    if (places.size() > kWidth || arguments.size() < 2 * kWidth || arguments.size() + kAdded > kMost)
       throw std::runtime_error("a digest kernel with other arguments");
   }
 
@@ -41,15 +41,13 @@ struct DigestCall {
   template <typename Slot>
   void launch(void* stream, Slot slot, const uint64_t* tensors = nullptr) const {
     if (programs == 0) return;
-    uint64_t slots[2][kWidth], null = 0;
+    uint64_t slots[kWidth], null = 0;
     void* parameters[kMost];
     for (size_t i = 0; i < arguments.size(); i++) parameters[i] = const_cast<uint64_t*>(&arguments[i]);
     for (size_t i = 0; i < places.size(); i++) {
-      if (tensors != nullptr) parameters[i] = const_cast<uint64_t*>(&tensors[places[i][0]]);
-      for (size_t n = 0; n < places[i].size(); n++) {
-        slots[n][i] = slot(places[i][n]);
-        parameters[(n + 1) * kWidth + i] = &slots[n][i];
-      }
+      if (tensors != nullptr) parameters[i] = const_cast<uint64_t*>(&tensors[places[i]]);
+      slots[i] = slot(places[i]);
+      parameters[kWidth + i] = &slots[i];
     }
     std::fill_n(&parameters[arguments.size()], kAdded, &null);
     launch_kernel(function, programs, threads, shared, stream, parameters);
@@ -60,13 +58,10 @@ struct DigestCall {
   // the kernel has.
   static constexpr size_t kAdded = 4, kMost = 160;
 
-  static std::vector<uint64_t> numbers(PyObject* tuple) {
-    std::vector<uint64_t> values;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
-      values.push_back(PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(tuple, i)));
-      if (PyErr_Occurred()) throw PythonError();
-    }
-    return values;
+  static uint64_t number(PyObject* object) {
+    const uint64_t value = PyLong_AsUnsignedLongLongMask(object);
+    if (PyErr_Occurred()) throw PythonError();
+    return value;
   }
 };
 
@@ -152,7 +147,7 @@ class LaunchDigests {
 
   static uint64_t count(const std::vector<DigestCall>& calls) {
     uint64_t tensors = 0;
-    for (const DigestCall& call : calls) tensors += call.places.size();  // of a side: each has one place
+    for (const DigestCall& call : calls) tensors += call.places.size();
     return tensors;
   }
 
