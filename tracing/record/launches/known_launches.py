@@ -51,8 +51,8 @@ class KnownLaunches(DigestBatches):
 
     def following(self, slots: DigestSlots) -> int:
         """The line of the launch that directly follows the current one in generated code; 0: none does."""
-        found = following(slots.template)
-        return 0 if found is None else found.line
+        launch = following(slots.template)
+        return 0 if launch is None else launch.line
 
     def lost(self) -> None:
         """An exception came between two launches that follow each other."""

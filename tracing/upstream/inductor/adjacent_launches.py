@@ -1,7 +1,7 @@
 """Launches of generated code that follow each other: nothing is executed on the device between the two.
 
 Inductor writes a wrapper statement by statement. Between two such launches there are only statements that are
-known to leave the device alone.
+known to execute nothing on the device.
 """
 
 from __future__ import annotations
