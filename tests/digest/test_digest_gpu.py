@@ -19,7 +19,7 @@ from tracing.digest.columns import RANGES, TILE_BYTES
 from tracing.digest.host import digest
 from tracing.digest.kernel import ACROSS, AHEAD, ANY, FIELDS, SHORT
 from tracing.digest.layouts import layout
-from tracing.digest.tables import Call, Places, Variant, variant
+from tracing.digest.tables import Call, Positions, Variant, variant
 from tracing.model import Digest
 from tracing.virtual_gpu import virtual_gpu
 
@@ -128,12 +128,12 @@ def digests(target: GPUTarget, tensors: list[Any]) -> list[Digest]:
     return computed(target, tensors, digest_tables.separate(calls))
 
 
-def computed(target: GPUTarget, tensors: list[Any], calls: list[tuple[Call, Places]]) -> list[Digest]:
+def computed(target: GPUTarget, tensors: list[Any], calls: list[tuple[Call, Positions]]) -> list[Digest]:
     out = torch.zeros((len(tensors), FIELDS), dtype=torch.int64)
     addresses = [out.data_ptr() + i * FIELDS * 8 for i in range(len(tensors))]
-    for (table, padded), places in calls:
+    for (table, padded), positions in calls:
         if table.programs:
-            kernel, slots = compiled(target, table.variant), digest_tables.slots_of(places, addresses)
+            kernel, slots = compiled(target, table.variant), digest_tables.slots_of(positions, addresses)
             kernel[(table.programs, 1, 1)](padded, slots, *table.columns, *table.variant)
     return digest_gpu.decode(out.numpy(), digest_tables.facts(tensors)).digests()
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tracing.digest.columns import DigestedLaunches
-from tracing.digest.gpu import RowColumns, Rows, Sides, all_loaded, launch_digests, launch_placed
+from tracing.digest.gpu import RowColumns, Rows, Sides, all_loaded, launch_digests, launch_into_slots
 from tracing.digest.kernel import FIELDS
 from tracing.digest.spare_memory import OutOfSpareMemoryError, Region, SpareMemory
 from tracing.digest.tables import Call, merged
@@ -76,7 +76,7 @@ class CapturedDigests:
         """
         together = merged(calls)
         self._require_loaded([call for call, _ in together])
-        launch_placed(self.device.index or 0, stream, slots, together)
+        launch_into_slots(self.device.index or 0, stream, slots, together)
 
     def _require_loaded(self, calls: Sequence[Call]) -> None:
         if not all_loaded(self.device.index or 0, calls):

@@ -26,7 +26,7 @@ from tracing.digest.tables import (
     WARPS,
     WIDTH,
     Call,
-    Places,
+    Positions,
     Variant,
     flat,
     load_meanings,
@@ -299,33 +299,33 @@ def launch_digests(device: int, stream: int, address: int, calls: Sequence[Call]
     address -- of the first slot, on the device
     """
     slots = [address + i * (FIELDS * 8) for i in range(sum(table.count for table, _ in calls))]
-    launch_placed(device, stream, slots, separate(calls))
+    launch_into_slots(device, stream, slots, separate(calls))
 
 
-def launch_placed(
-    device: int, stream: int, slots: Sequence[int], calls: Sequence[tuple[Call, Places]]
+def launch_into_slots(
+    device: int, stream: int, slots: Sequence[int], calls: Sequence[tuple[Call, Positions]]
 ) -> None:
     """Launch the digests of tensors.
 
-    slots -- the addresses of those at all places
+    slots -- the addresses of those at all positions
     """
-    for (table, tensors), places in calls:
+    for (table, tensors), positions in calls:
         if table.programs:
             run, function, packed, _ = _compiled(device, table.variant)
             run(
                 table.programs, 1, 1, stream, function, packed, None, None, None,
-                tensors, slots_of(places, slots), *table.columns, *table.variant,
+                tensors, slots_of(positions, slots), *table.columns, *table.variant,
             )  # fmt: skip
 
 
-DriverCall: TypeAlias = tuple[int, int, int, int, tuple[int, ...], Places]
+DriverCall: TypeAlias = tuple[int, int, int, int, tuple[int, ...], Positions]
 
 
 def driver_calls(device: int, calls: Sequence[Call]) -> list[DriverCall]:
     """The same launches as arguments of CUDA's cuLaunchKernel, but for the addresses of the slots.
 
     Each is a function, the programs, threads of one, its shared memory in bytes, its arguments, and the
-    places of its tensors among those of all calls.
+    positions of its tensors among those of all calls.
     """
     return [_driver_call(device, *one) for one in separate(calls)]
 
@@ -335,11 +335,18 @@ def merged_calls(device: int, calls: Sequence[Call]) -> list[DriverCall]:
     return [_driver_call(device, *one) for one in merged(calls)]
 
 
-def _driver_call(device: int, call: Call, places: Places) -> DriverCall:
+def _driver_call(device: int, call: Call, positions: Positions) -> DriverCall:
     table, tensors = call
     compiled = _compiled(device, table.variant)
     arguments = flat(tensors, (0,) * WIDTH, table.columns)
-    return compiled.function, table.programs, 32 * WARPS, compiled.kernel.metadata.shared, arguments, places
+    return (
+        compiled.function,
+        table.programs,
+        32 * WARPS,
+        compiled.kernel.metadata.shared,
+        arguments,
+        positions,
+    )
 
 
 def decode(slots: npt.NDArray[np.int64], about: npt.NDArray[np.int64]) -> Columns:

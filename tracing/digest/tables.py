@@ -162,30 +162,30 @@ def calls(plan: Sequence[Table], addresses: Sequence[int]) -> list[Call]:
     ]
 
 
-Places: TypeAlias = list[int]  # of the tensors of a call, among all that are digested
+Positions: TypeAlias = list[int]  # of the tensors of a call, among all that are digested
 
 
-def separate(calls: Sequence[Call]) -> list[tuple[Call, Places]]:
-    """The calls, with the places of their tensors."""
-    places = count()
-    return [(call, list(islice(places, call[0].count))) for call in calls]
+def separate(calls: Sequence[Call]) -> list[tuple[Call, Positions]]:
+    """The calls, with the positions of their tensors."""
+    positions = count()
+    return [(call, list(islice(positions, call[0].count))) for call in calls]
 
 
-def merged(several: Sequence[Call]) -> list[tuple[Call, Places]]:
-    """As few calls as there can be for the same tensors, with the places of each."""
+def merged(several: Sequence[Call]) -> list[tuple[Call, Positions]]:
+    """As few calls as there can be for the same tensors, with the positions of each."""
     tensors = [one for table, addresses in several for one in zip(table.rows, addresses, strict=False)]
-    places = sorted(range(len(tensors)), key=lambda i: _variant(tensors[i][0]))
-    made = calls(_tables([tensors[i][0] for i in places]), [tensors[i][1] for i in places])
-    rest = iter(places)
+    positions = sorted(range(len(tensors)), key=lambda i: _variant(tensors[i][0]))
+    made = calls(_tables([tensors[i][0] for i in positions]), [tensors[i][1] for i in positions])
+    rest = iter(positions)
     return [(call, list(islice(rest, call[0].count))) for call in made]
 
 
-def slots_of(places: Places, addresses: Sequence[int]) -> tuple[int, ...]:
+def slots_of(positions: Positions, addresses: Sequence[int]) -> tuple[int, ...]:
     """The column `outs` of the kernel for the tensors of a call.
 
     addresses -- of the slots of all tensors
     """
-    return _column(addresses[place] for place in places)
+    return _column(addresses[position] for position in positions)
 
 
 def flat(tensors: Sequence[int], outs: Sequence[int], columns: Sequence[Any]) -> tuple[int, ...]:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from tracing.upstream.triton.libtriton import ir
 
-# Operations whose attributes are read from MLIR's text. The bindings of Triton 3.6 have none of them; no version
-# has the value of a constant that is a tensor.
+# Operations whose attributes are read from MLIR's text. The bindings of Triton 3.6 have none of them.
+# The value of a constant that is a tensor is in those of no version.
 _WANTED = r"arith\.(?:constant|cmpi)|tt\.(?:get_program_id|get_num_programs|make_range|expand_dims)"
 _PRINTED = re.compile(rf"^ *%\S+ = ({_WANTED}) (.*)$", re.MULTILINE)
 

@@ -20,9 +20,9 @@ struct DigestCall {
   void* function;
   unsigned programs, threads, shared;
   std::vector<uint64_t> arguments;  // integers and addresses, in the order of the kernel's arguments
-  std::vector<uint64_t> places;     // of its tensors, among all that are digested together
+  std::vector<uint64_t> positions;  // of its tensors, among all that are digested together
 
-  // call: (function, programs, threads, shared, arguments, places)
+  // call: (function, programs, threads, shared, arguments, positions)
   explicit DigestCall(PyObject* call) {
     unsigned long long handle;
     PyObject *values, *list;
@@ -31,22 +31,22 @@ struct DigestCall {
       throw PythonError();
     function = reinterpret_cast<void*>(handle);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) arguments.push_back(number(PyTuple_GET_ITEM(values, i)));
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) places.push_back(number(PyList_GET_ITEM(list, i)));
-    if (places.size() > kWidth || arguments.size() < 2 * kWidth || arguments.size() + kAdded > kMost)
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) positions.push_back(number(PyList_GET_ITEM(list, i)));
+    if (positions.size() > kWidth || arguments.size() < 2 * kWidth || arguments.size() + kAdded > kMost)
       throw std::runtime_error("a digest kernel with other arguments");
   }
 
-  // slot: the address of the slot of the tensor at a place
-  // tensors: the addresses of those at all places; null: those of `arguments`
+  // slot: the address of the slot of the tensor at a position
+  // tensors: the addresses of those at all positions; null: those of `arguments`
   template <typename Slot>
   void launch(void* stream, Slot slot, const uint64_t* tensors = nullptr) const {
     if (programs == 0) return;
     uint64_t slots[kWidth], null = 0;
     void* parameters[kMost];
     for (size_t i = 0; i < arguments.size(); i++) parameters[i] = const_cast<uint64_t*>(&arguments[i]);
-    for (size_t i = 0; i < places.size(); i++) {
-      if (tensors != nullptr) parameters[i] = const_cast<uint64_t*>(&tensors[places[i]]);
-      slots[i] = slot(places[i]);
+    for (size_t i = 0; i < positions.size(); i++) {
+      if (tensors != nullptr) parameters[i] = const_cast<uint64_t*>(&tensors[positions[i]]);
+      slots[i] = slot(positions[i]);
       parameters[kWidth + i] = &slots[i];
     }
     std::fill_n(&parameters[arguments.size()], kAdded, &null);
@@ -119,8 +119,8 @@ class LaunchDigests {
       known = merged_.emplace(previous.serial_, calls_of(calls.get())).first;
     }
     const uint64_t first = count(previous.after_), address = previous.after_address(slots_of_previous);
-    const auto slot = [&](uint64_t place) {
-      return place < first ? address + place * bytes_ : slots.address + (place - first) * bytes_;
+    const auto slot = [&](uint64_t position) {
+      return position < first ? address + position * bytes_ : slots.address + (position - first) * bytes_;
     };
     for (const DigestCall& call : known->second) call.launch(stream_, slot);
     previous.ended(slots_of_previous, index_of_previous);
@@ -147,7 +147,7 @@ class LaunchDigests {
 
   static uint64_t count(const std::vector<DigestCall>& calls) {
     uint64_t tensors = 0;
-    for (const DigestCall& call : calls) tensors += call.places.size();
+    for (const DigestCall& call : calls) tensors += call.positions.size();
     return tensors;
   }
 
@@ -166,7 +166,7 @@ class LaunchDigests {
   }
 
   void launch(const std::vector<DigestCall>& calls, uint64_t address, const uint64_t* tensors = nullptr) const {
-    const auto slot = [&](uint64_t place) { return address + place * bytes_; };
+    const auto slot = [&](uint64_t position) { return address + position * bytes_; };
     for (const DigestCall& call : calls) call.launch(stream_, slot, tensors);
   }
 
