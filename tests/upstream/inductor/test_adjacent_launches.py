@@ -21,14 +21,14 @@ SCOPE: dict[str, Any] = {"first": Kernel(), "second": Kernel(), "choice": object
 FIRST, SECOND = "first.run(buf0, buf1, 64, stream=stream0)", "second.run(buf1, buf2, 64, stream=stream0)"
 
 
-def following(tmp_path: Path, lines: list[str], written: tuple[int, ...] = (1,)) -> int | None:
+def following(tmp_path: Path, lines: list[str], needed: tuple[int, ...] = (1,)) -> int | None:
     """The line after the one of the first launch, which is 3, in the body of a generated function."""
     file = tmp_path / "generated.py"
     body = ["with torch.cuda._DeviceGuard(0):", *(f"    {line}" for line in lines)]
     file.write_text("\n".join(["def call(self, args):", *(f"    {line}" for line in body)]) + "\n")
     scope: dict[str, Any] = {}
     exec(compile(file.read_text(), str(file), "exec"), scope)
-    return following_launch(scope["call"].__code__, 3, SCOPE, written)
+    return following_launch(scope["call"].__code__, 3, SCOPE, needed)
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,11 @@ def test_both_are_launches_of_one_kernel(tmp_path: Path, lines: list[str]) -> No
     assert following(tmp_path, lines) is None
 
 
-def test_only_the_memory_that_is_written_must_live(tmp_path: Path) -> None:
+def test_only_the_memory_that_is_needed_must_live(tmp_path: Path) -> None:
     lines = [FIRST, "del buf1", SECOND]
 
-    assert following(tmp_path, lines, written=(0,)) == 5
-    assert following(tmp_path, lines, written=(0, 1)) is None
+    assert following(tmp_path, lines, needed=(0,)) == 5
+    assert following(tmp_path, lines, needed=(0, 1)) is None
 
 
 def test_code_that_is_not_there_or_no_python_has_no_launches(tmp_path: Path) -> None:

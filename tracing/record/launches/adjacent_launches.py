@@ -21,8 +21,7 @@ def following(template: LaunchTemplate) -> LaunchLine | None:
     frame = _generated_frame()
     if frame is None or template.wrapped or template.site.kind != "triton":
         return None
-    written = [template.positions[i] for i in template.writes]
-    line = following_launch(frame.f_code, frame.f_lineno, frame.f_globals, written)
+    line = following_launch(frame.f_code, frame.f_lineno, frame.f_globals, template.after.positions)
     return None if line is None else LaunchLine(frame.f_code, line)
 
 

@@ -38,19 +38,19 @@ class _Pair(NamedTuple):
 
 
 def following_launch(
-    code: CodeType, line: int, scope: Mapping[str, Any], written: Collection[int]
+    code: CodeType, line: int, scope: Mapping[str, Any], needed: Collection[int]
 ) -> int | None:
     """The line of the launch that follows one; None: the device may do other work in between.
 
-    code    -- a function of a generated module
-    line    -- of its launch
-    scope   -- the globals of the module
-    written -- positions of the arguments whose memory must not be freed in between
+    code   -- a function of a generated module
+    line   -- of its launch
+    scope  -- the globals of the module
+    needed -- positions of the arguments whose memory must not be freed in between
     """
     pair = _pairs(code.co_filename).get(line)
     if pair is None or not _is_kernel(pair.launch, scope) or not _is_kernel(pair.following, scope):
         return None
-    alive = _alive([pair.launch.args[i] for i in written], pair.between)
+    alive = _alive([pair.launch.args[i] for i in needed], pair.between)
     return pair.following.lineno if alive else None
 
 
