@@ -7,13 +7,13 @@ from types import CodeType, FrameType
 
 from tracing.launch import hooks
 from tracing.record.launches.launch_template import LaunchTemplate
-from tracing.upstream.inductor.adjacent_launches import LaunchLine, following_launch
+from tracing.upstream.inductor.adjacent_launches import LaunchingLine, following_launch
 from tracing.upstream.inductor.code import GENERATED
 
 LOST = "digests after launches of generated code that an exception followed"  # not covered
 
 
-def following(template: LaunchTemplate) -> LaunchLine | None:
+def following(template: LaunchTemplate) -> LaunchingLine | None:
     """The launch that directly follows the one that generated code now makes on this thread; None: none does.
 
     template -- of the launch that is made
@@ -22,10 +22,10 @@ def following(template: LaunchTemplate) -> LaunchLine | None:
     if frame is None or template.wrapped or template.site.kind != "triton":
         return None
     line = following_launch(frame.f_code, frame.f_lineno, frame.f_globals, template.after.positions)
-    return None if line is None else LaunchLine(frame.f_code, line)
+    return None if line is None else LaunchingLine(frame.f_code, line)
 
 
-def follows(line: LaunchLine) -> bool:
+def follows(line: LaunchingLine) -> bool:
     """True if the launch that generated code now makes on this thread is this one."""
     frame = _generated_frame()
     return frame is not None and (frame.f_code, frame.f_lineno) == line

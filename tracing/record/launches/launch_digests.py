@@ -24,7 +24,7 @@ from tracing.record.launches.adjacent_launches import LOST, following, follows
 from tracing.record.launches.digested_tensors import DigestedTensors, copied_calls
 from tracing.record.launches.launch_template import DigestSlots, LaunchTemplate, plain_tensor
 from tracing.record.memory.exact_accesses import WatchedLaunch
-from tracing.upstream.inductor.adjacent_launches import LaunchLine
+from tracing.upstream.inductor.adjacent_launches import LaunchingLine
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 
@@ -74,7 +74,7 @@ class _Deferred(NamedTuple):
     launch: LaunchInFlight
     address: int  # of their first slot
     calls: Sequence[Call]
-    line: LaunchLine  # of the launch that follows
+    line: LaunchingLine  # of the launch that follows
 
 
 class LaunchDigests:

@@ -24,7 +24,7 @@ _NO_WORK = {*_OF_WRAPPERS, "get_raw_stream", "max", "min"}
 _ALLOCATORS = "empty_strided_"  # begins their names; they fill no memory
 
 
-class LaunchLine(NamedTuple):
+class LaunchingLine(NamedTuple):
     """A line of generated code that launches a kernel."""
 
     code: CodeType  # a function of a generated module
