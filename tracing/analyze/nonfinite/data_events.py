@@ -16,7 +16,7 @@ Kind: TypeAlias = Literal["nan", "inf", "any"]
 
 # in the text of an operator's arguments; `nan=0.0` is an argument of nan_to_num
 _NUMBER = re.compile(r"(?<![\w'])-?(nan|inf)j?(?![\w='])")
-Counts: TypeAlias = tuple[int, int]  # of NaN and inf
+NonFiniteCounts: TypeAlias = tuple[int, int]  # of NaN and inf
 
 _NEXT_ARGUMENT = re.compile(r", (?=[A-Za-z_]\w*=)")
 
@@ -31,7 +31,7 @@ class NonFiniteTensor:
     storage: int | None
     digest: Digest | None
     writer: str | None = None  # the operator that wrote it last
-    untouched: Counts = (0, 0)  # of those in the digest, in elements that the event did not access
+    untouched: NonFiniteCounts = (0, 0)  # of those in the digest, in elements that the event did not access
     exact: bool = True  # False: `untouched` is an upper limit
     before: Digest | None = None  # of a tensor that a launch writes
     unwritten: tuple[int, int] | None = (
@@ -57,7 +57,7 @@ class NonFiniteTensor:
         return False if self.exact else None
 
 
-def _of_kind(counts: Counts, kind: Kind) -> Counts:
+def _of_kind(counts: NonFiniteCounts, kind: Kind) -> NonFiniteCounts:
     return (0 if kind == "inf" else counts[0]), (0 if kind == "nan" else counts[1])
 
 
@@ -162,7 +162,7 @@ def _launch(
     return DataEvent(launch, rank, tuple(reads), tuple(writes))
 
 
-def _unread(position: int, before: Digest | None, access: Access | None) -> Counts:
+def _unread(position: int, before: Digest | None, access: Access | None) -> NonFiniteCounts:
     # NaN and inf in elements that a launch did not read; without exact accesses it reads all
     if access is None or before is None:
         return 0, 0
@@ -172,7 +172,9 @@ def _unread(position: int, before: Digest | None, access: Access | None) -> Coun
     return before.nan - nan, before.inf - inf
 
 
-def _left(position: int, arg: KernelArg, access: Access | None, overwrites: bool) -> tuple[Counts, bool]:
+def _left(
+    position: int, arg: KernelArg, access: Access | None, overwrites: bool
+) -> tuple[NonFiniteCounts, bool]:
     # NaN and inf in elements that a launch did not write, and whether that is exact
     after, before = arg.after, arg.before
     if after is None:

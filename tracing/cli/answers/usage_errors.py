@@ -35,7 +35,9 @@ def usage_problem(error: BaseException) -> tuple[str, str] | None:
         known = [name for one in usage.ctx.command.get_params(usage.ctx) for name in one.opts]
         near = get_close_matches(usage.option_name, known, n=2)
         of_its_own = _command_like(usage.option_name, usage.ctx)
-        return f"{command} has no option {usage.option_name}", "; ".join([*of_its_own, *_nearest(near), asked])
+        return f"{command} has no option {usage.option_name}", "; ".join(
+            [*of_its_own, *_nearest(near), asked]
+        )
     if isinstance(error, _click.MissingParameter):
         return f"{command} needs {_name(usage)}", asked
     if isinstance(error, _click.BadParameter):
