@@ -15,6 +15,7 @@ from tracing.model import (
     Argument,
     Digest,
     Environment,
+    FileSizes,
     KernelLaunch,
     LaunchLine,
     OperatorCall,
@@ -25,6 +26,7 @@ from tracing.model import (
     RunInfo,
     Signature,
     TensorMeta,
+    file_of,
 )
 
 HOST = Environment("3", "2", "3", "cpu", "cuda:90", "host", "platform", {})
@@ -53,6 +55,9 @@ def saved(
     if ended:
         writer.append(Outcome("passed", "the result agrees with eager"))
     writer.close()
+    if not ended:  # a killed process does not close its files
+        for sizes in writer.path.glob(f"{file_of(FileSizes).name}-*"):
+            sizes.unlink()
     return store.Run(writer.path)
 
 

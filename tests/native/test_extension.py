@@ -140,3 +140,20 @@ def test_failure_says_why_a_part_is_not_used(
     assert str(raised.value) in failure("launches")
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert failure("launches") == "no C++ compiler: no-such-compiler not in PATH"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_compile_shows_one_line_on_standard_error(
+    terminal: bool, source: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+
+    extension_of(source)
+
+    shown = capfd.readouterr()
+    assert shown.out == ""
+    assert "tracing: compiling answers.cpp, once for this torch and Python (some 20 s)" in shown.err
+    assert shown.err.count("\n") == 1
+    assert ("0:00:0" in shown.err) == terminal

@@ -9,10 +9,10 @@ import pytest
 import zstandard
 from commands import tracing
 from damage.run_readers import ask
-from handmade.records import arg, launch
+from handmade.records import META, arg, launch
 from handmade.runs import saved
 
-from tracing.model import LaunchLine, file_of
+from tracing.model import Digest, LaunchLine, NotCovered, Result, TensorValue, Values, file_of
 from tracing.store import Run
 from tracing.store.cut_files import cut_files
 
@@ -33,6 +33,7 @@ def test_whole_files_are_not_listed(run: Run) -> None:
 
 @pytest.mark.parametrize("kind", ["kernels", "signatures", "launches", "digests"])
 def test_every_cut_of_a_file_is_found_and_the_records_before_it_are_read(run: Run, kind: str) -> None:
+    _path(run, "sizes").unlink()  # with it, cuts at the end of a line are found, too
     path = _path(run, kind)
     content = path.read_bytes()
     ends = []
@@ -57,7 +58,7 @@ def _truncated(run: Run, kind: str, size: int = -7) -> Path:
 
 def test_a_file_of_launches_is_empty_where_nothing_was_launched(tmp_path: Path) -> None:
     run = saved(tmp_path / "run", [launch(0)])
-    for kind in ("launches", "digests"):
+    for kind in ("launches", "digests", "sizes"):
         _path(run, kind).unlink()
     (run.path / file_of(LaunchLine).file(_path(run, "kernels").name[8:-7])).touch()
 
@@ -128,3 +129,54 @@ def test_the_cut_of_a_long_file_is_found(tmp_path: Path) -> None:
 
     (cut,) = cut_files(run.path)
     assert 0 < cut.lost < 1 << 18
+
+
+def _with_everything(folder: Path) -> Run:
+    records = [
+        Result("output", TensorValue(META, Digest("0" * 32))),
+        Result("input 0", TensorValue(META, Digest("1" * 32))),
+        Values(0, 0, "after", (1.0, 2.0)),
+        Values(1, 0, "after", (1.0, 2.0)),
+        NotCovered("a", ""),
+        NotCovered("b", ""),
+    ]
+    return saved(folder, [launch(n, arg("x", "in", str(n))) for n in range(3)], records)
+
+
+@pytest.mark.parametrize("kind", ["results", "values", "launches", "kernels", "uncovered", "digests"])
+@pytest.mark.parametrize("loss", ["line", "file"])
+def test_lost_lines_and_files_are_damage(kind: str, loss: str, tmp_path: Path) -> None:
+    run, whole = _with_everything(tmp_path / "a"), _with_everything(tmp_path / "b")
+    path = _path(run, kind)
+    if loss == "file":
+        path.unlink()
+    elif path.suffix == ".ndjson":
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    else:
+        packed = zstandard.ZstdCompressor().compressobj()
+        content = zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes())
+        lines = content.splitlines(keepends=True)[:-1]
+        path.write_bytes(packed.compress(b"".join(lines)) + packed.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK))
+
+    (cut,) = cut_files(run.path)
+    compared = ask("compare", str(run.path), str(whole.path))
+
+    assert cut.path == path and cut.damaged
+    assert ("is missing" if loss == "file" else "all later records are lost") in cut.how
+    assert compared.status == 2
+    assert "damaged" in compared.out + compared.err and path.name in compared.out + compared.err
+
+
+def test_a_run_of_an_older_version_has_no_sizes_and_is_read(tmp_path: Path) -> None:
+    run, whole = _with_everything(tmp_path / "a"), _with_everything(tmp_path / "b")
+    _path(run, "sizes").unlink()
+
+    assert cut_files(run.path) == [] and ask("compare", str(run.path), str(whole.path)).status == 0
+
+
+def test_a_file_may_grow_after_it_was_closed(tmp_path: Path) -> None:
+    run = _with_everything(tmp_path / "a")
+    path = _path(run, "uncovered")
+    path.write_bytes(path.read_bytes() * 2)
+
+    assert cut_files(run.path) == []

@@ -182,6 +182,14 @@ def digest(tensor: torch.Tensor) -> Digest:
     return Digest(name, tiles, nan, inf, zeros, float(rounded(np.array([l1]))[0]))
 
 
+def nonfinite(elements: npt.NDArray[np.uint8], dtype: torch.dtype) -> tuple[int, int]:
+    """How many NaN and inf are among [n, bytes of one] elements; none of a dtype that has no such values."""
+    if not elements.size or not (dtype.is_floating_point or dtype.is_complex) or dtype in _NO_VALUES:
+        return 0, 0
+    values = _host_floats(torch.from_numpy(elements.reshape(-1).copy()).view(dtype))
+    return int(np.isnan(values).sum()), int(np.isinf(values).sum())
+
+
 def rounded(norms: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """[n] norms rounded to six digits, for display; the largest number for infinity.
 

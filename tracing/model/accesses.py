@@ -37,6 +37,9 @@ class Access(Record, frozen=True, file="accesses", compressed=True, segmented=Tr
     unwritten: Mapping[
         int, tuple[int, int]
     ] = {}  # elements that nothing had written when the launch ended: the first, and their number
+    # by argument that was accessed in part, if its digest counts any: NaN and inf of the accessed elements
+    read_nonfinite: Mapping[int, tuple[int, int]] = {}
+    written_nonfinite: Mapping[int, tuple[int, int]] = {}
 
 
 class MemoryEvidence(Record, frozen=True, file="memoryevidence", segmented=True):

@@ -61,6 +61,12 @@ class Seal(Record, frozen=True, file="seals"):
 UNDECIDED = "whether a result depends on memory that nothing wrote"
 
 
+class FileSizes(Record, frozen=True, file="sizes"):
+    """The sizes of the files that a process had written into the run when it closed them: they only grow."""
+
+    nbytes: Mapping[str, int]  # by file name
+
+
 class NotCovered(Record, frozen=True, file="uncovered"):
     """Something that the recorder could not observe, and the setting that would record it."""
 

@@ -14,12 +14,14 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import torch
+from rich.console import Console
+from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from tracing.environment import compiled_parts
 from tracing.native import failed_compile
@@ -128,10 +130,10 @@ def _compile(compiler: str, source: Path, built: Path) -> None:
     names = ["-lc10", "-ltorch_cpu", "-ltorch_python"]
     abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
     command = [compiler, *_FLAGS, abi, *include, str(source), "-o", str(part), *libraries, *names]
-    sys.stderr.write(f"tracing: compiling {source.name}, once for this torch and Python (some 20 s)\n")
     try:
         built.parent.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+        with _progress(f"tracing: compiling {source.name}, once for this torch and Python (some 20 s)"):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
         reason = _first_error(done.stderr) if done.returncode != 0 else ""
     except subprocess.TimeoutExpired:
         reason = f"not finished after {_SECONDS} s"
@@ -143,6 +145,18 @@ def _compile(compiler: str, source: Path, built: Path) -> None:
         failed_compile.remember(built, compiler, reason)
         raise NotCompiledError(reason)
     part.replace(built)
+
+
+def _progress(what: str) -> AbstractContextManager[object]:
+    # one line on standard error, on a terminal with the seconds so far
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        sys.stderr.write(f"{what}\n")
+        return nullcontext()
+    columns = TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    bar = Progress(*columns, console=console, redirect_stdout=False, redirect_stderr=False)
+    bar.add_task(what, total=None)
+    return bar
 
 
 def _first_error(text: str) -> str:

@@ -1,4 +1,8 @@
-"""Watches the digests of launches and operators, while they are recorded, for the first NaN or inf."""
+"""Watches the digests of launches and operators, while they are recorded, for the first NaN or inf.
+
+A launch wrote such a value only if its output holds more of them after it than before it: others may be old
+contents of elements that it did not write.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ class NonFiniteWatch:
     """
 
     def __init__(self, kind: Literal["nan", "inf", "any"]) -> None:
+        self.declared = False  # outputs have no digests before a launch, overwritten as a whole or not
         self.first: tuple[int, str] | None = None  # its launch, and a text
         self._counted = {"nan": (0,), "inf": (1,), "any": (0, 1)}[kind]
         self._name = {"nan": "a NaN", "inf": "an inf", "any": "a NaN or inf"}[kind]
@@ -42,14 +47,21 @@ class NonFiniteWatch:
         written = {positions[i] for i in template.writes}
         sides = [(position, position in read) for position in one.before]
         sides += [(position, position in written) for position in one.after]
+        held = {position: self._count(one, n) for n, position in enumerate(one.before)}
         for n, (position, counts) in enumerate(sides):
-            special = one.columns.special.get(one.first + n)
-            if counts and special is not None and any(special[i] for i in self._counted):
-                verb = "read" if n < len(one.before) else "wrote"
+            reads = n < len(one.before)
+            old = (0, 0) if reads else held.get(position, (0, 0))
+            if counts and any(now > then for now, then in zip(self._count(one, n), old, strict=True)):
+                left = "left" if self.declared else "wrote"
                 name = template.site.names[position]
-                what = f"launch #{one.launch} {template.site.name} {verb} {self._name} in {name}"
-                self.first = one.launch, what
+                what = f"{template.site.name} {'read' if reads else left} {self._name} in {name}"
+                self.first = one.launch, f"launch #{one.launch} {what}"
                 return
+
+    def _count(self, one: Digested, n: int) -> tuple[int, int]:
+        # NaN and inf of its digest n, as far as they are searched for
+        special = one.columns.special.get(one.first + n, (0, 0, 0))
+        return special[0] * (0 in self._counted), special[1] * (1 in self._counted)
 
     def operator(self, name: str, launches: int, after: Sequence[Digest]) -> None:
         """An operator outside of Triton has written tensors, after so many launches."""

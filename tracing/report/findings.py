@@ -11,7 +11,7 @@ from tracing.analyze.memory.uninitialised_reads import uninitialised_reads
 from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel
 from tracing.model import Cut, LaunchLine, Outcome, OutOfBounds
-from tracing.report.text import Line, plural
+from tracing.report.text import Line, outcome_lines, plural
 from tracing.report.user_frames import traceback_text
 from tracing.store import Run, rank_of
 from tracing.store.cut_files import cut_files
@@ -35,7 +35,7 @@ def ending_text(run: Run, *, whole: bool) -> Iterator[Line]:
         )
     outcomes = list(run.records(Outcome))
     for outcome in outcomes:
-        yield f"{outcome.status}: {outcome.detail}"
+        yield from outcome_lines(f"{outcome.status}: {outcome.detail}")
         yield from traceback_text(run, outcome)
     if not outcomes:
         yield Text.assemble(("unfinished", "yellow"), ": the process was killed, or the case still runs")

@@ -9,8 +9,9 @@ from rich.text import Text
 
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor
 from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, NonFiniteOrigin, Verb
+from tracing.analyze.nonfinite.memory_contents import OldContents
 from tracing.analyze.nonfinite.nonfinite_elements import ranges
-from tracing.model import KernelLaunch
+from tracing.model import Digest, KernelLaunch
 from tracing.report.text import line_text, plural, step_text, tensor_text
 
 _SHOWN = 8  # events of a chain, ranges of elements
@@ -34,10 +35,10 @@ def nonfinite_text(
     """
     if answer.origin is not None:
         yield from _origin(answer.origin, answer.kind, elements, bool(answer.missing))
-    elif not answer.unknown:
+    elif answer.status == 0:
         counts = f"{plural(answer.launches, 'launch')}, {plural(answer.operators, 'operator call')}"
         yield Text.assemble(("✓", "green"), f" {_NONE[answer.kind]}: {counts}")
-    for line in answer.unknown:
+    for line in (*undecided_text(answer), *answer.unknown):
         yield Text.assemble(("not known", "yellow"), f": {line}")
     for command in commands:
         yield Text(f"    next      {command}")
@@ -47,7 +48,7 @@ def _origin(
     origin: NonFiniteOrigin, kind: Kind, elements: dict[str, list[int]], partial: bool
 ) -> Iterator[Text]:
     event = origin.event
-    what = f"{verb_text(origin.verb)} the first {_VALUE[kind]}"
+    what = f"{verb_text(origin.verb)} the first {'' if origin.first else 'certain '}{_VALUE[kind]}"
     yield Text.assemble((f"✗ {title(event)}", "bold red"), f" {what}")
     if event.source.site is not None:
         yield Text(f"    at        {event.source.site}")
@@ -62,11 +63,35 @@ def _origin(
 
 def verb_text(verb: Verb) -> str:
     """What a launch or an operator does to a value, in the third person."""
-    return "passes on" if verb == "passes" else verb
+    return {"passes": "passes on", "keeps": "does not overwrite"}.get(verb, verb)
+
+
+def undecided_text(answer: NonFiniteAnswer) -> list[str]:
+    """What is not known of the first launch that may have stored such a value, in a sentence."""
+    if not answer.undecided:
+        return []
+    old, others = answer.undecided[0], len(answer.undecided) - 1
+    more = f"; likewise {plural(others, 'later launch')}" if others else ""
+    after, before = _count_text(old.tensor.digest), _count_text(old.tensor.before)
+    written = f", which {old.operator} wrote, and its inputs have no digests" if old.operator else ""
+    name = old.tensor.name
+    if old.certain:
+        return [f"who made the {after} that {title(old.event)} does not overwrite in {name}{written}{more}"]
+    held = f"{name} held {before} before it" if before else f"{name} has no digest before it"
+    return [
+        f"whether {title(old.event)} stored the {after} in {name}, or left them there: {held}{written}{more}"
+    ]
+
+
+def _count_text(digest: Digest | None) -> str:
+    counts = {"NaN": digest.nan, "inf": digest.inf} if digest is not None else {}
+    return " and ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
 def _source(origin: NonFiniteOrigin, kind: Kind, partial: bool) -> str:
     event = origin.event
+    if origin.old is not None:
+        return _old_text(origin.old, read=origin.verb == "reads")
     if origin.verb == "reads":
         where = "a step that is not in the run, " if partial else ""
         return (
@@ -86,8 +111,26 @@ def _source(origin: NonFiniteOrigin, kind: Kind, partial: bool) -> str:
     return read
 
 
+def _old_text(old: OldContents, *, read: bool) -> str:
+    tensor = old.tensor
+    stores = f"{title(old.event) if read else 'it'} stores only finite values"
+    if tensor.unwritten is not None:
+        first, count = tensor.unwritten
+        left = f"{stores}, and leaves {plural(count, 'element')} of {tensor.name} unwritten, first [{first}]"
+        text = f"{left}: nothing initialised {'it' if count == 1 else 'them'}"
+    else:
+        text = f"{stores}: {tensor.name} held {_count_text(tensor.before) or 'others'} before it"
+    if old.filler is None:
+        return text
+    by = f"{old.filler.name} ({old.filler.source.site})" if old.filler.source.site else old.filler.name
+    return f"{text}; {by} wrote that memory before it was allocated"
+
+
 def _carried(origin: NonFiniteOrigin) -> Iterator[Text]:
-    if origin.carriers > len(origin.chain):
+    if origin.carriers and not origin.chain:
+        many = "a launch or operator" if origin.carriers == 1 else f"{origin.carriers} launches or operators"
+        yield Text(f"    read      by {many} later, whose results have no digests")
+    elif origin.carriers > len(origin.chain):
         yield Text(f"    carried   on by {origin.carriers} launches and operators; the path to the last one:")
     for after in origin.chain[: _SHOWN - 1]:
         yield Text(f"    then      {title(after)}{_line(after)}")
@@ -144,7 +187,7 @@ def nonfinite_json(
         "carriers": origin.carriers if origin else 0,
         "launches": answer.launches,
         "operators": answer.operators,
-        "unknown": answer.unknown,
+        "unknown": [*undecided_text(answer), *answer.unknown],
         "record": answer.record,
         "next": list(commands),
     }

@@ -22,12 +22,19 @@ SHORT = {
     "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "b8",
 }  # fmt: skip
 DIGITS = 12  # hex digits of a digest: 48 bits distinguish the tensors of one run
+_LONG = 160  # characters of an outcome that has more than one line
 
 
 def plural(count: int, noun: str) -> str:
     """`1 launch`, `2 launches`."""
     ending = "" if count == 1 else "es" if noun.endswith(("ch", "s")) else "s"
     return f"{count} {noun}{ending}"
+
+
+def outcome_lines(text: str) -> list[str]:
+    """An outcome as it is printed: one line, or, if it is long, a line for each of its parts."""
+    first, *others = text.split("; ") if len(text) > _LONG else [text]
+    return [first, *(f"    {one}" for one in others)]
 
 
 def tensor_text(meta: TensorMeta) -> str:

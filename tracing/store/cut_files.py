@@ -1,7 +1,8 @@
-"""Find the files of a run that end in the middle of a record.
+"""Find the files of a run that end in the middle of a record, or lack some at the end, or are missing.
 
 A killed process and a full disk truncate files: the records before the cut are all that was recorded. A file
-of a process that noted its end was truncated later, by an incomplete copy: it is damaged.
+of a process that noted its end, or the sizes of its files, was truncated or deleted later, by an incomplete
+copy: it is damaged.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracing.model import DigestBatch, LaunchLine, OperatorCall, OperatorDigests, file_of
+from tracing.store.file_sizes import missing_bytes, missing_files
 from tracing.store.recording import being_recorded, is_complete
 from tracing.store.run_files import damaged, opened
 
@@ -21,19 +23,26 @@ _SIZE_BYTES = (0, 2, 4, 8)  # of the content size, by the first two bits of the 
 _DICTIONARY_BYTES = (0, 1, 2, 4)
 _RLE = 1  # a block of one byte, repeated
 _WINDOW = 16 << 20  # bytes of a file that are held in memory at once
+MISSING = "it is missing: all its records are lost"
 
 
 @dataclass(frozen=True, slots=True)
 class CutFile:
-    """A file whose last record is incomplete."""
+    """A file whose last records are lost."""
 
     path: Path
-    lost: int  # bytes at its end that cannot be read; 0: it is empty
+    lost: int  # bytes at its end that cannot be read; 0: it is empty, or missing
     damaged: bool  # False: its process was killed, or its disk was full
+    missing: int = 0  # bytes that it had in addition when its process closed it
 
     @property
     def how(self) -> str:
         """What is lost: "its last 7 bytes are an incomplete record: all later ones are lost"."""
+        if not self.path.exists():
+            return MISSING
+        if not self.lost and self.missing:
+            missing = f"{self.missing} bytes are" if self.missing > 1 else "byte is"
+            return f"its last {missing} missing: all later records are lost"
         if not self.lost:
             return "it is empty: all its records are lost"
         of = f"{self.lost} bytes are" if self.lost > 1 else "byte is"
@@ -41,15 +50,23 @@ class CutFile:
 
 
 def cut_files(run: Path) -> list[CutFile]:
-    """The files of records that end early; none while the run is being recorded.
+    """The files of records that end early or are missing; none while the run is being recorded.
 
     Cost: reads the end of each file; for a compressed one, a pass over its blocks, 0.3 µs each, in
     constant memory.
     """
     if being_recorded(run):
         return []
-    paths = (path for path in sorted(run.glob("*.ndjson*")) if path.is_file())
-    return [cut for cut in map(_cut, paths) if cut is not None]
+    paths = [path for path in sorted(run.glob("*.ndjson*")) if path.is_file()]
+    deleted = [
+        CutFile(run / name, 0, damaged=True) for name in missing_files(run, [one.name for one in paths])
+    ]
+    return deleted + [cut for cut in map(_cut, paths) if cut is not None]
+
+
+def is_damaged(run: Path) -> bool:
+    """True if records of a run were lost after its process had ended; the cost is that of `cut_files`."""
+    return any(one.damaged for one in cut_files(run))
 
 
 def require_whole(path: Path) -> None:
@@ -57,16 +74,18 @@ def require_whole(path: Path) -> None:
 
     Cost: as of `cut_files`.
     """
-    if is_complete(path) and (cut := _cut(path)) and not being_recorded(path.parent):
+    noted = is_complete(path) or missing_bytes(path)
+    if noted and (cut := _cut(path)) and not being_recorded(path.parent):
         raise damaged(path, cut.how)
 
 
 def _cut(path: Path) -> CutFile | None:
-    complete = is_complete(path)
+    missing = missing_bytes(path)
+    complete = missing > 0 or is_complete(path)
     if not path.stat().st_size:
         return CutFile(path, 0, complete) if complete and not _may_be_empty(path) else None
     lost = _lost(path)
-    return CutFile(path, lost, complete) if lost else None
+    return CutFile(path, lost, complete, missing) if lost or missing else None
 
 
 def _may_be_empty(path: Path) -> bool:

@@ -13,7 +13,8 @@ from typing import TypeVar
 import msgspec
 
 from tracing.model import Record, Segment, file_of
-from tracing.store.cut_files import require_whole
+from tracing.store.cut_files import MISSING, require_whole
+from tracing.store.file_sizes import missing_files
 from tracing.store.run_files import LINE, damaged, records
 
 # of a line: not JSON, not this record, nested a thousand deep, or with values that the record refuses
@@ -27,7 +28,7 @@ R = TypeVar("R", bound=Record)
 
 
 def files(run: Path, kind: type[Record]) -> list[Path]:
-    """The files of a run with the records of one kind, one a process."""
+    """The files of a run with the records of one kind, one a process; raises Problem if one was deleted."""
     prefix = f"{file_of(kind).name}-"
     return [run / name for name in _names(run, prefix)]
 
@@ -60,6 +61,8 @@ def _names(run: Path, prefix: str = "") -> list[str]:
     # without the rest of a segment whose header is gone: it was being deleted
     with suppress(FileNotFoundError, NotADirectoryError):
         names = os.listdir(run)  # noqa: PTH208  # a Path for each costs more than all the rest
+        for name in missing_files(run, names, prefix) if prefix else ():
+            raise damaged(run / name, MISSING)
         headers = sorted(name for name in names if name.startswith(_HEADERS))
         matches = [_NAME.fullmatch(name) for name in names if name.startswith(prefix)]
         first: dict[str, int] = {}

@@ -35,10 +35,14 @@ def is_complete(path: Path) -> bool:
 
     False if it was killed, or if its disk was full.
     """
-    match = _RECORD.fullmatch(path.name)
-    process = f"{match['host']}-{match['rank']}-{match['pid']}" if match else ""
-    outcome, cut = (path.with_name(file_of(kind).file(process)) for kind in (Outcome, Cut))
+    outcome, cut = (path.with_name(file_of(kind).file(writer_of(path))) for kind in (Outcome, Cut))
     return path != outcome and outcome.exists() and not cut.exists()
+
+
+def writer_of(path: Path) -> str:
+    """The process that wrote a file of records, "<host>-<rank>-<pid>"; empty for another file."""
+    match = _RECORD.fullmatch(path.name)
+    return f"{match['host']}-{match['rank']}-{match['pid']}" if match else ""
 
 
 def _processes(run: Path, kind: str = "*") -> set[tuple[str, str, str]]:

@@ -14,9 +14,10 @@ from typing import Any, TypeAlias
 import msgspec
 import zstandard
 
-from tracing.model import Blob, PackedBlob, Record, RecordFile, Seal, Segment, file_of
+from tracing.model import Blob, FileSizes, PackedBlob, Record, RecordFile, Seal, Segment, file_of
 from tracing.store.appended_file import AppendedFile
 from tracing.store.blobs import blob_name
+from tracing.store.lines import process_of, record_files
 from tracing.store.run_files import append, private, write
 from tracing.store.seals import sealer
 from tracing.store.segments import Segments
@@ -234,8 +235,17 @@ class RunWriter:
             if self.writes:
                 with self.survived():
                     file.complete()
+        if self._files:
+            self._note_sizes()
+        for file in self._files.values():
             file.close()
         self._files.clear()
+
+    def _note_sizes(self) -> None:
+        # the loss of a file, or of lines at its end, is seen later; seals may be stripped
+        own = [path for path in record_files(self.path) if process_of(path) == f"-{self.process}"]
+        sealed = [path for path in own if not path.name.startswith(f"{_SEALS.name}-")]
+        self.append(FileSizes({path.name: path.stat().st_size for path in sealed}))
 
 
 class Pack:

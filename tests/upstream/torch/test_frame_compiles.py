@@ -43,3 +43,17 @@ def test_a_guard_tree_that_cannot_be_read_does_not_stop_the_program(monkeypatch:
 
     assert result.tolist() == [2, 2]
     assert [one.unread for one in compiles] == ["AttributeError: no get_leaf_guards"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interrupted_compile_is_no_graph_break(error: type[BaseException]) -> None:
+    def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> object:
+        raise error
+
+    compiles: list[frame_compiles.DynamoCompile] = []
+    with frame_compiles.frame_compiles(compiles.append), pytest.raises(error):
+        torch.compile(lambda x: x * 2, backend=backend)(torch.ones(2))
+
+    (one,) = compiles
+    assert one.breaks == []
+    assert one.failure == f"its compile was interrupted by {error.__name__}"

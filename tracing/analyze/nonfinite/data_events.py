@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tracing.model import Digest, KernelLaunch, Operator, TensorMeta
+from tracing.model import Access, Digest, KernelArg, KernelLaunch, Operator, TensorMeta
 from tracing.store import Run, rank_of
 
 Kind: TypeAlias = Literal["nan", "inf", "any"]
 
 # in the text of an operator's arguments; `nan=0.0` is an argument of nan_to_num
 _NUMBER = re.compile(r"(?<![\w'])-?(nan|inf)j?(?![\w='])")
+NonFiniteCounts: TypeAlias = tuple[int, int]  # of NaN and inf
+
 _NEXT_ARGUMENT = re.compile(r", (?=[A-Za-z_]\w*=)")
 
 
@@ -28,6 +31,12 @@ class NonFiniteTensor:
     storage: int | None
     digest: Digest | None
     writer: str | None = None  # the operator that wrote it last
+    untouched: NonFiniteCounts = (0, 0)  # of those in the digest, in elements that the event did not access
+    exact: bool = True  # False: `untouched` is an upper limit
+    before: Digest | None = None  # of a tensor that a launch writes
+    unwritten: tuple[int, int] | None = (
+        None  # elements that nothing has ever written: the first, and how many
+    )
 
     @property
     def elements(self) -> int:
@@ -36,10 +45,20 @@ class NonFiniteTensor:
 
     def bad(self, kind: Kind) -> bool:
         """True if the tensor holds such a value; False also if it has no digest."""
-        if self.digest is None:
+        return self.digest is not None and any(_of_kind((self.digest.nan, self.digest.inf), kind))
+
+    def accessed(self, kind: Kind) -> bool | None:
+        """True if the event read, or stored, such a value; None: the tensor may have held it before."""
+        if self.digest is None or not self.bad(kind):
             return False
-        counts = {"nan": self.digest.nan, "inf": self.digest.inf, "any": self.digest.nan + self.digest.inf}
-        return counts[kind] > 0
+        counts = self.digest.nan - self.untouched[0], self.digest.inf - self.untouched[1]
+        if any(_of_kind(counts, kind)):
+            return True
+        return False if self.exact else None
+
+
+def _of_kind(counts: NonFiniteCounts, kind: Kind) -> NonFiniteCounts:
+    return (0 if kind == "inf" else counts[0]), (0 if kind == "nan" else counts[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +81,16 @@ class DataEvent:
         return self.source.kernel_name if isinstance(self.source, KernelLaunch) else self.source.name
 
     @property
+    def launched(self) -> bool:
+        """True for a launch of a kernel."""
+        return isinstance(self.source, KernelLaunch)
+
+    @property
+    def allocates(self) -> bool:
+        """True if it only allocates: nothing has written the tensors that it "writes"."""
+        return isinstance(self.source, Operator) and self.source.allocates
+
+    @property
     def from_python(self) -> bool:
         """True if it computes nothing, and only makes a value of the program a tensor."""
         return isinstance(self.source, Operator) and self.source.from_python
@@ -79,27 +108,30 @@ class DataEvent:
 
 
 def data_events(run: Run, process: str) -> Iterator[DataEvent]:
-    """Every launch and operator of one process; operators that only allocate are left out.
+    """Every launch and operator of one process.
 
-    Cost: some 40 µs a launch, most of it for digests.
+    Cost: some 40 µs a launch, most of it for digests; a pass over the recorded accesses if a launch reads or
+    writes such a value.
     """
     # an operator that says "launch 3" ran when three launches had been made
     rank, join = rank_of(process), run.joiner(process)
+    accesses = functools.cache(lambda: {one.launch: one for one in run.view(process, Access, Access)})
+    overwrites = (
+        run.info.digests == "all"
+    )  # a written tensor without a digest before is overwritten as a whole
     operators = run.operators(process)
     waiting = next(operators, None)
     for row in run.rows(process):
         while waiting is not None and waiting.launch <= row.line.index:
-            yield from _operator(waiting, rank)
+            yield _operator(waiting, rank)
             waiting = next(operators, None)
-        yield _launch(join.launch(row), rank)
+        yield _launch(join.launch(row), rank, accesses, overwrites)
     while waiting is not None:
-        yield from _operator(waiting, rank)
+        yield _operator(waiting, rank)
         waiting = next(operators, None)
 
 
-def _operator(one: Operator, rank: int) -> Iterable[DataEvent]:
-    if one.allocates:  # what it "writes" is not initialised
-        return ()
+def _operator(one: Operator, rank: int) -> DataEvent:
     sides = [
         tuple(
             NonFiniteTensor(f"{side} {n}", n, tensor.tensor, tensor.storage, tensor.digest)
@@ -107,17 +139,55 @@ def _operator(one: Operator, rank: int) -> Iterable[DataEvent]:
         )
         for side, tensors in (("input", one.reads), ("output", one.writes))
     ]
-    return (DataEvent(one, rank, sides[0], sides[1]),)
+    return DataEvent(one, rank, sides[0], sides[1])
 
 
-def _launch(launch: KernelLaunch, rank: int) -> DataEvent:
+def _launch(
+    launch: KernelLaunch, rank: int, accesses: Callable[[], dict[int, Access]], overwrites: bool
+) -> DataEvent:
+    digests = [one for arg in launch.args for one in (arg.before, arg.after) if one is not None]
+    access = accesses().get(launch.index) if any(one.nan or one.inf for one in digests) else None
     reads, writes = [], []
     for position, arg in enumerate(launch.args):
         if arg.tensor is None:
             continue
         of_it = (arg.name, position, arg.tensor, arg.storage)
         if arg.reads:
-            reads.append(NonFiniteTensor(*of_it, arg.before, arg.writer))
+            untouched = _unread(position, arg.before, access)
+            reads.append(NonFiniteTensor(*of_it, arg.before, arg.writer, untouched))
         if arg.writes:
-            writes.append(NonFiniteTensor(*of_it, arg.after))
+            left = _left(position, arg, access, overwrites)
+            unwritten = access.unwritten.get(position) if access is not None else None
+            writes.append(NonFiniteTensor(*of_it, arg.after, arg.writer, *left, arg.before, unwritten))
     return DataEvent(launch, rank, tuple(reads), tuple(writes))
+
+
+def _unread(position: int, before: Digest | None, access: Access | None) -> NonFiniteCounts:
+    # NaN and inf in elements that a launch did not read; without exact accesses it reads all
+    if access is None or before is None:
+        return 0, 0
+    if position not in access.read:
+        return before.nan, before.inf
+    nan, inf = access.read_nonfinite.get(position, (before.nan, before.inf))
+    return before.nan - nan, before.inf - inf
+
+
+def _left(
+    position: int, arg: KernelArg, access: Access | None, overwrites: bool
+) -> tuple[NonFiniteCounts, bool]:
+    # NaN and inf in elements that a launch did not write, and whether that is exact
+    after, before = arg.after, arg.before
+    if after is None:
+        return (0, 0), True
+    if access is not None:
+        if position not in access.written:
+            return (after.nan, after.inf), True
+        if position not in access.partly:
+            return (0, 0), True
+        if position in access.written_nonfinite:
+            nan, inf = access.written_nonfinite[position]
+            return (after.nan - nan, after.inf - inf), True
+    if before is None:
+        return ((0, 0), True) if overwrites else ((after.nan, after.inf), False)
+    untouched = min(before.nan, after.nan), min(before.inf, after.inf)
+    return untouched, untouched == (0, 0)

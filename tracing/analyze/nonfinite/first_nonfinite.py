@@ -1,25 +1,29 @@
 """Find the first launch or operator that produces a NaN or an inf from finite inputs, and its readers.
 
 Launches and operators are taken in the order in which they were made. The counts of NaN and inf in their
-digests decide; a tensor without a digest is reported with the option that would record it.
+digests decide, and those of the elements that a launch accessed, where they are known; a tensor without a
+digest is reported with the option that would record it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 from tracing.analyze.graphs.launch_lines import launch_lines
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor, data_events
+from tracing.analyze.nonfinite.memory_contents import MemoryContents, OldContents
 from tracing.analyze.runs.recorded_steps import not_covered_steps
-from tracing.model import KernelLaunch, Operator
+from tracing.model import KernelLaunch
 from tracing.store import Run
 from tracing.store.graph_file import PythonLine
 
 # makes:  a launch or operator that reads no such value computed it
 # passes: it came to the launch or operator as a number, or as data of Python
 # reads:  nothing that was recorded wrote it
-Verb: TypeAlias = Literal["makes", "passes", "reads"]
+# keeps:  it was there before the launch, in elements that the launch did not write
+Verb: TypeAlias = Literal["makes", "passes", "reads", "keeps"]
 
 _DIGESTS = "--operators digests"
 
@@ -32,19 +36,15 @@ class NonFiniteOrigin:
     verb: Verb
     tensors: tuple[NonFiniteTensor, ...]  # written by the event; if it reads the values, read by it
     chain: tuple[DataEvent, ...]  # those that carry it on to the last one, each from the one before it
-    carriers: int = 0  # how many carry it on in all
+    carriers: int = 0  # how many carry it on, or may, in all
     computes: tuple[PythonLine, ...] = ()  # lines that the launch computes
+    old: OldContents | None = None  # if a launch left it there: that launch
+    first: bool = True  # False: a launch before it may have stored one
 
     @property
     def made(self) -> bool:
         """True if the event computed the values."""
         return self.verb == "makes"
-
-
-class _Undigested(NamedTuple):
-    # what an operator without digests wrote last
-    operator: str
-    elements: int
 
 
 @dataclass(slots=True)
@@ -55,7 +55,8 @@ class NonFiniteAnswer:
     origin: NonFiniteOrigin | None = None
     launches: int = 0
     operators: int = 0
-    unknown: list[str] = field(default_factory=list)  # launches and operators without digests
+    undecided: list[OldContents] = field(default_factory=list)  # launches that may have stored one
+    unknown: list[str] = field(default_factory=list)  # what is not decided, such as by missing digests
     record: list[str] = field(default_factory=list)  # options of `tracing run` that would show it
     missing: list[str] = field(default_factory=list)  # steps that the run lacks
 
@@ -64,7 +65,7 @@ class NonFiniteAnswer:
         """The exit status: 1 if there is an origin, 2 if digests are missing, 0 if every value is finite."""
         if self.origin is not None:
             return 1
-        return 2 if self.unknown else 0
+        return 2 if self.unknown or self.undecided else 0
 
 
 def first_nonfinite(run: Run, kind: Kind = "any") -> NonFiniteAnswer:
@@ -85,51 +86,82 @@ def first_nonfinite(run: Run, kind: Kind = "any") -> NonFiniteAnswer:
 
 
 def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> NonFiniteOrigin | None:
-    origin: DataEvent | None = None
-    verb: Verb = "makes"
+    origin: NonFiniteOrigin | None = None
     last = 0
     carried: dict[int, int] = {}  # by storage: the last event of the chain that wrote it
     carriers: list[tuple[DataEvent, int]] = []  # with the number of the one before it in its chain
-    undigested: dict[int, _Undigested] = {}  # by storage
+    contents = MemoryContents(kind)
     for event in data_events(run, process):
-        answer.launches += isinstance(event.source, KernelLaunch)
-        answer.operators += isinstance(event.source, Operator)
-        written = {one.storage for one in event.writes if one.storage is not None}
-        if not event.known and isinstance(event.source, Operator):
-            undigested |= {
-                one.storage: _Undigested(event.name, one.elements)
-                for one in event.writes
-                if one.storage is not None
-            }
-        read = [one for one in event.reads if one.bad(kind)]
-        wrote = [one for one in event.writes if one.bad(kind)]
-        parents = [carried[one.storage] for one in event.reads if one.storage in carried]
-        if origin is None and (read or wrote):
-            if read and any(one.storage in undigested for one in read):
-                _blame(read, undigested, event, answer)
+        if event.allocates:
+            contents.allocated(event)
+            _forget(carried, event.writes)
+            continue
+        answer.launches += event.launched
+        answer.operators += not event.launched
+        read = [one for one in event.reads if one.accessed(kind)]
+        wrote = [one for one in event.writes if one.accessed(kind)]
+        if origin is None:
+            contents.about_to_run(event)
+            if read and _from_unknown(read, contents, event, answer):
                 return None
-            origin, verb = event, _verb(event, read, wrote, kind)
+            if not (read or wrote):
+                contents.ran(event)
+                continue
+            origin = _origin(event, read, wrote, kind, contents)
             carriers.append((event, -1))
             carried |= dict.fromkeys((one.storage for one in (wrote or read) if one.storage is not None), 0)
-        elif origin is not None and parents and (wrote or not event.known):
+            continue
+        parents = [carried[one.storage] for one in event.reads if one.storage in carried]
+        may = [one for one in event.writes if one.accessed(kind) is None]
+        if parents and (wrote or may or not event.known):
             carriers.append((event, max(parents)))
+            written = (one.storage for one in event.writes if one.storage is not None)
             carried |= dict.fromkeys(written, len(carriers) - 1)
-            last = len(carriers) - 1 if wrote else last
+            last = len(carriers) - 1 if wrote or may else last
         else:
-            for storage in written:
-                carried.pop(storage, None)
-        if event.known:
-            _clear(undigested, event)
+            _forget(carried, [one for one in event.writes if not one.bad(kind)])
+    answer.undecided += contents.undecided()
+    if any(one.operator for one in answer.undecided):
+        answer.record.append(_DIGESTS)
     if origin is None:
-        if undigested and run.info.operators == "digests":
-            names = ", ".join(sorted({one.operator for one in undigested.values()}))
-            answer.unknown.append(f"what {names} wrote has no digest, and nothing read all of it later")
-        return None
-    tensors = tuple(one for one in (origin.reads if verb == "reads" else origin.writes) if one.bad(kind))
-    source = origin.source
-    computes = launch_lines(run, origin.rank, source) if isinstance(source, KernelLaunch) else ()
+        _without_digests(run, contents, answer)
+        return _old_origin(contents)
+    source = origin.event.source
+    computes = launch_lines(run, origin.event.rank, source) if isinstance(source, KernelLaunch) else ()
     chain = tuple(_chain(carriers, last))
-    return NonFiniteOrigin(origin, verb, tensors, chain, len(carriers) - 1, computes)
+    return replace(origin, chain=chain, carriers=len(carriers) - 1, computes=computes)
+
+
+def _origin(
+    event: DataEvent,
+    read: list[NonFiniteTensor],
+    wrote: list[NonFiniteTensor],
+    kind: Kind,
+    contents: MemoryContents,
+) -> NonFiniteOrigin:
+    old = next((contents.old[one.storage] for one in read if one.storage in contents.old), None)
+    verb = _verb(event, read, wrote, kind)
+    return NonFiniteOrigin(event, verb, tuple(read or wrote), (), old=old, first=not contents.undecided())
+
+
+def _old_origin(contents: MemoryContents) -> NonFiniteOrigin | None:
+    # nothing recorded made a value or read one, yet a launch left some in a tensor that it wrote
+    old = next(iter(contents.old.values()), None)
+    if old is None or contents.undecided():
+        return None
+    return NonFiniteOrigin(old.event, "keeps", (old.tensor,), (), old=old)
+
+
+def _without_digests(run: Run, contents: MemoryContents, answer: NonFiniteAnswer) -> None:
+    if contents.undigested and run.info.operators == "digests":
+        names = ", ".join(sorted({one.operator for one in contents.undigested.values()}))
+        answer.unknown.append(f"what {names} wrote has no digest, and nothing read all of it later")
+
+
+def _forget(carried: dict[int, int], written: Iterable[NonFiniteTensor]) -> None:
+    for one in written:
+        if one.storage is not None:
+            carried.pop(one.storage, None)
 
 
 def _verb(event: DataEvent, read: list[NonFiniteTensor], wrote: list[NonFiniteTensor], kind: Kind) -> Verb:
@@ -141,16 +173,6 @@ def _verb(event: DataEvent, read: list[NonFiniteTensor], wrote: list[NonFiniteTe
     return "makes"
 
 
-def _clear(undigested: dict[int, _Undigested], event: DataEvent) -> None:
-    # what a known event overwrites, or reads completely, is known
-    for one in event.writes:
-        if one.storage in undigested:
-            del undigested[one.storage]
-    for one in event.reads:
-        if one.storage in undigested and one.elements >= undigested[one.storage].elements:
-            del undigested[one.storage]
-
-
 def _chain(carriers: list[tuple[DataEvent, int]], last: int) -> list[DataEvent]:
     chain: list[DataEvent] = []
     while last > 0:
@@ -159,16 +181,20 @@ def _chain(carriers: list[tuple[DataEvent, int]], last: int) -> list[DataEvent]:
     return chain[::-1]
 
 
-def _blame(
-    read: list[NonFiniteTensor], undigested: dict[int, _Undigested], event: DataEvent, answer: NonFiniteAnswer
-) -> None:
+def _from_unknown(
+    read: list[NonFiniteTensor], contents: MemoryContents, event: DataEvent, answer: NonFiniteAnswer
+) -> bool:
+    # whether it is not known if what the event reads was made, or was there before
+    known = len(answer.unknown) + len(answer.undecided)
     for one in read:
-        if one.storage in undigested:
-            answer.unknown.append(
-                f"{event.name} (#{event.source.index}) reads one in {one.name}, which "
-                f"{undigested[one.storage].operator} wrote: its inputs have no digests"
-            )
-    answer.record.append(_DIGESTS)
+        reads = f"{event.name} (#{event.source.index}) reads one in {one.name}"
+        if one.storage in contents.undigested:
+            wrote = f"which {contents.undigested[one.storage].operator} wrote: its inputs have no digests"
+            answer.unknown.append(f"{reads}, {wrote}")
+            answer.record.append(_DIGESTS)
+        elif one.storage in contents.old and not contents.old[one.storage].certain:
+            answer.undecided.append(contents.old[one.storage])
+    return len(answer.unknown) + len(answer.undecided) > known
 
 
 def _unknown(run: Run, answer: NonFiniteAnswer) -> None:

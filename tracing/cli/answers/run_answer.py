@@ -27,6 +27,7 @@ from tracing.model import Failure, Outcome
 from tracing.report.hand_written import reference_text, unchecked_text
 from tracing.report.passes.passes import failed_pass_text
 from tracing.report.run_json import memory_evidence_json
+from tracing.report.text import outcome_lines
 
 _LINES = 16  # of an error's message that are shown
 
@@ -93,7 +94,8 @@ class RunAnswer:
             print_run(self.run)
         elif outcome.status != "failed":
             but = f"; but {unchecked_text(self._unchecked)}" if self._unchecked else ""
-            err.print(f"{self._verdict}: {outcome.detail}{but}")
+            for part in outcome_lines(f"{self._verdict}: {outcome.detail}{but}"):
+                err.print(part)
             for line in findings_text(self.run):
                 err.print(line)
             if self.judgement is None:  # else the judgement prints the next commands

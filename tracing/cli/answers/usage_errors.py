@@ -34,7 +34,10 @@ def usage_problem(error: BaseException) -> tuple[str, str] | None:
     if isinstance(error, _click.NoSuchOption):
         known = [name for one in usage.ctx.command.get_params(usage.ctx) for name in one.opts]
         near = get_close_matches(usage.option_name, known, n=2)
-        return f"{command} has no option {usage.option_name}", "; ".join([*_nearest(near), asked])
+        of_its_own = _command_like(usage.option_name, usage.ctx)
+        return f"{command} has no option {usage.option_name}", "; ".join(
+            [*of_its_own, *_nearest(near), asked]
+        )
     if isinstance(error, _click.MissingParameter):
         return f"{command} needs {_name(usage)}", asked
     if isinstance(error, _click.BadParameter):
@@ -57,6 +60,12 @@ def _makefile() -> str:
 
 def _nearest(names: list[str]) -> list[str]:
     return [f"nearest: {', '.join(names)}"] if names else []
+
+
+def _command_like(option: str, context: Any) -> list[str]:
+    name, commands = option.lstrip("-"), context.find_root().command
+    known = commands.list_commands(context.find_root()) if hasattr(commands, "list_commands") else []
+    return [f"`tracing {name}` is a command: `tracing {name} --help`"] if name in known else []
 
 
 def _name(usage: Any) -> str:

@@ -24,6 +24,7 @@ from tracing.report.compare.cause import cause_text
 from tracing.report.compare.comparison_json import result_json, unwritten_json, without_launch_json
 from tracing.report.findings import cut_text, uncovered_text
 from tracing.report.text import plural
+from tracing.store.cut_files import is_damaged
 
 LimitOption = Annotated[int, typer.Option(min=1, help="Show at most this many divergences.")]
 WindowOption = Annotated[int, typer.Option(min=8, help="Launches to search ahead for the end of a gap.")]
@@ -53,6 +54,11 @@ def compare(
     raise typer.Exit(_print_json(pair, verdict) if as_json else _print_compared(pair, verdict, limit))
 
 
+def _status(runs: RunPair, verdict: ComparisonVerdict) -> int:
+    # after the search has ended
+    return verdict.status or (2 if any(is_damaged(run.path) for run in runs) else 0)
+
+
 def _print_compared(runs: RunPair, verdict: ComparisonVerdict, limit: int) -> int:
     for one in verdict.start:
         out.print(Text.assemble(("✗ start", "bold red"), f": {one.title} differs: {one.a} | {one.b}"))
@@ -71,7 +77,7 @@ def _print_compared(runs: RunPair, verdict: ComparisonVerdict, limit: int) -> in
         out.print(f"{more} more: `--limit {verdict.found}` shows them")
     for line in _conclusion(runs, verdict, typed if launches else None):
         out.print(line)
-    return verdict.status
+    return _status(runs, verdict)
 
 
 def _conclusion(runs: RunPair, verdict: ComparisonVerdict, typed: list[str] | None) -> Iterator[Text]:
@@ -105,9 +111,9 @@ def _print_json(runs: RunPair, verdict: ComparisonVerdict) -> int:
     entries = [*_starts(verdict), *(divergence_as_json(divergence, runs) for divergence in verdict)]
     if not entries:
         entries = list(_without_launch(runs, verdict))
-    notes = verdict.comparison.notes
+    notes, status = verdict.comparison.notes, _status(runs, verdict)
     answer = {
-        "a": str(runs[0].path), "b": str(runs[1].path), "status": verdict.status, "pairs": notes.pairs,
+        "a": str(runs[0].path), "b": str(runs[1].path), "status": status, "pairs": notes.pairs,
         "consequences": notes.consequences,
         "repeats": sum(verdict.comparison.repeated.values()) - notes.reported,
         "divergences": entries,
@@ -119,10 +125,10 @@ def _print_json(runs: RunPair, verdict: ComparisonVerdict) -> int:
         "dependents": list(verdict.dependents),
         "not_comparable": [f"{argument} of {kernel}" for kernel, argument in sorted(notes.addresses)],
         "selected": notes.selected,
-        "not_compared": notes.notes,
+        "not_compared": [*notes.notes, *(line.plain for line in cut_text(runs))],
     }  # fmt: skip
     print(json.dumps(answer, indent=2))
-    return verdict.status
+    return status
 
 
 def _starts(verdict: ComparisonVerdict) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from tracing import store
 from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, first_nonfinite
 from tracing.analyze.nonfinite.nonfinite_elements import nonfinite_elements
 from tracing.analyze.runs.recorded_steps import options_of
-from tracing.analyze.runs.recording_commands import recording
+from tracing.analyze.runs.recording_commands import is_virtual, recording
 from tracing.cli.answers import hints
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.cli.options.named import RunArgument
@@ -75,6 +75,7 @@ def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     if "--operators digests" in answer.record and run.info.kind != "code":
         steps = options_of(run.info.steps)
         recorded_anew = [join(recording(run, "--operators", "digests", *steps))]
+    recorded_anew += _deciding(run, answer)
     if origin is None:
         return recorded_anew
     if not isinstance(origin.event.source, KernelLaunch):
@@ -83,11 +84,25 @@ def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
         return [*(hints.repro_of_operator(run, index, rank) if made else []), *_other_kind(run, answer)]
     launch, of_run = origin.event.source, quote(str(run.path))
     shown = f"tracing show {of_run} --launch {launch.index}"
+    if origin.verb == "keeps":
+        return [shown, *([hints.of_unwritten(run)] if run.info.kind != "code" else []), *recorded_anew]
     if not origin.made or launch.kernel.kind != "triton":
         return [shown, *_other_kind(run, answer), *recorded_anew]
     replay = f"tracing replay {of_run} --launch {launch.index}"  # it records lost inputs anew
     own = [] if run.info.kind == "code" else hints.of_launch(run, launch, origin.event.rank)
     return [shown, replay, *own, *recorded_anew]
+
+
+def _deciding(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
+    # what tells a stored value from one that was there before
+    if run.info.kind == "code" or all(one.certain for one in answer.undecided):
+        return []
+    if run.info.digests == "declared":
+        return [join(recording(run, "--digests", "all"))]
+    if is_virtual(run.info.environment):
+        return [hints.of_unwritten(run)]
+    no_gpu = ["env", "CUDA_VISIBLE_DEVICES=", "HIP_VISIBLE_DEVICES="]  # there the accesses are exact
+    return [f"{join([*no_gpu, *recording(run)])}; tracing nan latest", hints.of_unwritten(run)]
 
 
 def _other_kind(run: store.Run, answer: NonFiniteAnswer) -> list[str]:

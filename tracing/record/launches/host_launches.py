@@ -178,7 +178,8 @@ class HostLaunches:
             return
         watched, template = launch.watched, launch.template
         if watched is not None and watched.ran:
-            self._exact.write(watched, launch.found, launch.left)
+            with hooks.hidden(), dispatch_disabled():
+                self._exact.write(watched, launch.found, launch.left)
             read, written = watched.touched("load"), watched.touched("store")
         else:
             read, written = launch.tensors(template.reads), launch.tensors(template.writes)

@@ -92,6 +92,8 @@ class LaunchRecorder:
         self.failsafe = Failsafe(writer, lambda: self.count, strict=strict)
         self._recording = Recording.of(writer, segments=steps.drops)
         self._flight = FlightRecorder(writer, steps)
+        if self._flight.watch is not None:
+            self._flight.watch.declared = digests == "declared"
         self._catalogue = self._recording.catalogue
         self._lines = LaunchWriter(writer)
         self._digests = LaunchDigests(self._catalogue, self._lines.digested) if digests != "none" else None

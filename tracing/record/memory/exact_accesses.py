@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from tracing.digest.host import bits_of
+from tracing.digest.host import bits_of, nonfinite
 from tracing.interpreter.gates import AccessKind, Mask
 from tracing.launch.memory.accesses import Accesses
 from tracing.launch.memory.happens_before import PROGRAMS
@@ -115,6 +115,7 @@ class ExactAccesses:
         ranges: tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]] = ({}, {})
         partly = []
         boxes: tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]] = ({}, {})
+        counts: tuple[dict[int, tuple[int, int]], dict[int, tuple[int, int]]] = ({}, {})
         for name, position in watched.positions.items():
             known = watched.accesses.of(name)
             if known is None:
@@ -126,6 +127,9 @@ class ExactAccesses:
                 digest = (before, after)[side].get(position)
                 content = block.content if side else block.content_before
                 if not mask.all():
+                    if digest is None or digest.nan or digest.inf:
+                        elements = content(argument)[mask.any(axis=1)]
+                        counts[side][position] = nonfinite(elements, watched.tensors[name].dtype)
                     digest, listed = None, _ranges(block, argument, written=bool(side))
                     partly += [position] if side else []
                     boxes[side][position] = block.box(argument, written=bool(side))
@@ -141,6 +145,7 @@ class ExactAccesses:
                 watched.uninitialised,
                 *boxes,
                 watched.unwritten,
+                *counts,
             )
         )
 

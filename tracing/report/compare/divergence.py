@@ -30,6 +30,7 @@ from tracing.report.text import line_text, plural, step_text
 _OTHER = "another divergence, which those above do not explain"
 _LINES = 4  # lines of Python that one launch computes
 _VALUES = 6  # elements that are shown
+_WIDTH = 100  # characters of values on one line
 
 
 def divergence_text(
@@ -53,11 +54,17 @@ def divergence_text(
         yield from (_field("computes", line_text(line)) for line in site.computes[:_LINES])
     yield from _fields(divergence, names)
     if values:
-        shown = ", ".join(f"[{index}]: {a} | {b}" for index, a, b in values[:_VALUES])
-        rest = f", and {len(values) - _VALUES} more" if len(values) > _VALUES else ""
-        yield _field("values", shown + rest)
+        yield _field("values", _values_text(values))
     for line in _explained(divergence, names):
         yield Text(f"    → {line}")
+
+
+def _values_text(values: list[tuple[int, object, object]]) -> str:
+    shown = [f"[{index}]: {a} | {b}" for index, a, b in values[:_VALUES]]
+    while len(", ".join(shown)) > _WIDTH and len(shown) > 1:
+        shown.pop()
+    rest = f", and {len(values) - len(shown)} more" if len(values) > len(shown) else ""
+    return ", ".join(shown) + rest
 
 
 def _title(divergence: Divergence, names: Names, first: bool) -> Text:

@@ -169,6 +169,9 @@ def _note_result(one: DynamoCompile, result: Any) -> None:
 def _note_error(one: DynamoCompile, error: BaseException) -> None:
     if isinstance(error, FailOnRecompileLimitHit) and error.__cause__ is not None:
         error = error.__cause__  # with fullgraph=True
+    if not isinstance(error, Exception):  # Ctrl-C, or a program that exits: no reason of Dynamo
+        one.failure = f"its compile was interrupted by {type(error).__name__}"
+        return
     text = str(error).strip() or type(error).__name__
     if _LIMIT in text.split("\n")[0]:
         one.limit = text

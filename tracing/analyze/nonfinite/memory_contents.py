@@ -1,0 +1,88 @@
+"""What is known about the contents of memory before an event reads it, or overwrites a part of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor
+
+
+@dataclass(frozen=True, slots=True)
+class OldContents:
+    """A tensor that a launch wrote, with a NaN or an inf that it held, or may have held, before it."""
+
+    event: DataEvent
+    tensor: NonFiniteTensor
+    certain: bool  # False: the launch may have stored it
+    operator: str = ""  # without digests, that wrote the memory before; empty: none
+    filler: DataEvent | None = None  # wrote the memory before it was allocated for this tensor
+
+
+class _Undigested(NamedTuple):
+    # what an operator without digests wrote last
+    operator: str
+    elements: int
+
+
+class MemoryContents:
+    """Follows the events of one process up to the first that reads or stores a NaN or an inf."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.old: dict[int, OldContents] = {}  # by storage
+        self.undigested: dict[int, _Undigested] = {}  # by storage
+        self._kind: Kind = kind
+        self._last: dict[int, DataEvent] = {}  # by storage: the last event that wrote it
+        self._fillers: dict[int, DataEvent] = {}  # by storage: the last one before it was allocated
+
+    def undecided(self) -> list[OldContents]:
+        """The tensors of which it is not known who stored the value: a launch, or one before it."""
+        return [one for one in self.old.values() if not one.certain or one.operator]
+
+    def allocated(self, event: DataEvent) -> None:
+        """Memory was allocated, and nothing has written it since."""
+        for storage in _storages(event.writes):
+            for known in (self.old, self.undigested, self._fillers):
+                known.pop(storage, None)
+            if storage in self._last:
+                self._fillers[storage] = self._last.pop(storage)
+
+    def about_to_run(self, event: DataEvent) -> None:
+        """Note what an operator without digests writes."""
+        if not event.known and not event.launched:
+            for one in event.writes:
+                if one.storage is not None:
+                    self.undigested[one.storage] = _Undigested(event.name, one.elements)
+
+    def ran(self, event: DataEvent) -> None:
+        """Note the contents after an event that neither reads nor certainly stores such a value."""
+        for one in event.writes:
+            if one.storage is None:
+                continue
+            if one.bad(self._kind):
+                self._keep(event, one, one.storage)
+            elif event.known:
+                self._clear(one)
+            self._last[one.storage] = event
+        if event.known:
+            for one in event.reads:
+                if one.storage in self.undigested and one.elements >= self.undigested[one.storage].elements:
+                    del self.undigested[one.storage]
+
+    def _keep(self, event: DataEvent, one: NonFiniteTensor, storage: int) -> None:
+        undigested = self.undigested.get(storage)
+        operator = undigested.operator if undigested is not None else ""
+        certain = one.accessed(self._kind) is False
+        filler = self._fillers.get(storage)
+        self.old.setdefault(storage, OldContents(event, one, certain, operator, filler))
+
+    def _clear(self, one: NonFiniteTensor) -> None:
+        # a known event has overwritten this tensor with finite values
+        if one.storage in self.undigested:
+            del self.undigested[one.storage]
+        if one.storage in self.old and one.elements >= self.old[one.storage].tensor.elements:
+            del self.old[one.storage]
+
+
+def _storages(tensors: tuple[NonFiniteTensor, ...]) -> list[int]:
+    return [one.storage for one in tensors if one.storage is not None]
