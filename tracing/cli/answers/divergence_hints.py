@@ -190,7 +190,8 @@ def of_rank_divergence(run: store.Run, divergence: RankDivergence) -> list[str]:
 
 def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str | None:
     """The command that settles an uncertain cause; None: the cause is certain."""
-    if accused(divergence).certain:
+    other = isinstance(divergence, InputDiffers) and isinstance(divergence.cause, OtherTensor)
+    if accused(divergence).certain or other:  # no other recording identifies the tensor
         return None
     facts = None if isinstance(divergence, OutputDiffers) else of_facts(*runs)
     return facts or of_unwritten(runs[1])
