@@ -23,7 +23,7 @@ A2 runs operators whose results nobody uses.
 - followed [writer] (A = op=followed; A2 = op=followed,variant=1; B = op=followed,fault=1): operator of
   aten::add_*; runs a; through aten::relu; read by shift as in_ptr at 1. Another operator reads the tensor.
 - exchanged [writer] (A = op=exchanged; A2 = op=exchanged,variant=1; B = op=exchanged,fault=1): operator of
-  aten::mul.*; runs ab; through aten::copy_; read by shift as in_ptr at 1. Two equal calls exchange their
+  aten::mul*; runs ab; through aten::copy_; read by shift as in_ptr at 1. Two equal calls exchange their
   sources.
 - moved [writer] (A = op=moved; A2 = op=moved,variant=1; B = op=moved,fault=1): operator of aten::add_*; runs
   ab; read by shift as in_ptr at 1. The operator runs before the kernel that overwrites its result.
