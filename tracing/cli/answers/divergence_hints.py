@@ -31,6 +31,7 @@ from tracing.analyze.runs.results import differing_results
 from tracing.analyze.runs.winners import choices
 from tracing.cli.answers.hints import (
     is_kept,
+    latest,
     of_facts,
     of_launch,
     of_results,
@@ -176,7 +177,7 @@ def of_rank_divergence(run: store.Run, divergence: RankDivergence) -> list[str]:
     """The commands that lead from a divergence of ranks to its cause."""
     event = divergence.event
     if event.row is None or event.launched is None:
-        return []
+        return of_rank_update(run) if divergence.kind == "update" else []
     process = next(one for one in run.processes() if store.rank_of(one) == event.rank)
     launch = run.joiner(process).launch(event.row)
     if divergence.kind == "output":
@@ -186,6 +187,12 @@ def of_rank_divergence(run: store.Run, divergence: RankDivergence) -> list[str]:
     tuned = any(one.first.kernel == launch.kernel_name and not one.agreed for one in choices(run))
     winners = [f"tracing winners {quote(str(run.path))}"] if tuned else []
     return [*winners, *repro_of(run, launch, event.rank, is_kept(run, launch, event.rank))]
+
+
+def of_rank_update(run: store.Run) -> list[str]:
+    """The commands that record a job once more, with the operators that write parameters, and compare."""
+    operators = ("--operators", "writers") if run.info.operators == "none" else ()
+    return [record_anew(run, *operators), f"tracing ranks {latest(run)}"]
 
 
 def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str | None:

@@ -72,8 +72,9 @@ def require_llvm_pass(run: store.Run, asked: PassQuestion) -> None:
     }
     passes = [one for kernel in derived.values() for one in derived_llvm(run, kernel, asked.seconds).passes]
     if not meant_passes(passes, asked.which, None):
-        names = ", ".join(label(known, one) for one in derived.values())
-        problem, near = no_pass(passes, asked.which, None, f"{names}: LLVM has")
+        first, *more = derived.values()
+        whose = f"{1 + len(more)} kernels" if more else label(known, first)
+        problem, near = no_pass(passes, asked.which, None, f"{whose}: LLVM has")
         others = f"another of the {len(meant)} kernels: `--kernel NAME`"
         raise Problem(problem, f"{near}\n  {others}" if len(derived) < len(meant) else near)
 
