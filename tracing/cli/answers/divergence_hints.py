@@ -129,12 +129,13 @@ def _of_output(difference: OutputDiffers, runs: RunPair) -> list[str]:
 
 
 def _replay(runs: RunPair, pair: LaunchPair) -> list[str]:
-    launch, rank = pair.b, pair.rank
-    if launch is None or launch.kernel.kind != "triton":
+    launch, rank = pair.a, pair.rank
+    if launch is None or pair.b is None or pair.b.kernel.kind != "triton":
         return []
     whose = f" --rank {rank}" if rank else ""
     of_it = f"--launch {launch.index} --kernel {launch.kernel.hash[:12]}{whose}"
-    return [f"tracing replay {quote(str(runs[1].path))} {of_it} --against {quote(str(runs[0].path))}"]
+    # the first run is a, as for `tracing compare`
+    return [f"tracing replay {quote(str(runs[0].path))} {of_it} --against {quote(str(runs[1].path))}"]
 
 
 def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]:
