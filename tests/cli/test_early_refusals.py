@@ -72,6 +72,12 @@ def refused(line: str, folder: Path) -> str:
         ("run --lr 3 trian.py", "run has no option --lr"),
         ("clean silu-2", "silu-2 is no run, neither here nor below runs\n  list runs"),
         ("guards mine.py more", "mine.py is a case, and takes no further words: more"),
+        (
+            "debug mine.py --pass cse --ex x/3i $pc",
+            "a gdb command of several words needs quotes: --ex 'x/3i $pc'",
+        ),
+        ("debug --ex info line 3 mine.py --pass cse", "neither a run nor a case: line 3\n  a gdb command"),
+        ("debug mine.py more --pass cse", "mine.py is a case, and takes no further words: more"),
     ],
 )
 def test_what_can_be_known_at_once_is_refused_at_once(line: str, problem: str, tmp_path: Path) -> None:

@@ -23,10 +23,12 @@ def job(
     group: tuple[int, ...] | None = None,
     world_size: int | None = None,
     records: Sequence[Sequence[Record]] = (),
+    **parameter: object,
 ) -> store.Run:
     """A run of several ranks; a landmark is (launches before it, its name, the word of its digest).
 
-    records -- further records of each rank: accesses, operators, ...
+    records   -- further records of each rank: accesses, operators, ...
+    parameter -- fields of `Landmark` of each update: its storage, name, gradient, ...
     """
     members = tuple(range(len(ranks)))
     info = msgspec.structs.replace(INFO, world_size=world_size or len(ranks))
@@ -37,10 +39,9 @@ def job(
             writer.append(record)
         for index, (before, name, left) in enumerate(landmarks[rank] if landmarks else ()):
             kind = "collective" if "::" in name else "update"
-            writer.append(Landmark(index, before, kind, name, group or members, (), (META,)))
+            landmark = Landmark(index, before, kind, name, group or members, (), (META,))
+            writer.append(msgspec.structs.replace(landmark, **parameter if kind == "update" else {}))
             writer.append(LandmarkDigests(index, "results", (word(Digest(left)),)))
-        for record in records[rank] if records else ():
-            writer.append(record)
         writer.append(Outcome("passed", ""))
         writer.close()
     return store.Run(writer.path)

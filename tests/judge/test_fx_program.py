@@ -143,3 +143,21 @@ def test_a_custom_operator_that_this_process_lacks_has_no_reference() -> None:
 def test_a_graph_of_a_stranger_reaches_operators_only(target: str) -> None:
     with pytest.raises(NoReference):
         resolved(FxNode("n", "call_function", target))
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
+def test_a_tensor_without_elements_depends_on_no_unwritten_memory(shape: tuple[int, ...]) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x.new_empty(shape), torch.cat([x.flatten(), torch.empty(shape).flatten()])
+
+    module = make_fx(function, tracing_mode="fake")(X)
+    fx = FxProgram(msgspec.json.decode(msgspec.json.encode(graph_json(module)), type=FxGraph))
+    plan = fx.plan([fx.value(one["node"]) for one in fx.outputs], {FxValue("x_1", 0): X})
+
+    assert not plan.uninitialised
+
+
+def test_a_tensor_with_elements_that_nobody_wrote_depends_on_unwritten_memory() -> None:
+    fx = program(lambda x: x.new_empty(4) + 1, X)
+
+    assert fx.plan([fx.value("add")], {FxValue("x_1", 0): X}).uninitialised

@@ -57,8 +57,12 @@ def is_random(node: FxNode) -> bool:
 
 
 def is_empty(node: FxNode) -> bool:
-    """True if an operator's result is uninitialised."""
-    return node.target.startswith(_EMPTY)
+    """True if an operator's result is uninitialised; a tensor without elements never is."""
+    return node.target.startswith(_EMPTY) and not _has_no_elements(node.value)
+
+
+def _has_no_elements(value: Any) -> bool:
+    return isinstance(value, Mapping) and 0 in (value.get("shape") or ())
 
 
 def callers_of_graphs(nodes: Iterable[FxNode]) -> list[str]:

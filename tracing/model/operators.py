@@ -61,6 +61,10 @@ class Landmark(Record, frozen=True, file="landmarks", segmented=True):
     ranks: tuple[int, ...] = ()  # of a collective's process group
     inputs: tuple[TensorMeta, ...] = ()  # inputs of a collective; the parameters before a first update
     results: tuple[TensorMeta, ...] = ()
+    storages: tuple[int, ...] = ()  # of an update: `Storage.id` of each parameter
+    names: tuple[str, ...] = ()  # of a first update: of each parameter, "2.bias"; "": no module holds it
+    gradients: tuple[int, ...] = ()  # of an update: `Storage.id` of the gradient of each parameter; -1: none
+    operators: int = 0  # number of operator calls that this process had made
 
 
 class LandmarkDigests(Record, frozen=True, file="landmarkdigests", segmented=True):

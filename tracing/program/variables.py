@@ -75,10 +75,15 @@ class Reads:
         reader = _reader()
         if reader is None or (reader.f_code, reader.f_lasti) in self._whole:
             return
-        redacted = value is not None and redacted_value(name, value) != value
-        self._variables[name] = ReadVariable(name, None if redacted else value, redacted)
+        self._variables[name] = recorded_variable(name, value)
         if self._writer is not None:
             self._writer.append(self._variables[name])
+
+
+def recorded_variable(name: str, value: str | None) -> ReadVariable:
+    """The record of a variable, without its value if that is secret."""
+    redacted = value is not None and redacted_value(name, value) != value
+    return ReadVariable(name, None if redacted else value, redacted)
 
 
 def _reader() -> FrameType | None:

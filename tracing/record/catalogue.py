@@ -65,6 +65,11 @@ class Catalogue:
             self._metas.clear()
         return self._metas.setdefault(meta, meta)
 
+    def storage(self, tensor: torch.Tensor) -> int:
+        """The number of a tensor's storage."""
+        storage = tensor.untyped_storage()
+        return self._storages.number(storage.data_ptr(), storage.nbytes())
+
     def not_covered(self, what: str, setting: str) -> None:
         """Record, once, that something was not covered."""
         record = NotCovered(what, setting)

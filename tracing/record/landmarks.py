@@ -22,7 +22,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -33,6 +33,7 @@ from tracing.launch.tensors import tensor_meta, tensors_in
 from tracing.model import Landmark, LandmarkDigests
 from tracing.operators.collectives import FUNCTIONAL, TWO_SIDED
 from tracing.record.catalogue import Catalogue
+from tracing.record.parameter_names import parameter_names
 from tracing.store import RunWriter
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 from tracing.upstream.torch.process_groups import group_named
@@ -40,6 +41,12 @@ from tracing.upstream.torch.process_groups import group_named
 PATIENCE = 30.0  # seconds
 
 _WAIT = f"{FUNCTIONAL}wait_tensor"  # and wait_tensors, since pytorch #193892 (2.15)
+
+
+class _Update(NamedTuple):
+    storages: tuple[int, ...] = ()  # of the parameters
+    names: tuple[str, ...] = ()
+    gradients: tuple[int, ...] = ()  # their storages
 
 
 class Landmarks:
@@ -50,16 +57,18 @@ class Landmarks:
         writer: RunWriter,
         catalogue: Catalogue,
         launches: Callable[[], int],
+        operators: Callable[[], int],
         digests: bool,
         paused: Callable[[], bool] = lambda: False,
     ) -> None:
-        """launches -- how many launches there have been
-        digests  -- False: record them without digests
-        paused   -- True: nothing is written now
+        """launches  -- how many launches there have been
+        operators -- how many calls of operators
+        digests   -- False: record them without digests
+        paused    -- True: nothing is written now
         """
         self._paused = paused
         self._writer, self._catalogue = writer, catalogue
-        self._launches, self._digests = launches, digests
+        self._launches, self._operators, self._digests = launches, operators, digests
         self._count = 0
         self._waiting: dict[int, int] = {}  # functional collectives, by the address of a result
         self._updated: set[int] = set()  # optimizers that made a step
@@ -96,6 +105,7 @@ class Landmarks:
         ranks: tuple[int, ...],
         given: Sequence[torch.Tensor],
         left: Sequence[torch.Tensor],
+        update: _Update | None = None,
     ) -> int:
         index = self._count
         self._count += 1
@@ -104,7 +114,10 @@ class Landmarks:
             tuple(tensor_meta(tensor) for tensor in side if tensor.layout is torch.strided)
             for side in (given, left)
         ]
-        self._writer.append(Landmark(index, self._launches(), kind, name, ranks, *metas))
+        (before, after), of_update, count = metas, update or _Update(), self._operators()
+        self._writer.append(
+            Landmark(index, self._launches(), kind, name, ranks, before, after, *of_update, count)
+        )
         return index
 
     def _ended(self, name: str, result: Any, left: Sequence[torch.Tensor], asynchronous: bool) -> bool:
@@ -161,16 +174,26 @@ class Landmarks:
         if self._skips() or id(optimizer) in self._updated:
             return
         parameters = self._plain(optimizer)
-        landmark = self._started("update", f"before {type(optimizer).__name__}.step", (), (), parameters)
-        self._bits(landmark, "results", parameters)
+        self._reached(f"before {type(optimizer).__name__}.step", parameters, named=True)
         self._updated.add(id(optimizer))
 
     def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if self._skips():
             return
         parameters = self._plain(optimizer)
-        landmark = self._started("update", f"{type(optimizer).__name__}.step", (), (), parameters)
+        self._reached(f"{type(optimizer).__name__}.step", parameters)
+
+    def _reached(self, name: str, parameters: Sequence[torch.Tensor], *, named: bool = False) -> None:
+        strided = [one for one in parameters if one.layout is torch.strided]
+        storages = tuple(map(self._catalogue.storage, strided))
+        gradients = tuple(self._gradient(one.grad) for one in strided)
+        names = parameter_names(strided) if named else ()
+        landmark = self._started("update", name, (), (), parameters, _Update(storages, names, gradients))
         self._bits(landmark, "results", parameters)
+
+    def _gradient(self, gradient: torch.Tensor | None) -> int:
+        plain = type(gradient) is torch.Tensor and gradient.layout is torch.strided
+        return self._catalogue.storage(gradient) if plain and gradient is not None else -1
 
     def _skips(self) -> bool:
         return torch.compiler.is_compiling() or not _several() or self._paused()

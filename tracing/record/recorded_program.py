@@ -12,8 +12,10 @@ from typing import Any
 
 import torch
 
+from tracing import environment
 from tracing.errors import message
 from tracing.model import Failure
+from tracing.program.named_variables import variables_of_program
 from tracing.program.user_program import (
     UserProgram,
     shown_as_by_python,
@@ -41,6 +43,7 @@ class RecordedProgram:
         """
         self._program, self._session, self._seed, self._findings = program, session, seed, findings
         self._pid = os.getpid()
+        self._variables: dict[str, str] = {}  # of the environment, when the program starts
         self.outcome = ended_with("exit status 0")
         self._exit = ExitStack()
 
@@ -78,6 +81,7 @@ class RecordedProgram:
         if not quiet:
             atexit.register(self._end)  # handlers run in reverse: those of the program, then this one
         threads_shown_as_by_python()
+        self._variables = dict(environment.variables())
         self._exit.enter_context(patched(os, "_exit", self._around_exit))
         self._session.start()
         if not quiet:
@@ -97,6 +101,8 @@ class RecordedProgram:
         if os.getpid() != self._pid:
             return
         self._exit.close()
+        with suppress(Exception):  # of modules of the program, whose `__file__` may be anything
+            self._session.writer.extend(variables_of_program(self._variables))
         self._session.end(self.outcome)
         seen = self._session.launches
         if not quiet:

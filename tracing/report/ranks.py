@@ -7,8 +7,9 @@ from typing import Any
 
 from rich.text import Text
 
+from tracing.analyze.ranks.parameter_writes import UnlikeWrites
 from tracing.analyze.ranks.rank_divergence import RankDivergence, groups_of
-from tracing.analyze.ranks.ranks import RankComparison
+from tracing.analyze.ranks.ranks import EXPLAINED, RankComparison
 from tracing.report.text import DIGITS, Line, plural
 from tracing.report.winners import ranks_text
 
@@ -53,6 +54,23 @@ def _explained(divergence: RankDivergence) -> Iterator[str]:
         where = f", at {call.site}" if call.site is not None else ""
         given = (f"({arguments}) on {ranks_text(ranks)}" for ranks, arguments in groups_of(call.by_rank))
         yield f"the ranks call {call.name} with other arguments: {', '.join(given)}{where}"
+    for rank, one in divergence.gradients.items():
+        where = f", at {one.site}" if one.site is not None else ""
+        if one.reduced:
+            yield f"rank {rank}: the gradient is the result of {one.writer}{where}"
+        else:
+            yield f"rank {rank}: no collective reduced the gradient; {one.writer} wrote it last{where}"
+
+
+def _writes_text(writes: UnlikeWrites) -> str:
+    # the first call that not every rank makes
+    groups = groups_of(writes.by_rank)
+    only = "only " if any(not call for _, call in groups) else ""
+    parts = []
+    for ranks, call in groups:
+        where = f", at {site}" if (site := writes.sites[ranks[0]]) is not None else ""
+        parts += [f"{only}{ranks_text(ranks)} wrote it by {call}{where}"] if call else []
+    return "; ".join(parts)
 
 
 def _before(divergence: RankDivergence) -> Iterator[str]:
@@ -97,7 +115,11 @@ def _uncovered(comparison: RankComparison) -> Iterator[str]:
     if comparison.other_collectives:
         yield f"{plural(comparison.other_collectives, 'collective')} whose results differ by design"
     if comparison.own:
-        yield f"{plural(comparison.own, 'parameter')} that differed before the first update"
+        own = comparison.own
+        names = "; ".join(one.name for one in own[:EXPLAINED])
+        more = f"; and {len(own) - EXPLAINED} more" if len(own) > EXPLAINED else ""
+        yield f"{plural(len(own), 'parameter')} that differed before the first update: {names}{more}"
+        yield from (f"{one.name}: {_writes_text(one.writes)}" for one in own if one.writes is not None)
     if comparison.undigested:
         yield f"{plural(comparison.undigested, 'collective')} or updates without digests"
     if not (comparison.proves or comparison.diverged):

@@ -558,6 +558,88 @@ def test_who_reads_another_tensor_is_passed_another_one(why: Why) -> None:
     assert why(run("y", X), run("w", Y)) == OtherTensor("launch #0 writer", "launch #1 other")
 
 
+# ---- operators that wrote another tensor
+
+
+def born(*storages: int) -> list[tuple[str, Sequence[int], Sequence[int]]]:
+    return [("aten::zeros", [], [storage]) for storage in storages]
+
+
+def target(storage: int, *, births: Sequence[int] = (X, Y)) -> list[Record]:
+    return operators(*born(*births), ("aten::copy_", [6], [storage]), after=0).records
+
+
+def test_an_operator_that_wrote_another_tensor_is_accused_and_not_who_reads_it(why: Why) -> None:
+    cause = why(([reader(0, "y")], target(X)), ([reader(0, "0")], target(Y)))
+
+    assert cause == OperatorCause(
+        ("aten::copy_",) * 2, ("", ""), "a", proven=True, numbers=(1, 1), target="tensor"
+    )
+
+
+def test_the_second_of_two_equal_calls_that_wrote_another_tensor_is_accused(why: Why) -> None:
+    def run(value: str, storage: int) -> Side:
+        calls = ("aten::copy_", [6], [X]), ("aten::copy_", [6], [storage])
+        return [reader(0, value)], operators(*born(X, Y), *calls, after=0).records
+
+    cause = why(run("y", X), run("0", Y))
+
+    assert isinstance(cause, OperatorCause)
+    assert (cause.runs, cause.numbers, cause.target) == ("a", (2, 2), "tensor")
+
+
+def test_an_operator_that_wrote_another_part_of_the_tensor_is_accused(why: Why) -> None:
+    def run(value: str, start: int) -> Side:
+        half = TensorMeta((2,), (1,), "float32", "cpu", start)
+        called = Operators().call(0, "aten::zeros", [], [X]).call(0, "aten::mul_", [], [X], meta=half)
+        return [reader(0, value)], called.records
+
+    cause = why(run("y", 0), run("0", 2))
+
+    assert isinstance(cause, OperatorCause)
+    assert (cause.runs, cause.target) == ("a", "elements")
+
+
+def test_the_calls_of_an_operator_in_another_order_on_the_same_tensors_pass_no_other_tensor(why: Why) -> None:
+    def run(value: str, order: Sequence[int]) -> Side:
+        calls = [("aten::copy_", [source], [into]) for source, into in zip((5, 6), order, strict=True)]
+        made = ("aten::rand", [], [5]), ("aten::randn", [], [6])
+        return [reader(0, value)], operators(*born(X, Y), *made, *calls, after=0).records
+
+    cause = why(run("y", (X, Y)), run("z", (Y, X)))
+
+    assert cause == OperatorCause(
+        ("aten::rand", "aten::randn"), ("", ""), "ab", proven=True, through=("aten::copy_",)
+    )
+
+
+def test_an_operator_before_the_launch_that_overwrites_it_passes_no_other_tensor(why: Why) -> None:
+    def run(value: str, after: int) -> Side:
+        added = Operators().call(0, "aten::zeros", [], [X]).call(after, "aten::add_", [], [X])
+        return [writer(0), reader(1, value)], added.records
+
+    cause = why(run("y", 1), run("z", 0))
+
+    assert cause == OperatorCause(("aten::add_", ""), ("", ""), "ab", proven=True)
+
+
+def test_it_is_not_decided_who_is_to_blame_if_the_tensors_cannot_be_identified(why: Why) -> None:
+    cause = why(([reader(0, "y")], target(X)), ([reader(0, "0")], target(Y, births=(5, X, Y))))
+
+    assert cause == OtherTensor("call 1 of aten::copy_", "call 2 of aten::zeros", proven=False)
+
+
+def test_a_later_reader_of_the_other_target_follows_from_the_operator(compared: Compare) -> None:
+    def run(values: str, storage: int) -> Side:
+        second = launch(1, arg("in_ptr", "in", values[1], storage=Y), name="second")
+        return [reader(0, values[0]), second], target(storage)
+
+    divergences, comparison = compared(run("y0", X), run("0y", Y))
+
+    assert [kind_of(one) for one in divergences] == ["input"]
+    assert comparison.notes.consequences == 1
+
+
 # ---- what the case began with
 
 

@@ -255,7 +255,7 @@ def test_a_program_whose_kernel_differs_is_replayed_with_the_other_kernel(
     left = LaunchDiffers(BOTH, (), source, False, ("y",))
     equal = LaunchDiffers(BOTH, (), source, False, ())
 
-    assert words_of(left, pair) == [f"replay b --launch 2 --kernel {HASH} --against a"]
+    assert words_of(left, pair) == [f"replay a --launch 2 --kernel {HASH} --against b"]
     assert words_of(equal, pair) == [f"passes a b --kernel {HASH}"]
 
 
@@ -353,7 +353,7 @@ def test_a_different_output_of_equal_inputs_leads_to_a_replay_and_to_the_compile
 ) -> None:
     replay, repro, *passes = words_of(OutputDiffers(BOTH, 0), pair)
 
-    assert replay == f"replay b --launch 2 --kernel {HASH} --against a"
+    assert replay == f"replay a --launch 2 --kernel {HASH} --against b"
     assert "repro" in repro and any("passes" in one for one in passes)
 
 

@@ -14,7 +14,7 @@ from recorded.runs import words
 from tracing.analyze.runs.determinism import Rate, Repeat, table
 from tracing.cli.compare.repeat_series import RepeatSeries, RepeatSettings
 from tracing.model import MemoryEvidence
-from tracing.report.compare.repeat import table_text
+from tracing.report.compare.repeat import hashes_text, table_text
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +202,24 @@ def test_a_program_that_depends_on_the_seed_of_string_hashes_differs(tmp_path: P
 
     assert done.returncode == 1, done.stdout + done.stderr
     assert "each run that differs (1) has another seed of Python's string hashes than run 0" in done.stdout
+    assert "each run with the seed of run 0 (2) is equal to it" in done.stdout
     assert "1 of 2 runs" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("differing", "said"),
+    [({1, 3}, True), ({1}, False), ({1, 2, 3}, False), ({1, 2, 3, 4}, False), ({2}, False), (set(), False)],
+)
+def test_the_seed_of_string_hashes_is_named_only_if_it_divides_the_runs(
+    differing: set[int], said: bool
+) -> None:
+    repeats = [Repeat(index, (), ("output[0]",) if index in differing else (), 1) for index in range(1, 5)]
+
+    assert bool(hashes_text(repeats, {1, 3}, 0)) == said
+
+
+def test_the_seed_of_string_hashes_is_not_named_if_every_run_has_another_one() -> None:
+    assert hashes_text([Repeat(1, (), ("output[0]",), 1)], {1}, 0) == ""
 
 
 @pytest.mark.parametrize("drawn", ["torch.rand(3)", "torch.tensor([random.random()])"])

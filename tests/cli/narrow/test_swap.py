@@ -250,7 +250,7 @@ def test_runs_of_a_program_are_refused_with_the_command_for_one_launch(tmp_path:
     with pytest.raises(Problem, match="is of a program") as raised:
         results(run)
 
-    assert "tracing replay B --launch N --against A" in raised.value.remedy
+    assert "tracing replay A --launch N --against B" in raised.value.remedy
 
 
 def test_eager_replacements_are_refused_if_the_interpreter_executes_every_kernel(

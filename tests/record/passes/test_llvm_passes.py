@@ -140,6 +140,20 @@ def test_bad_input_is_answered_with_valid_alternatives(
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 
+def test_a_misspelt_pass_of_several_kernels_is_answered_with_near_names(recorded: Path) -> None:
+    done = tracing("passes", str(recorded), "--llvm", "--pass", "early-csee", runs=recorded.parent)
+
+    assert done.returncode == 2
+    assert "LLVM has no pass early-csee\n  nearest: early-cse" in done.stderr
+
+
+def test_a_pass_of_several_kernels_asks_for_one_of_them(recorded: Path) -> None:
+    done = tracing("passes", str(recorded), "--llvm", "--pass", "early-cse", runs=recorded.parent)
+
+    assert done.returncode == 2
+    assert "choose one:" in done.stderr
+
+
 @pytest.mark.soak
 def test_a_run_of_another_triton_is_refused_unless_its_passes_are_stored(
     recorded: Path, tmp_path: Path

@@ -81,7 +81,7 @@ def accused_of(cause: Cause | None, reader: Accused) -> Accused:
             "host", "", None, *after, cause.runs or "ab", cause.proven and bool(cause.runs), cause.through
         )
     if isinstance(cause, OtherTensor):
-        return replace(reader, kind="configuration")
+        return replace(reader, kind="configuration", certain=cause.proven)
     if isinstance(cause, Uninitialised):
         return replace(reader, kind="uninitialised", through=cause.through)
     if isinstance(cause, WrittenElsewhere):

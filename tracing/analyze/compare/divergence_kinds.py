@@ -61,9 +61,10 @@ class OperatorCause:
     elsewhere: bool = False  # the other run calls the operator as often, at another point of the program
     exchanged: bool = False  # the runs call it on the same tensors in another order
     also: tuple[str, ...] = ()  # calls of other operators to which the same applies
-    numbers: tuple[int, int] | None = None  # of its two calls, from 1 on, if they differ
+    numbers: tuple[int, int] | None = None  # of its two calls, from 1 on, if they differ or `target` is set
     draws: tuple[str, str] | None = None  # earlier draws of random numbers that differ; empty: none there
     sites: tuple[CallSite | None, CallSite | None] = (None, None)  # lines that call it in each run
+    target: Literal["", "tensor", "elements"] = ""  # what its call writes in the other run instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class OtherTensor:
 
     a: str  # what wrote it in run a: a launch, an operator, or what the case began with
     b: str
+    proven: bool = True  # False: it may be the same tensor, to which another launch or call wrote in one run
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from tracing.analyze.compare.divergence_kinds import (
     LaunchPair,
     OperatorCause,
     OrderDiffers,
+    OtherTensor,
     OutputDiffers,
     ReadOutside,
     Uninitialised,
@@ -87,6 +88,8 @@ class LaunchDivergences:
             return None
         if isinstance(cause, WrittenElsewhere) and cause.writer.a is not None:
             self._pairing.accuse(cause.writer.a, cause.writer.argument)
+        if isinstance(cause, OperatorCause) and cause.target and cause.numbers is not None:
+            self._pairing.accuse_call(cause.names[0], cause.arguments[0], cause.numbers[0] - 1)
         divergence = InputDiffers(launches, slot.position, cause)
         if (self._notes.reported or self._notes.started) and not _proven(cause):
             self._notes.follows(divergence)
@@ -166,4 +169,6 @@ def _overlap_text(overlaps: Sequence[tuple[str, str, int]]) -> str:
 
 
 def _proven(cause: Cause) -> bool:
-    return cause.proven if isinstance(cause, (OperatorCause, Host)) else not isinstance(cause, UnknownCause)
+    if isinstance(cause, (OperatorCause, OtherTensor, Host)):
+        return cause.proven
+    return not isinstance(cause, UnknownCause)

@@ -22,6 +22,7 @@ class Pairing:
         self._in_a: dict[int, int] = {}
         self._unpaired: tuple[OrderedDict[int, None], OrderedDict[int, None]] = (OrderedDict(), OrderedDict())
         self._accused: set[tuple[int, str]] = set()
+        self._accused_calls: set[tuple[str, str, int]] = set()
         self._status: OrderedDict[tuple[int, int], Status] = OrderedDict()
 
     def equal_until(self, index: int) -> None:
@@ -62,6 +63,14 @@ class Pairing:
     def is_accused(self, a: int, argument: str) -> bool:
         """True if `accuse` was called for this launch."""
         return (a, argument) in self._accused
+
+    def accuse_call(self, name: str, arguments: str, number: int) -> None:
+        """Note that the call of an operator with this number wrote another tensor in one run."""
+        self._accused_calls.add((name, arguments, number))
+
+    def is_accused_call(self, name: str, arguments: str, number: int) -> bool:
+        """True if `accuse_call` was called for this call."""
+        return (name, arguments, number) in self._accused_calls
 
     def mark(self, a: int, position: int, status: Status) -> None:
         """Set the state of an argument that a launch of run a wrote."""

@@ -23,15 +23,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tracing.analyze.compare.signature_pair import Slot
+from tracing.analyze.ranks.alike_collectives import leaves_alike
 from tracing.analyze.ranks.lost_equality import LostEquality
 from tracing.analyze.ranks.operator_arguments import unlike_arguments
+from tracing.analyze.ranks.parameter_writes import OwnParameter, unlike_gradients, unlike_writes
 from tracing.analyze.ranks.rank_divergence import RankDivergence, RankDivergenceKind, groups_of, joined
 from tracing.analyze.ranks.rank_events import RankEvent, RankEvents, RankStep, ranks_of, side_by_side
 from tracing.analyze.ranks.rank_launches import RankLaunch, RankLaunches, is_other_program
 from tracing.store import Run
 
+EXPLAINED = 3  # parameters that differed before the first update, whose operators are compared
 MEMORY = 3  # events that are reported before one that differs
-_ALIKE = ("allreduce", "broadcast", "allgather", "_allgather", "all_reduce", "all_gather")
 
 
 @dataclass(slots=True)
@@ -51,12 +53,13 @@ class RankComparison:
     own_launches: int = 0  # that read each rank's own data
     undigested_launches: int = 0  # that may have read or written what was not digested
     unproven: int = 0  # of these, with other results in memory that held other bits before
-    own: int = 0  # parameters that were not equal before the first update: each rank's own
+    own: list[OwnParameter] = field(default_factory=list)  # not equal before the first update
     diverged: int = 0  # events at which ranks diverge
     repeated: int = 0  # of these, those that repeat a divergence
     notes: list[str] = field(default_factory=list)  # what was not compared, and why
     _equal: dict[object, set[int]] = field(default_factory=dict)  # parameters that are alike on all ranks
     _spoilt: set[str] = field(default_factory=set)  # collectives that gave ranks different bits at least once
+    _names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of parameters, by update
     _proven: int = 0  # of the launches on equal data, those that read a tensor
     _drift: LostEquality = field(default_factory=LostEquality)
     _members: dict[str, set[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(set))
@@ -221,15 +224,25 @@ class RankComparison:
         equal = set(range(len(first.results or ()))) - unequal.keys()
         if name != first.name or key not in self._equal:
             self._equal[key] = self._equal.get(key, equal) & equal
-            self.own += len(unequal)
+            names = self._names.setdefault(name, first.landmark.names)
+            for number in unequal:
+                writes = unlike_writes(self.run, step, number) if len(self.own) < EXPLAINED else None
+                self.own.append(OwnParameter(_parameter(number, names), writes))
         self.compared_updates += name == first.name and bool(self._equal[key])
         diverged = sorted(unequal.keys() & self._equal[key])
         calls = unlike_arguments(self.run, _launches_before(step)) if diverged else ()
         for number in diverged:
             self._equal[key].discard(number)
             groups = groups_of(unequal[number])
-            yield RankDivergence("update", first, groups, f"parameter {number}", calls=calls)
+            gradients = unlike_gradients(self.run, step, number) if number == diverged[0] else {}
+            argument = _parameter(number, self._names.get(name, ()))
+            yield RankDivergence("update", first, groups, argument, calls=calls, gradients=gradients)
             calls = ()  # once for all parameters
+
+
+def _parameter(number: int, names: Sequence[str]) -> str:
+    name = names[number] if number < len(names) else ""
+    return f"parameter {number}, {name}" if name else f"parameter {number}"
 
 
 def _launches_before(step: RankStep) -> dict[int, int]:
@@ -240,12 +253,6 @@ def _are_digested(step: RankStep) -> bool:
     # on every rank, and the same number of tensors
     counts = {None if event.results is None else len(event.results) for event in step.values()}
     return len(counts) == 1 and None not in counts
-
-
-def leaves_alike(name: str) -> bool:
-    """True if a collective leaves equal bits on all ranks of its group."""
-    library, _, operator = name.partition("::")
-    return library in ("c10d", "_c10d_functional") and operator.startswith(_ALIKE)
 
 
 def _unequal(step: RankStep) -> Iterator[tuple[int, dict[int, str]]]:

@@ -55,7 +55,7 @@ def results(run: Run) -> dict[str, str]:
     if not bits and run.info.kind != "case":
         raise Problem(
             f"swap executes a case with other kernels, and {run.path} is of a {run.info.kind}",
-            "replace one launch: `tracing replay B --launch N --against A`; or put what it computes into a "
+            "replace one launch: `tracing replay A --launch N --against B`; or put what it computes into a "
             "file with build(device): docs/case.md",
         )
     if not bits:

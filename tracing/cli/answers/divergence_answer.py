@@ -11,6 +11,7 @@ from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, O
 from tracing.analyze.compare.evidence import evidence
 from tracing.analyze.runs.call_sites import LaunchOrigin, launch_origin
 from tracing.analyze.runs.element_values import differing_values
+from tracing.analyze.runs.recording_commands import recording
 from tracing.cli.answers import divergence_hints
 from tracing.cli.app import out
 from tracing.cli.options.run_pair import RunPair
@@ -67,6 +68,9 @@ def _evidence(divergence: Divergence, runs: RunPair) -> Iterator[Text]:
         yield Text(f"    → {line}")
     if decides := divergence_hints.deciding(divergence, runs):
         yield Text(f"    decides   {decides}")
-        a, b = (run.info for run in runs)
-        if decides.startswith("tracing run") and a.program == b.program:
-            yield Text("    with      the environment variables, files and code of each run: words are equal")
+        a, b = runs
+        if a.info.kind == b.info.kind == "program" and recording(a) == recording(b):
+            yield Text(
+                "    first     restore what differed between the runs before each of the two commands,"
+            )
+            yield Text("              which are equal: a file, the code, or a variable that was not recorded")

@@ -31,6 +31,7 @@ from tracing.analyze.runs.results import differing_results
 from tracing.analyze.runs.winners import choices
 from tracing.cli.answers.hints import (
     is_kept,
+    latest,
     of_facts,
     of_launch,
     of_results,
@@ -128,12 +129,13 @@ def _of_output(difference: OutputDiffers, runs: RunPair) -> list[str]:
 
 
 def _replay(runs: RunPair, pair: LaunchPair) -> list[str]:
-    launch, rank = pair.b, pair.rank
-    if launch is None or launch.kernel.kind != "triton":
+    launch, rank = pair.a, pair.rank
+    if launch is None or pair.b is None or pair.b.kernel.kind != "triton":
         return []
     whose = f" --rank {rank}" if rank else ""
     of_it = f"--launch {launch.index} --kernel {launch.kernel.hash[:12]}{whose}"
-    return [f"tracing replay {quote(str(runs[1].path))} {of_it} --against {quote(str(runs[0].path))}"]
+    # the first run is a, as for `tracing compare`
+    return [f"tracing replay {quote(str(runs[0].path))} {of_it} --against {quote(str(runs[1].path))}"]
 
 
 def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]:
@@ -176,7 +178,7 @@ def of_rank_divergence(run: store.Run, divergence: RankDivergence) -> list[str]:
     """The commands that lead from a divergence of ranks to its cause."""
     event = divergence.event
     if event.row is None or event.launched is None:
-        return []
+        return of_rank_update(run) if divergence.kind == "update" else []
     process = next(one for one in run.processes() if store.rank_of(one) == event.rank)
     launch = run.joiner(process).launch(event.row)
     if divergence.kind == "output":
@@ -188,9 +190,16 @@ def of_rank_divergence(run: store.Run, divergence: RankDivergence) -> list[str]:
     return [*winners, *repro_of(run, launch, event.rank, is_kept(run, launch, event.rank))]
 
 
+def of_rank_update(run: store.Run) -> list[str]:
+    """The commands that record a job once more, with the operators that write parameters, and compare."""
+    operators = ("--operators", "writers") if run.info.operators == "none" else ()
+    return [record_anew(run, *operators), f"tracing ranks {latest(run)}"]
+
+
 def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str | None:
     """The command that settles an uncertain cause; None: the cause is certain."""
-    if accused(divergence).certain:
+    other = isinstance(divergence, InputDiffers) and isinstance(divergence.cause, OtherTensor)
+    if accused(divergence).certain or other:  # no other recording identifies the tensor
         return None
     facts = None if isinstance(divergence, OutputDiffers) else of_facts(*runs)
     return facts or of_unwritten(runs[1])

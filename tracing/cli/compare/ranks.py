@@ -63,6 +63,8 @@ def _ranks_compared(run: store.Run, limit: int) -> int:
     if count:
         return 1
     out.print(agreement_text(comparison))
+    for command in divergence_hints.of_rank_update(run) if comparison.own else ():
+        out.print(f"    next      {command}")
     return 0 if comparison.whole else 2
 
 

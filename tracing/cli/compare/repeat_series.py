@@ -24,7 +24,14 @@ from tracing.cli.app import err, out, spinner
 from tracing.errors import Problem
 from tracing.model import Outcome, Perturbed
 from tracing.report.compare.comparison import summary_text
-from tracing.report.compare.repeat import WARNING, equal_text, table_text, unlike_eager_text, warnings_text
+from tracing.report.compare.repeat import (
+    WARNING,
+    equal_text,
+    hashes_text,
+    table_text,
+    unlike_eager_text,
+    warnings_text,
+)
 from tracing.report.findings import uncovered_text
 from tracing.report.text import plural
 
@@ -190,11 +197,10 @@ class RepeatSeries:
         if not self.repeats or self.first is None:
             return
         number, reference = self.first
-        differing = [one.index for one in self.repeats if one.differs]
         # what is perturbed differs in each run, too: then the seeds say nothing
-        if differing and not self.settings.perturb and self.other_hashes.issuperset(differing):
-            each = f"each run that differs ({', '.join(map(str, differing))})"
-            out.print(f"{each} has another seed of Python's string hashes than run {number}")
+        hashes = "" if self.settings.perturb else hashes_text(self.repeats, self.other_hashes, number)
+        if hashes:
+            out.print(hashes)
         differences = table(self.repeats)
         if differences.kernels or differences.results or differences.perturbed:
             out.print()

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
@@ -24,11 +24,18 @@ from tracing.attach.compiling import WantedStop, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground, gdb_of_this_machine
 from tracing.cli.answers.wheel_source import warn_without_source
 from tracing.cli.app import DEBUG, RUNS, Runs, app, err
+from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import case_and_run_names, kernel_names, pass_names
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import TargetOption
-from tracing.cli.options.program_words import OPTIONS_FIRST, ProgramOrRunCommand, program_of, runs_program
+from tracing.cli.options.program_words import (
+    OPTIONS_FIRST,
+    ProgramOrRunCommand,
+    is_program,
+    program_of,
+    runs_program,
+)
 from tracing.environment import stops
 from tracing.errors import Problem
 from tracing.model.chips import DEFAULT_TARGET
@@ -85,6 +92,7 @@ def debug(
 
     Exit status: 0, or 2 if the pass was not reached.
     """
+    _require_quoted(ex or (), words, runs)
     live = runs_program(words, runs)
     if live:
         program_of(words)
@@ -109,6 +117,25 @@ def debug(
         gdb = gdb_of_this_machine(ex)
         warn_without_source()
         raise typer.Exit(2 if _in_terminal(gdb, command, wanted, live=live) else 0)
+
+
+def _require_quoted(commands: Sequence[str], words: Sequence[str], runs: Path) -> None:
+    # words after or before the run or the case belong to a gdb command, if there is one
+    if not commands or len(words) < 2 or is_program(words):
+        return
+    rest = [word for word in words if not (is_program([word]) or _is_name(word, runs))]
+    if len(rest) == len(words) - 1:
+        command = shlex.quote(" ".join([commands[-1], *rest]))
+        remedy = f"a gdb command of several words needs quotes: --ex {command}"
+        raise Problem(f"neither a run nor a case: {' '.join(rest)}", remedy)
+
+
+def _is_name(word: str, runs: Path) -> bool:
+    try:
+        names_case(word, runs)
+    except Problem:
+        return False
+    return True
 
 
 def _in_terminal(gdb: Gdb, command: list[str], wanted: WantedStop, *, live: bool) -> int:

@@ -11,7 +11,9 @@ import typer
 from tracing import store
 from tracing.analyze.passes.lit import LIMIT, LitTest, lit_test, survival_test
 from tracing.analyze.passes.pass_table import find_pass, passes_of
+from tracing.cli.answers.hints import record_anew
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err
+from tracing.cli.narrow.other_compiler import unlike_next, unlike_result
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import pass_names
 from tracing.cli.options.derived import open_derived
@@ -103,7 +105,10 @@ def survival(run: store.Run, record: PassRecord, before: str) -> LitTest:
     passes = passes_in(record.pipeline)
     ending = run_passes(before, passes, seconds=SECONDS).ending
     if ending is None:
-        raise Problem(f"{record.name} did not end when it was recorded, and ends now", "no test is needed")
+        raise Problem(
+            f"{record.name} did not end when it was recorded, and ends with the installed compiler",
+            f"record with the installed compiler: `{record_anew(run)}`",
+        )
     test = survival_test(before, flags(passes), f"{_title(run, record)}\nThe pass dies: {ending.message}")
     untouched = run_passes(before, (), seconds=SECONDS).after or ""
     if wrong := filecheck(test.text, untouched, test.filecheck):
@@ -134,6 +139,12 @@ def verified(run: store.Run, record: PassRecord, before: str, after: str, grep: 
         complaint = _complaint(test, passes)
         if not complaint:
             return test
+    if before == run.text(record.before) and (unlike := unlike_result(run, [record])) is not None:
+        remedies = [f"`{command}`" for command in unlike_next(run, unlike)]
+        raise Problem(
+            f"no test of {record.name} could be made: {unlike.sentence}",
+            f"the recorded effect: {remedies[0]}\n  record with the installed compiler: {remedies[1]}",
+        )
     raise Problem(f"no test of {record.name} could be made: {complaint}", "choose lines with `--grep`")
 
 

@@ -15,7 +15,9 @@ from tracing import store
 from tracing.analyze.bisect.probes import Artefacts
 from tracing.analyze.passes.pass_table import find_pass, passes_of
 from tracing.analyze.passes.spelling import same as same_but
+from tracing.cli.answers.hints import record_anew
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
+from tracing.cli.narrow.other_compiler import unlike_next, unlike_result, unlike_text
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import pass_names
 from tracing.cli.options.derived import open_derived
@@ -74,10 +76,12 @@ def resume(
     written = _write(made, output, chosen.kernel_name) if output is not None else []
     recorded = {one.stage: run.bytes(one.blob) for whole, one in run.artefacts() if whole.hash == chosen.hash}
     status, verdicts = _compared(chosen, made, recorded)
+    unlike = unlike_result(run, passes[passes.index(record) + after :]) if status == 1 and not ir else None
     if as_json:
         answer = {
             "run": str(run.path), "status": status, "kernel": chosen.kernel_name, "pass": record.index,
             "artefacts": verdicts, "written": [str(path) for path in written],
+            "unlike_pass": unlike.record.index if unlike else None,
         }  # fmt: skip
         print(json.dumps(answer, indent=2))
         raise typer.Exit(status)
@@ -85,6 +89,14 @@ def resume(
         out.print(Text(str(path)))
     for one, verdict in verdicts.items():
         out.print(Text(f"{one}: {verdict}"))
+    if status == 1 and unlike is None and not ir:
+        out.print(Text("→ each MLIR pass gives what was recorded; the difference arises after these passes"))
+        out.print(Text(f"    next      {record_anew(run)}"))
+    elif unlike is not None:
+        for line in unlike_text(unlike):
+            out.print(line)
+        for command in unlike_next(run, unlike):
+            out.print(Text(f"    next      {command}"))
     raise typer.Exit(status)
 
 

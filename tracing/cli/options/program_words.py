@@ -139,7 +139,7 @@ def _require_one(words: Sequence[str], what: str) -> None:
     if len(words) > 1:
         raise Problem(
             f"{words[0]} is a {what}, and takes no further words: {' '.join(words[1:])}",
-            "options of a case follow a colon: CASE:option=value",
+            "options of a case follow a colon: CASE:option=value" if what == "case" else "name one run",
         )
 
 

@@ -127,7 +127,12 @@ class LaunchRecorder:
         )
         self._operators = RecordedOperators(self._recording, self._calls, self.failsafe)
         self._landmarks = Landmarks(
-            writer, self._catalogue, lambda: self.count, values, self._flight.is_paused
+            writer,
+            self._catalogue,
+            lambda: self.count,
+            lambda: self._calls.count,
+            values,
+            self._flight.is_paused,
         )
         self._overwritten = OverwrittenBuffers(writer)
         self._graphs = (

@@ -32,6 +32,9 @@ _COPIES = frozenset([
 ])  # fmt: skip
 
 
+_UNDECIDED = "the program {} another tensor, or one of these writes goes to another tensor"
+
+
 def cause_text(cause: Cause, names: Names) -> Iterator[str]:
     """The cause of a different input, line by line: its writer, and what passed it on."""
     through: tuple[str, ...] = getattr(cause, "through", ())
@@ -40,7 +43,9 @@ def cause_text(cause: Cause, names: Names) -> Iterator[str]:
     yield from _called_at(cause, names)
     if through:
         yield f"then {', then '.join(map(_passing, reversed(through)))}"
-    if isinstance(cause, OperatorCause) and not cause.proven:
+    if isinstance(cause, OperatorCause) and not cause.proven and all(cause.given):
+        yield f"cannot be decided: {_UNDECIDED.format('calls it on')}"
+    elif isinstance(cause, OperatorCause) and not cause.proven:
         suspects = ", ".join([cause.names[0] or cause.names[1], *cause.also, *reversed(through)])
         yield f"cannot be decided: the cause is {suspects}, or code outside of Triton and torch"
 
@@ -66,8 +71,7 @@ def _written(cause: Cause, names: Names) -> Iterator[str]:
     elif isinstance(cause, Host):
         yield from _host(cause, names)
     elif isinstance(cause, OtherTensor):
-        yield f"the program passes another tensor: from {cause.a} in {names[0]},"
-        yield f"from {cause.b} in {names[1]}"
+        yield from _other_tensor(cause, names)
     elif isinstance(cause, WrittenElsewhere):
         here = _runs(cause.runs, names)
         yield f"{_writer_text(cause.writer, names)} wrote this tensor only in {here}; in the other run"
@@ -84,6 +88,25 @@ def _written(cause: Cause, names: Names) -> Iterator[str]:
         yield f"cannot be decided: {cause.why}"
 
 
+def _other_tensor(cause: OtherTensor, names: Names) -> Iterator[str]:
+    if cause.proven:
+        yield f"the program passes another tensor: from {cause.a} in {names[0]},"
+        yield f"from {cause.b} in {names[1]}"
+    else:
+        yield f"the last write to what is read is {cause.a} in {names[0]}, {cause.b} in {names[1]}"
+        yield f"cannot be decided: {_UNDECIDED.format('passes')}"
+
+
+def _redirected(cause: OperatorCause, call: str, names: Names) -> Iterator[str]:
+    here, there = names if cause.runs == "a" else names[::-1]
+    assert cause.numbers is not None
+    instead = "another tensor" if cause.target == "tensor" else "other elements of it"
+    yield f"call {cause.numbers[0]} of {call} wrote this tensor in {here}, outside of Triton;"
+    yield f"in {there} that call writes {instead}"
+    if cause.also:
+        yield f"likewise {', '.join(cause.also)}"
+
+
 def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
     calls = [f"{name}({arguments})" for name, arguments in zip(cause.names, cause.arguments, strict=True)]
     if cause.not_deterministic:
@@ -96,6 +119,8 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
         yield f"{calls[0]}: inputs are equal, and it drew other random numbers:"
         yield from _draws(cause, names)
         yield "seed the generator that it draws from, or draw from it equally often in both runs"
+    elif cause.target:
+        yield from _redirected(cause, calls[0], names)
     elif cause.runs != "ab":
         one = calls[0] if cause.runs == "a" else calls[1]
         if cause.elsewhere:
@@ -106,6 +131,9 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
             yield f"{one} wrote this tensor last, outside of Triton, only in {_runs(cause.runs, names)}"
             if cause.also:
                 yield f"{', '.join(cause.also)} wrote other parts of it, only there, too"
+    elif all(cause.given) and not cause.proven:
+        yield f"{calls[0]} wrote this tensor last;"
+        yield f"it reads what {cause.given[0]} wrote in {names[0]}, what {cause.given[1]} wrote in {names[1]}"
     elif all(cause.given):
         yield f"{calls[0]} wrote this tensor last, and the program calls it on another tensor:"
         yield f"from {cause.given[0]} in {names[0]}, from {cause.given[1]} in {names[1]}"

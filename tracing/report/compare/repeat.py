@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -75,6 +75,23 @@ def deterministic_text(still: bool, least: float, count: int) -> str:
     return (
         f"the runs agree under the deterministic settings; {plural(count, 'run')} would be equal by chance "
         f"with a probability of at most {by_chance:.2g}"
+    )
+
+
+def hashes_text(repeats: Sequence[Repeat], other: Collection[int], first: int) -> str:
+    """The sentence that runs differ with the seed of Python's string hashes; "" unless it divides the runs.
+
+    other -- the runs whose seed is not that of the first run
+    first -- the number of the first run
+    """
+    differing = [one.index for one in repeats if one.differs]
+    equal = [one.index for one in repeats if not one.differs]
+    if not differing or not equal or {one.index for one in repeats} & set(other) != set(differing):
+        return ""
+    which, others = (", ".join(map(str, runs)) for runs in (differing, equal))
+    return (
+        f"each run that differs ({which}) has another seed of Python's string hashes than run {first}; "
+        f"each run with the seed of run {first} ({others}) is equal to it"
     )
 
 

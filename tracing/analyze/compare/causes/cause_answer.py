@@ -53,13 +53,13 @@ def with_others(best: CauseAnswer, answers: Sequence[CauseAnswer]) -> CauseAnswe
     """The best answer, which also names the operators that are as suspect as its own."""
     if not isinstance(best, OperatorCause) or (best.proven and best.runs == "ab"):
         return best
-    alike = [
-        one
-        for one in answers
-        if isinstance(one, OperatorCause) and (one.proven, one.runs) == (best.proven, best.runs)
-    ]
+    alike = [one for one in answers if isinstance(one, OperatorCause) and _alike(one) == _alike(best)]
     calls = [*(call_text(one) for one in alike), *(call for one in alike for call in one.also)]
     return replace(best, also=tuple(call for call in dict.fromkeys(calls) if call != call_text(best)))
+
+
+def _alike(cause: OperatorCause) -> tuple[object, ...]:
+    return cause.proven, cause.runs, cause.target
 
 
 def call_text(cause: OperatorCause) -> str:

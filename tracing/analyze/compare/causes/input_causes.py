@@ -29,7 +29,7 @@ from tracing.analyze.compare.causes.memory_read import (
 from tracing.analyze.compare.causes.unlike_draws import UnlikeDraws
 from tracing.analyze.compare.causes.unlike_writes import UnlikeWrites
 from tracing.analyze.compare.causes.write_pairs import WritePair, WritePairs
-from tracing.analyze.compare.causes.write_text import operator_cause, write_text, writer_of
+from tracing.analyze.compare.causes.write_text import operator_cause, writer_of
 from tracing.analyze.compare.divergence_kinds import (
     Cause,
     Host,
@@ -143,8 +143,8 @@ class Causes:
     def _operator(self, a: Write, b: Write, reads: ReadPair, last: Sequence[bool]) -> CauseAnswer:
         if a.left.bits and a.left.bits == b.left.bits:
             return self._changed(a, b, reads, last)
-        if self._is_other_call(a, b, reads):
-            return OtherTensor(write_text(a), write_text(b))
+        if self._is_other_call(a, b, reads) and (other := self._unlike.other_call(a, b, reads)):
+            return other
         if a.name.startswith(_CONSTANT):
             return Host("", None) if all(last) and not reads[0].passed else None
         digests = [one.digests_of(write) for one, write in zip(self._timelines, (a, b), strict=True)]
@@ -171,7 +171,7 @@ class Causes:
             self._followed[key] = self._inputs_compared(a, b, reads)
         answer = self._followed[key]
         if isinstance(answer, OtherTensor):
-            return replace(operator_cause(a, b, "ab"), given=(answer.a, answer.b))
+            return replace(operator_cause(a, b, "ab"), given=(answer.a, answer.b), proven=answer.proven)
         if not _is_proven(answer) and not _commutes(a) and self._pairs.are_exchanged(a.reads, b.reads):
             return replace(operator_cause(a, b, "ab"), exchanged=True)
         if answer is None or isinstance(answer, UnknownCause):
@@ -199,7 +199,7 @@ class Causes:
     def _is_other_call(self, a: Write, b: Write, reads: ReadPair) -> bool:
         # both runs call it equally often, and this input is the result of a different one of these calls
         counts = [
-            one.count(write, read.before)
+            one.count(write.name, write.argument, read.before)
             for one, write, read in zip(self._timelines, (a, b), reads, strict=True)
         ]
         return a.call != b.call and counts[0] == counts[1]
@@ -234,7 +234,7 @@ class Causes:
 
 
 def _is_proven(answer: CauseAnswer) -> bool:
-    if isinstance(answer, (OperatorCause, Host)):
+    if isinstance(answer, (OperatorCause, OtherTensor, Host)):
         return answer.proven
     return answer is not None and not isinstance(answer, UnknownCause)
 

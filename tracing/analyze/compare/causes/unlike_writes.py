@@ -6,20 +6,20 @@ from dataclasses import replace
 
 from tracing.analyze.compare.causes.cause_answer import CauseAnswer, Follows
 from tracing.analyze.compare.causes.memory_read import ReadPair
+from tracing.analyze.compare.causes.redirected_writes import RedirectedWrites
 from tracing.analyze.compare.causes.write_pairs import WritePairs
 from tracing.analyze.compare.causes.write_text import operator_cause, part_texts, write_text, writer_of
 from tracing.analyze.compare.divergence_kinds import (
     Cause,
     Host,
+    OperatorCause,
     OtherTensor,
     Overrun,
     Uninitialised,
     UnknownCause,
-    Writer,
-    WrittenElsewhere,
 )
 from tracing.analyze.compare.pairing import Pairing
-from tracing.analyze.compare.timeline.memory import Input, Write
+from tracing.analyze.compare.timeline.memory import Write
 from tracing.analyze.compare.timeline.timeline import Timeline
 
 
@@ -31,6 +31,7 @@ class UnlikeWrites:
     ) -> None:
         """unknown -- the reason why the writer of memory is unknown; empty: the host wrote it"""
         self._timelines, self._pairing, self._pairs, self._unknown = timelines, pairing, pairs, unknown
+        self._redirected = RedirectedWrites(timelines, pairing, pairs)
 
     def unseen(self, *, equally_written: bool = False) -> UnknownCause | Host:
         """The cause where neither run recorded a write, or where all recorded writes left equal bits."""
@@ -50,15 +51,27 @@ class UnlikeWrites:
             ours, theirs = (one if one is overrun else None for one in (a, b))
             return Overrun(writer_of(ours, theirs), "a" if ours else "b")
         kinds = {one.kind for _, one in writes}
-        if elsewhere := self._elsewhere(a, b, reads):
-            return elsewhere
+        if redirected := self._redirected.cause(a, b, reads):
+            return redirected
         if "allocation" in kinds:
             return Uninitialised(None)
         if kinds <= {"launch", "start"} and a and b:
             if kinds == {"launch"} and self._are_inverted(a, b):
                 return Follows()
-            return OtherTensor(*part_texts(a, b, reads))
+            return self._other_tensor(a, b, reads) or UnknownCause(
+                f"both runs read the same tensor, which {write_text(a)} wrote last in one run "
+                f"and {write_text(b)} in the other"
+            )
         return self._called(a, b, reads) if "operator" in kinds else self.unseen()
+
+    def other_call(self, a: Write, b: Write, reads: ReadPair) -> OtherTensor | OperatorCause | None:
+        """The cause, if two calls of one operator wrote what was read; None: they wrote the same tensor."""
+        return self._redirected.of_calls(a, b, reads) or self._other_tensor(a, b, reads)
+
+    def _other_tensor(self, a: Write, b: Write, reads: ReadPair) -> OtherTensor | None:
+        # None: both runs read the same tensor
+        same = self._redirected.is_same_tensor(a, b, reads)
+        return None if same else OtherTensor(*part_texts(a, b, reads), proven=same is False)
 
     def _are_inverted(self, a: Write, b: Write) -> bool:
         # each run made the two launches in another order
@@ -76,7 +89,9 @@ class UnlikeWrites:
         # both runs call the operator, at different points of the program
         one, other = (write if write is not None and write.kind == "operator" else None for write in (a, b))
         calls_more = [
-            write is not None and self._calls_more(write, side, reads)
+            write is not None
+            and self._calls_more(write, side, reads)
+            and not self._redirected.is_created_by(write, (b, a)[side], 1 - side, reads)
             for side, write in enumerate((one, other))
         ]
         if calls_more[0] != calls_more[1]:
@@ -87,7 +102,8 @@ class UnlikeWrites:
             )
             return replace(cause, elsewhere=self._calls_as_often(one if calls_more[0] else other))
         if a is not None and b is not None and write_text(a) == write_text(b):
-            return OtherTensor(*part_texts(a, b, reads))  # one call, of which the runs read other parts
+            # one call, of which the runs read other parts
+            return self._other_tensor(a, b, reads) or replace(operator_cause(one, other, "ab"), proven=False)
         if not any(calls_more) and any(self._differs(write, side) for side, write in enumerate((a, b))):
             return Follows()  # the launch whose result the operator of the other run did not read
         if (
@@ -95,7 +111,7 @@ class UnlikeWrites:
             and b is not None
             and not (any(calls_more) or reads[0].passed or self._pairs.passed_on(a, b))
         ):
-            return OtherTensor(*part_texts(a, b, reads))
+            return self._other_tensor(a, b, reads) or operator_cause(one, other, "ab")
         return operator_cause(one, other, "ab")
 
     def _is_overwritten(self, write: Write, side: int, reads: ReadPair) -> bool:
@@ -111,57 +127,22 @@ class UnlikeWrites:
         return False
 
     def _was_accused(self, write: Write, side: int) -> bool:
+        if write.kind == "operator":
+            return self._pairing.is_accused_call(write.name, write.argument, write.call)
         number = write.number if side == 0 else self._pairs.partner(write, side)
         return (
             write.kind == "launch" and number is not None and self._pairing.is_accused(number, write.argument)
         )
-
-    def _elsewhere(self, a: Write | None, b: Write | None, reads: ReadPair) -> WrittenElsewhere | None:
-        # both runs read the same tensor here; a launch of both runs wrote it in only one of them
-        launches = [
-            (write.number, side, write)
-            for side, write in enumerate((a, b))
-            if write is not None and write.kind == "launch"
-        ]
-        for number, side, write in sorted(launches):
-            partner, there = self._pairs.partner(write, side), 1 - side
-            pairs = zip(reads[side].inputs, reads[there].inputs, strict=False)
-            here, other = next((pair for pair in pairs if write in pair[0].sources), (None, None))
-            if (
-                partner is None
-                or here is None
-                or other is None
-                or not self._is_same_tensor(here, other, side)
-            ):
-                continue
-            written = self._timelines[there].passed(partner, write.position)
-            distance = write.left.address - here.address
-            if written is not None and other.tensor and written.distance(other.tensor) != distance:
-                indices = (number, partner) if side == 0 else (partner, number)
-                return WrittenElsewhere(
-                    Writer(*indices, write.name, write.argument), "a" if side == 0 else "b"
-                )
-        return None
-
-    def _is_same_tensor(self, here: Input, there: Input, side: int) -> bool:
-        # both are identified by the first access to their storage
-        inputs = (here, there) if side == 0 else (there, here)
-        a, b = (
-            one.born(read.tensor) if read.tensor else None
-            for one, read in zip(self._timelines, inputs, strict=True)
-        )
-        if a is None or b is None or a.start != b.start:
-            return False
-        if a.kind == b.kind == "launch":
-            return self._pairing.partner(a.number) == b.number and a.position == b.position
-        return a == b
 
     def _calls_more(self, operator: Write, side: int, reads: ReadPair) -> bool:
         # True if a run has called this operator more often than the other run did; a run without records of
         # calls has only the name of the operator that wrote the tensor last
         if operator.number < 0:
             return True
-        counts = [one.count(operator, read.before) for one, read in zip(self._timelines, reads, strict=True)]
+        counts = [
+            one.count(operator.name, operator.argument, read.before)
+            for one, read in zip(self._timelines, reads, strict=True)
+        ]
         return counts[side] > counts[1 - side]
 
     def _differs(self, write: Write | None, side: int) -> bool:

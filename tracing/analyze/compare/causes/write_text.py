@@ -29,7 +29,9 @@ def part_texts(a: Write, b: Write, reads: ReadPair) -> tuple[str, str]:
     texts = write_text(a), write_text(b)
     if texts[0] != texts[1]:
         return texts
-    given = [_given(one, read) for one, read in zip((a, b), reads, strict=True)]
+    given = [
+        input_with(one, read) or Input(read.address, (one,)) for one, read in zip((a, b), reads, strict=True)
+    ]
     starts = given[0].address - a.address, given[1].address - b.address
     if starts[0] != starts[1]:
         first, second = (f"{text}, from byte {start} on" for text, start in zip(texts, starts, strict=True))
@@ -44,10 +46,9 @@ def part_texts(a: Write, b: Write, reads: ReadPair) -> tuple[str, str]:
     return first, second
 
 
-def _given(write: Write, read: MemoryRead) -> Input:
-    # the tensor with this write that was read
-    own = Input(read.address, (write,))
-    return next((one for one in read.inputs if write in one.sources), own)
+def input_with(write: Write, read: MemoryRead) -> Input | None:
+    """The tensor with this write that was read."""
+    return next((one for one in read.inputs if write in one.sources), None)
 
 
 def operator_cause(a: Write | None, b: Write | None, runs: WhichRuns) -> OperatorCause:

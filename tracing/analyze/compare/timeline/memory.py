@@ -62,6 +62,7 @@ class FirstAccess(NamedTuple):
     number: int  # of a launch; of an operator: number of earlier calls with these arguments
     position: int  # among the tensors of the launch or the operator
     start: int = 0  # bytes from the start of the storage
+    earlier: int = 0  # of an operator: number of all calls before it
 
 
 class PlacedTensor(NamedTuple):

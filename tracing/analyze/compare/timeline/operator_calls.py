@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 from tracing.model import OperatorCall, OperatorDigests, OperatorSignature
 from tracing.store import Run
@@ -57,6 +58,12 @@ class CalledOperators:
             self._totals = Counter(call.signature for call in calls)
         alike = (one.id for one in self.signatures.values() if (one.name, one.arguments) == (name, arguments))
         return sum(self._totals[number] for number in alike)
+
+    def numbered(self, name: str, arguments: str, number: int) -> OperatorCall | None:
+        """The call with this number of earlier equal calls; None: there are fewer."""
+        alike = {one.id for one in self.signatures.values() if (one.name, one.arguments) == (name, arguments)}
+        calls = self._run.view(self._process, OperatorCall, OperatorCall)
+        return next(islice((call for call in calls if call.signature in alike), number, None), None)
 
     def draws(self, name: str) -> bool:
         """True if the operators of a name draw random numbers."""

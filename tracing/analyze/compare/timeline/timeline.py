@@ -32,6 +32,7 @@ from tracing.analyze.compare.timeline.touched_memory import (
 )
 from tracing.digest.columns import Row
 from tracing.model import (
+    CallSite,
     Kernel,
     LaunchLine,
     OperatorCall,
@@ -119,9 +120,21 @@ class Timeline:
         for call in self._operators.before(None):
             self._apply(call)
 
-    def count(self, operator: Write, launch: int) -> int:
+    def count(self, name: str, arguments: str, launch: int) -> int:
         """The number of equal calls of an operator before a launch."""
-        return self._operators.count(operator.name, operator.argument, launch)
+        return self._operators.count(name, arguments, launch)
+
+    def results(self, operator: Write) -> tuple[list[PlacedTensor], CallSite | None]:
+        """What the call of this run wrote that has the number of a call of the other run, and its line.
+
+        Empty if this run has no such call. Reads the calls up to it.
+        """
+        call = self._operators.numbered(operator.name, operator.argument, operator.call)
+        if call is None:
+            return [], None
+        signature = self._operators.signatures[call.signature]
+        written = zip(call.storages[len(signature.reads) :], signature.writes, strict=False)
+        return [PlacedTensor(*one) for one in written], self._sites.get(call.site)
 
     def total(self, operator: Write) -> int:
         """How often an operator is called like this in the whole process."""
@@ -320,7 +333,9 @@ class Timeline:
         depth = 1 + max((one.depth for entry in inputs for one in entry.sources if one), default=0)
         for position, storage in enumerate(call.storages):
             if storage not in self._births:
-                touched = FirstAccess("operator", signature.name, signature.arguments, before, position)
+                touched = FirstAccess(
+                    "operator", signature.name, signature.arguments, before, position, earlier=call.index
+                )
                 self._births[storage] = self._birth(storage, touched)
         results = list(zip(addresses[len(signature.reads) :], signature.writes, strict=False))
         for position, (address, meta) in enumerate(results):

@@ -16,6 +16,7 @@ from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
 from tracing.cli.look.passes.failure import unassembled_text, unfinished
 from tracing.cli.look.passes.kernel_text import print_kernel
 from tracing.cli.look.passes.kernel_view import answer_json, kernels_json
+from tracing.cli.look.passes.llvm import require_llvm_pass
 from tracing.cli.look.passes.options import (
     AfterOption,
     BeforeOption,
@@ -81,6 +82,8 @@ def passes(
     asked.require_about_one_run()
     named = (None, None) if llvm else (which, stage)
     run = open_derived(name, runs, asked.kernel, *named)
+    if llvm:
+        require_llvm_pass(run, asked)
     if as_json:
         asked.require_no_file()
         print(json.dumps(_as_json(run, asked), indent=2))

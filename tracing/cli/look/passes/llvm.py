@@ -6,9 +6,18 @@ from rich.text import Text
 
 from tracing import store
 from tracing.analyze.passes.llvm import llvm_passes
-from tracing.analyze.passes.pass_table import passes_of
+from tracing.analyze.passes.pass_table import (
+    compilation,
+    compilations,
+    label,
+    meant_compilations,
+    meant_passes,
+    no_pass,
+    passes_of,
+)
 from tracing.analyze.passes.source_map import artefacts
 from tracing.cli.app import err, spinner
+from tracing.cli.look.passes.question import PassQuestion
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.errors import Problem
 from tracing.model import Compilation, LlvmPasses, PassRecord
@@ -47,6 +56,34 @@ def derived_llvm(run: store.Run, chosen: Compilation, seconds: float) -> LlvmPas
 
         point = resume_point_before(passes[-1], passes, run.text)
         return derive_llvm(run, chosen, point, artefacts(run, chosen), seconds=seconds)
+
+
+def require_llvm_pass(run: store.Run, asked: PassQuestion) -> None:
+    """Raise Problem, with near names, where the user must choose a kernel, and no known one has the pass.
+
+    If LLVM's passes over none of these kernels are derived yet, those over the first one are derived.
+    """
+    known = compilations(run)
+    meant = meant_compilations(known, asked.kernel)
+    if asked.which is None or asked.which.isdecimal() or len(meant) < 2 or _is_chosen(run, asked.kernel):
+        return
+    derived = {one.hash: one for one in meant if llvm_passes(run, one) is not None} or {
+        meant[0].hash: meant[0]
+    }
+    passes = [one for kernel in derived.values() for one in derived_llvm(run, kernel, asked.seconds).passes]
+    if not meant_passes(passes, asked.which, None):
+        first, *more = derived.values()
+        whose = f"{1 + len(more)} kernels" if more else label(known, first)
+        problem, near = no_pass(passes, asked.which, None, f"{whose}: LLVM has")
+        others = f"another of the {len(meant)} kernels: `--kernel NAME`"
+        raise Problem(problem, f"{near}\n  {others}" if len(derived) < len(meant) else near)
+
+
+def _is_chosen(run: store.Run, kernel: str | None) -> bool:
+    try:
+        return bool(compilation(run, kernel))
+    except Problem:
+        return False
 
 
 def _llvm_seconds(run: store.Run, chosen: Compilation, passes: list[PassRecord]) -> float:
