@@ -35,7 +35,7 @@ class Variant(NamedTuple):
     reading: int
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """One tensor of a table."""
 
     nbytes: int
@@ -48,7 +48,7 @@ class Row(NamedTuple):
 class Table:
     """The inputs of a digest launch for up to eight tensors, except for addresses."""
 
-    rows: Sequence[Row]
+    rows: Sequence[TableRow]
     programs: int
     columns: tuple[Any, ...]  # arguments of the kernel, from `firsts` to `meanings`
     variant: Variant  # of the kernel
@@ -69,7 +69,7 @@ def tables(tensors: Sequence[torch.Tensor]) -> list[Table]:
     return _tables([_row(tensor) for tensor in tensors])
 
 
-def _tables(rows: Sequence[Row]) -> list[Table]:
+def _tables(rows: Sequence[TableRow]) -> list[Table]:
     made = []
     for kernel, group in groupby(rows, _variant):
         alike = list(group)
@@ -77,20 +77,22 @@ def _tables(rows: Sequence[Row]) -> list[Table]:
     return made
 
 
-def _row(tensor: torch.Tensor) -> Row:
+def _row(tensor: torch.Tensor) -> TableRow:
     kind = KINDS.get(tensor.dtype, 0)
     meanings = _meanings(tensor.dtype, tensor.device).data_ptr() if kind == 5 else 0
     nbytes = tensor.numel() * tensor.element_size()
-    return Row(nbytes, kind, layout(tensor) or DigestLayout(0), meanings)  # contiguous, if it is copied first
+    return TableRow(
+        nbytes, kind, layout(tensor) or DigestLayout(0), meanings
+    )  # contiguous, if it is copied first
 
 
-def _variant(row: Row) -> Variant:
+def _variant(row: TableRow) -> Variant:
     if not row.layout.unit:
         return Variant(row.kind if row.kind == 5 else ANY, SHORT)
     return Variant(row.kind, ACROSS if row.layout.across else row.layout.unit)
 
 
-def _table(variant: Variant, rows: Sequence[Row]) -> Table:
+def _table(variant: Variant, rows: Sequence[TableRow]) -> Table:
     total = sum(row.nbytes for row in rows)
     across = variant.reading == ACROSS
     steps = [row.layout.tiles_of_a_row if across else _step(row.nbytes, total) for row in rows]
