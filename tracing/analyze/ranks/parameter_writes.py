@@ -70,9 +70,9 @@ def unlike_writes(run: Run, step: RankStep, number: int) -> UnlikeWrites | None:
 
 def unlike_gradients(run: Run, step: RankStep, number: int) -> Mapping[int, Gradient]:
     """By rank what wrote the gradient of a parameter; empty if it was reduced on all ranks, or on none."""
-    found = {rank: _gradient(run, event, number) for rank, event in step.items()}
-    known = {rank: one for rank, one in found.items() if one is not None}
-    return known if len(known) == len(found) and len({one.reduced for one in known.values()}) > 1 else {}
+    gradients = {rank: _gradient(run, event, number) for rank, event in step.items()}
+    known = {rank: one for rank, one in gradients.items() if one is not None}
+    return known if len(known) == len(gradients) and len({one.reduced for one in known.values()}) > 1 else {}
 
 
 def _gradient(run: Run, event: RankEvent, number: int) -> Gradient | None:
@@ -99,15 +99,15 @@ def _gradient(run: Run, event: RankEvent, number: int) -> Gradient | None:
 def _launch_of(run: Run, event: RankEvent, storage: int, launches: range) -> Gradient | None:
     process = _process(run, event.rank)
     known, sites = run.signatures(process), run.sites(process)
-    found = None
+    writer = None
     for line in run.view(process, LaunchLine, LaunchLine):
         if line.index in launches and line.signature in known:
             kernel, signature = known[line.signature]
             tensors = (arg for arg in signature.args if arg.tensor is not None)
             pairs = zip(tensors, line.storages, strict=False)
             if any(arg.writes and one == storage for arg, one in pairs):
-                found = Gradient(False, f"launch #{line.index} {kernel.name}", sites.get(line.site))
-    return found
+                writer = Gradient(False, f"launch #{line.index} {kernel.name}", sites.get(line.site))
+    return writer
 
 
 class _Written(NamedTuple):
@@ -133,11 +133,11 @@ def _written(calls: Sequence[Operator]) -> Iterator[_Written]:
 
 def _writes(calls: Sequence[Operator], storage: int) -> list[Operator]:
     # since a collective, or a copy of its result
-    found: list[Operator] = []
+    since: list[Operator] = []
     for one in _written(calls):
         if storage in one.storages and not one.call.allocates:
-            found = [] if one.collective is not None else [*found, one.call]
-    return found
+            since = [] if one.collective is not None else [*since, one.call]
+    return since
 
 
 def _previous(run: Run, event: RankEvent) -> Landmark:
