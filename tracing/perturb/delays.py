@@ -26,7 +26,7 @@ import torch
 
 from tracing.launch import hooks
 from tracing.launch.launch_site import Grid, LaunchSite
-from tracing.upstream.torch.dispatch_modes import OperatorMode
+from tracing.upstream.torch.dispatch_modes import OperatorMode, compiles_without_modes
 from tracing.upstream.torch.streams import hold, stream_of
 
 HELD_MS = 20.0  # delay of a stream, each time the program switches to it
@@ -58,6 +58,7 @@ class Delays:
         with contextlib.ExitStack() as stack:
             stack.enter_context(hooks.installed(self))
             stack.enter_context(_Operators(self))
+            stack.enter_context(compiles_without_modes())
             self._exit = stack.pop_all()
         return self
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from tracing.analyze.ranks.parameter_writes import UnlikeWrites
+from tracing.analyze.ranks.parameter_writes import UnlikeParameterWrites
 from tracing.analyze.ranks.rank_divergence import RankDivergence, groups_of
 from tracing.analyze.ranks.ranks import EXPLAINED, RankComparison
 from tracing.report.text import DIGITS, Line, plural
@@ -62,7 +62,7 @@ def _explained(divergence: RankDivergence) -> Iterator[str]:
             yield f"rank {rank}: no collective reduced the gradient; {one.writer} wrote it last{where}"
 
 
-def _writes_text(writes: UnlikeWrites) -> str:
+def _writes_text(writes: UnlikeParameterWrites) -> str:
     # the first call that not every rank makes
     groups = groups_of(writes.by_rank)
     only = "only " if any(not call for _, call in groups) else ""

@@ -56,7 +56,7 @@ def test_an_operator_before_a_broadcast_does_not_explain_a_difference(tmp_path: 
         assert own.writes is None
 
 
-def test_a_parameter_without_records_of_operators_is_named_alone(tmp_path: Path) -> None:
+def test_a_parameter_without_records_of_operators_has_only_its_name(tmp_path: Path) -> None:
     (own,) = first_update(tmp_path, [], []).own
 
     assert (own.name, own.writes) == ("parameter 0, head.weight", None)
@@ -76,9 +76,9 @@ DIVIDED = ("aten::div_", [GRADIENT], [GRADIENT], "other=2")
 
 
 def test_a_gradient_that_one_rank_did_not_reduce_is_reported_with_its_writer(tmp_path: Path) -> None:
-    found = stepped(tmp_path, called(MADE, SUMMED, DIVIDED), called(MADE, ELSEWHERE, DIVIDED)).gradients
+    gradients = stepped(tmp_path, called(MADE, SUMMED, DIVIDED), called(MADE, ELSEWHERE, DIVIDED)).gradients
 
-    assert {rank: (one.reduced, one.writer) for rank, one in found.items()} == {
+    assert {rank: (one.reduced, one.writer) for rank, one in gradients.items()} == {
         0: (True, "c10d::allreduce_"),
         1: (False, "aten::mm"),
     }

@@ -196,7 +196,7 @@ def test_different_results_of_equal_launches_are_attributed_outside_of_the_kerne
 
 
 @pytest.mark.parametrize("words", [("train.py",), ("train.py", "--fast")], ids=str)
-def test_programs_of_equal_words_are_recorded_anew_with_what_else_differed(
+def test_equal_commands_for_two_programs_are_printed_with_what_to_do_before_each(
     words: tuple[str, ...],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -213,7 +213,7 @@ def test_programs_of_equal_words_are_recorded_anew_with_what_else_differed(
 
     print_divergence(next(iter(ComparisonVerdict.of(a, b, 64))), (a, b), ("a", "b"), first=True)
 
-    said = "environment variables, files and code of each run" in capsys.readouterr().out
+    said = "before each of them, restore what differed" in " ".join(capsys.readouterr().out.split())
     assert said == (words == ("train.py",))
 
 

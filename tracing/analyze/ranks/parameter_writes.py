@@ -22,7 +22,7 @@ _DEVICE = re.compile(r"(?:, )?\bdevice=device\([^)]*\)")  # each rank has its ow
 
 
 @dataclass(frozen=True, slots=True)
-class UnlikeWrites:
+class UnlikeParameterWrites:
     """The first call that wrote a parameter and that not every rank made, or made with other arguments.
 
     Calls before a collective that left the parameter equal on all ranks are ignored.
@@ -37,7 +37,7 @@ class OwnParameter:
     """A parameter that was not equal on all ranks before the first update."""
 
     name: str  # "parameter 3, 2.bias"
-    writes: UnlikeWrites | None
+    writes: UnlikeParameterWrites | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Gradient:
     site: CallSite | None
 
 
-def unlike_writes(run: Run, step: RankStep, number: int) -> UnlikeWrites | None:
+def unlike_writes(run: Run, step: RankStep, number: int) -> UnlikeParameterWrites | None:
     """None if every rank made the same calls on a parameter before a landmark, or if they are not known.
 
     number -- of the parameter, among those of the landmark
@@ -64,15 +64,15 @@ def unlike_writes(run: Run, step: RankStep, number: int) -> UnlikeWrites | None:
         by_rank = dict(zip(made, map(_text, together), strict=True))
         if len(set(by_rank.values())) > 1:
             sites = (one.site if one is not None else None for one in together)
-            return UnlikeWrites(by_rank, dict(zip(made, sites, strict=True)))
+            return UnlikeParameterWrites(by_rank, dict(zip(made, sites, strict=True)))
     return None
 
 
 def unlike_gradients(run: Run, step: RankStep, number: int) -> Mapping[int, Gradient]:
     """By rank what wrote the gradient of a parameter; empty if it was reduced on all ranks, or on none."""
-    found = {rank: _gradient(run, event, number) for rank, event in step.items()}
-    known = {rank: one for rank, one in found.items() if one is not None}
-    return known if len(known) == len(found) and len({one.reduced for one in known.values()}) > 1 else {}
+    gradients = {rank: _gradient(run, event, number) for rank, event in step.items()}
+    known = {rank: one for rank, one in gradients.items() if one is not None}
+    return known if len(known) == len(gradients) and len({one.reduced for one in known.values()}) > 1 else {}
 
 
 def _gradient(run: Run, event: RankEvent, number: int) -> Gradient | None:
@@ -99,15 +99,15 @@ def _gradient(run: Run, event: RankEvent, number: int) -> Gradient | None:
 def _launch_of(run: Run, event: RankEvent, storage: int, launches: range) -> Gradient | None:
     process = _process(run, event.rank)
     known, sites = run.signatures(process), run.sites(process)
-    found = None
+    writer = None
     for line in run.view(process, LaunchLine, LaunchLine):
         if line.index in launches and line.signature in known:
             kernel, signature = known[line.signature]
             tensors = (arg for arg in signature.args if arg.tensor is not None)
             pairs = zip(tensors, line.storages, strict=False)
             if any(arg.writes and one == storage for arg, one in pairs):
-                found = Gradient(False, f"launch #{line.index} {kernel.name}", sites.get(line.site))
-    return found
+                writer = Gradient(False, f"launch #{line.index} {kernel.name}", sites.get(line.site))
+    return writer
 
 
 class _Written(NamedTuple):
@@ -133,11 +133,11 @@ def _written(calls: Sequence[Operator]) -> Iterator[_Written]:
 
 def _writes(calls: Sequence[Operator], storage: int) -> list[Operator]:
     # since a collective, or a copy of its result
-    found: list[Operator] = []
+    since: list[Operator] = []
     for one in _written(calls):
         if storage in one.storages and not one.call.allocates:
-            found = [] if one.collective is not None else [*found, one.call]
-    return found
+            since = [] if one.collective is not None else [*since, one.call]
+    return since
 
 
 def _previous(run: Run, event: RankEvent) -> Landmark:

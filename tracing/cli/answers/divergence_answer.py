@@ -71,6 +71,6 @@ def _evidence(divergence: Divergence, runs: RunPair) -> Iterator[Text]:
         a, b = runs
         if a.info.kind == b.info.kind == "program" and recording(a) == recording(b):
             yield Text(
-                "    first     restore what differed between the runs before each of the two commands,"
+                "    first     these commands are equal: before each of them, restore what differed, as a"
             )
-            yield Text("              which are equal: a file, the code, or a variable that was not recorded")
+            yield Text("              file, the code, or a variable whose value was not recorded")

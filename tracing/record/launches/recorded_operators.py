@@ -12,6 +12,7 @@ from tracing.record.failsafe import Failsafe
 from tracing.record.landmarks import Landmarks
 from tracing.record.operator_calls import OperatorCalls
 from tracing.record.recording import Recording
+from tracing.upstream.torch.dispatch_modes import compiles_without_modes
 
 
 class RecordedOperators:
@@ -29,6 +30,7 @@ class RecordedOperators:
             self._mode = Operators(self._calls, landmarks, failed=self._failsafe.end)
             stack.enter_context(self._mode)
             stack.enter_context(self._mode.carried())
+            stack.enter_context(compiles_without_modes())
             form = compiled.observed(self._mode, self._calls) if self._calls.compiles else nullcontext()
             stack.enter_context(allocators.watched(self._calls, stack.enter_context(form)))
             yield

@@ -7,14 +7,17 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch._dynamo.convert_frame import ConvertFrame
 from torch.utils._python_dispatch import (
     TorchDispatchMode,
+    _disable_current_modes,
     _get_current_dispatch_mode_stack,
     _pop_mode,
     _push_mode,
 )
 
 from tracing.upstream.contract import require
+from tracing.upstream.patch import Method, patched
 
 # Context managers, 0.2 µs each. While one is entered, calls on this thread bypass what its comment names:
 dispatch_disabled = torch._C._DisableTorchDispatch  # dispatch modes and __torch_dispatch__
@@ -64,6 +67,25 @@ def _swap_flags(mode: TorchDispatchMode, above: Sequence[TorchDispatchMode]) -> 
 def is_active(mode: TorchDispatchMode) -> bool:
     """True if this thread is in the mode; False inside of an operator that is written in Python."""
     return mode in _get_current_dispatch_mode_stack()
+
+
+@contextmanager
+def compiles_without_modes() -> Iterator[None]:
+    """While active, torch.compile compiles without dispatch modes also inside of DistributedDataParallel.
+
+    torch disables the modes around the compilation of every other frame. A mode that ignores its internals
+    would receive functional tensors here, which raise "Attempting to use FunctionalTensor on its own".
+    """
+
+    def without_modes(original: Method) -> Method:
+        def convert(self: object, *args: Any, **kwargs: Any) -> Any:
+            with _disable_current_modes():
+                return original(self, *args, **kwargs)
+
+        return convert
+
+    with patched(ConvertFrame, "__call__", without_modes):
+        yield
 
 
 @contextmanager

@@ -32,8 +32,8 @@ class RedirectedWrites:
         """The first of the two writes that the other run made elsewhere, although both read one tensor."""
         writes = [(one.number, side, one) for side, one in enumerate((a, b)) if one is not None]
         for _, side, write in sorted(one for one in writes if one[2].kind == "launch"):
-            if found := self._launch(write, side, reads):
-                return found
+            if launched := self._launch(write, side, reads):
+                return launched
         for _, side, write in writes:
             if write.kind == "operator" and (called := self._operator(write, side, reads)):
                 return called
