@@ -92,7 +92,7 @@ CASES: list[tuple[Callable[..., torch.Tensor], list[tuple[int, ...]]]] = [
 
 
 @pytest.mark.parametrize(("function", "shapes"), CASES)
-@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("dynamic", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_every_output_is_proven(function: Any, shapes: Any, dynamic: bool) -> None:
     seen = overwritten(function, *shapes, dynamic=dynamic)
 

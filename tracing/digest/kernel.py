@@ -253,7 +253,8 @@ def digest_kernel(  # type: ignore[no-untyped-def]
         slot += (firsts[i] <= pid).to(tl.int32)
     address, nbytes, block = _of(slot, addresses), _of(slot, sizes), _of(slot, blocks)
     kind, step = _of(slot, kinds), _of(slot, steps)
-    layout, values = _layout_of(slot, layouts), _of(slot, meanings).to(tl.pointer_type(tl.uint32))
+    layout = 0 if READING <= _AHEAD else _layout_of(slot, layouts)
+    values = _of(slot, meanings).to(tl.pointer_type(tl.uint32)) if KIND == 5 else 0
     program = pid - _of(slot, firsts)
     begin = program * step
     count = tl.minimum(step, (nbytes + _WORDS * 4 - 1) // (_WORDS * 4) - begin)
