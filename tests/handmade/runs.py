@@ -32,6 +32,12 @@ from tracing.model import (
 HOST = Environment("3", "2", "3", "cpu", "cuda:90", "host", "platform", {})
 
 
+def never_recorded(run: Path, kind: str) -> None:
+    """Delete the records of one kind, and the note that there were any."""
+    for path in (*run.glob(f"{kind}-*"), *run.glob("sizes-*")):
+        path.unlink()
+
+
 def saved(
     folder: Path,
     launches: Sequence[KernelLaunch],

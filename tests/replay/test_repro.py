@@ -179,7 +179,7 @@ def test_a_missing_launch_is_refused(racing: Path) -> None:
 def test_a_launch_without_its_inputs_names_the_commands_that_record_and_write_it(
     racing: Path, tmp_path: Path
 ) -> None:
-    without = shutil.copytree(racing, tmp_path / "run", ignore=shutil.ignore_patterns("outputs-*"))
+    without = shutil.copytree(racing, tmp_path / "run", ignore=shutil.ignore_patterns("outputs-*", "sizes-*"))
 
     done = tracing("repro", str(without), "--launch", "1", runs=tmp_path)
 

@@ -114,6 +114,7 @@ class LaunchDigests {
     const Slots slots = reserved(count(before_) + count(after_));
     auto known = merged_.find(previous.serial_);
     if (known == merged_.end()) {
+      if (merged_.size() >= kMerged) merged_.clear();
       const Object calls =
           call<"merged">(recorder_, digests_.get(), previous.python_after_.get(), python_before_.get());
       known = merged_.emplace(previous.serial_, calls_of(calls.get())).first;
@@ -138,6 +139,8 @@ class LaunchDigests {
     if (add<"running">(slots.batch, -1) == 0 && attribute<"batch">(digests_).get() != slots.batch.get())
       call<"leave">(recorder_, digests_.get(), slots.batch.get());
   }
+
+  static constexpr size_t kMerged = 64;  // earlier launches that are remembered
 
   static std::vector<DigestCall> calls_of(PyObject* list) {
     std::vector<DigestCall> calls;
@@ -174,5 +177,5 @@ class LaunchDigests {
   void* stream_ = nullptr;
   long slots_ = 0, bytes_ = 0, serial_ = 0;
   std::vector<DigestCall> before_, after_;
-  std::unordered_map<long, std::vector<DigestCall>> merged_;  // with what follows the previous launch, by its serial
+  std::unordered_map<long, std::vector<DigestCall>> merged_;  // by the serial of the previous launch's digests
 };

@@ -32,6 +32,7 @@ struct KnownLaunch {
 // A known launch that is being made.
 struct RunningLaunch {
   long index = -1;  // its number; -1: it is not recorded
+  long thread = 0;
   LaunchDigests::Slots slots;
   LaunchClock::Running timed;
 };
@@ -105,13 +106,14 @@ class KnownLaunches {
     }
     if (launch.clock) running.timed = launch.clock.start(index);
     running.index = index;
+    running.thread = thread;
   }
 
   void after(const std::shared_ptr<KnownLaunch>& launch, const RunningLaunch& running) {
     if (launch->clock) launch->clock.stop(running.timed);
     if (!launch->digests) return;
     if (launch->following != 0) {
-      deferred_[thread_number()] = {launch, running.slots, running.index};
+      deferred_[running.thread] = {launch, running.slots, running.index};
       return;
     }
     RecordingLock lock(lock_);

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from commands import tracing
 from handmade.records import compiled, new_run
+from handmade.runs import never_recorded
 from recorded.runs import recorded_passes, words
 
 from tracing import store
@@ -210,8 +211,7 @@ def test_a_run_of_another_triton_without_ir_is_refused_with_how_to_derive_it(tmp
     writer = new_run(tmp_path)  # which says that Triton 3 recorded it
     compiled(writer, "kernel", LOAD, ("ttir", "cse", LOAD), ("ttir", "sccp", LOAD))
     writer.close()
-    for records in writer.path.glob("passir-*"):
-        records.unlink()
+    never_recorded(writer.path, "passir")
 
     done = tracing("passes", str(writer.path), str(writer.path), runs=tmp_path)
 

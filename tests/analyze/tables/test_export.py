@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from handmade.jobs import ALL_REDUCE, job
 from handmade.records import INFO, META, arg, launch
-from handmade.runs import digits, saved
+from handmade.runs import digits, never_recorded, saved
 
 from tracing import store
 from tracing.analyze.tables.export import query, write_parquet
@@ -72,8 +72,7 @@ def test_the_columns_of_a_launch_are_those_of_its_line_and_of_its_kernel(tmp_pat
 
 def test_a_launch_without_digests_did_not_finish(tmp_path: Path) -> None:
     run = saved(tmp_path, [launch(0, arg("x", "in", "x")), launch(1, arg("x", "in", "x"))])
-    for path in run.path.glob("digests-*"):
-        path.unlink()
+    never_recorded(run.path, "digests")
 
     assert query([run], "select finished from launches")[1] == [(False,), (False,)]
 

@@ -77,7 +77,7 @@ def test_an_allowed_access_out_of_bounds_is_no_pass(
     status = RunAnswer(run, ended).print(show=False, as_json=False)
     (first, *rest) = capsys.readouterr().err.splitlines()
 
-    assert (ended.status, status) == ("out of bounds", 1)
+    assert (ended.status, status) == ("out of bounds", 1), ended.detail
     assert first.startswith("out of bounds: ")
     assert first.count("in eager unmasked: 28 loads outside of x_ptr") == named  # else the run has it
     assert sum("28 loads outside of x_ptr" in line for line in (first, *rest)) == 1
