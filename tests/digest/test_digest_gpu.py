@@ -14,6 +14,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 
 from tracing.digest import gpu as digest_gpu
+from tracing.digest import kernel_launches
 from tracing.digest import tables as digest_tables
 from tracing.digest.columns import RANGES, TILE_BYTES
 from tracing.digest.host import digest
@@ -119,7 +120,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GPUTarget]:
 
 @functools.cache
 def compiled(target: GPUTarget, made: Variant) -> Any:
-    return triton.compile(digest_gpu.source(made), target=target)
+    return triton.compile(kernel_launches.source(made), target=target)
 
 
 def digests(target: GPUTarget, tensors: list[Any]) -> list[Digest]:

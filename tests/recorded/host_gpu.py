@@ -21,8 +21,7 @@ from typing import Any
 import pytest
 import torch
 
-from tracing.digest import gpu
-from tracing.digest.gpu import CompiledDigest
+from tracing.digest import gpu, kernel_launches
 from tracing.digest.tables import WIDTH, Call, flat
 from tracing.environment.compiled_parts import compilers
 from tracing.record import operator_digests
@@ -122,11 +121,11 @@ def host_gpu(monkeypatch: pytest.MonkeyPatch, slots: int = SLOTS) -> HostGpu:
     made = HostGpu(driver())
     made.fail(0)
     kernel = SimpleNamespace(metadata=SimpleNamespace(shared=0))
-    compiled = CompiledDigest(made.run, 1, None, kernel)
+    compiled = kernel_launches.CompiledDigest(made.run, 1, None, kernel)
     outside = torch.inference_mode(False)(lambda make: make())
     event = SimpleNamespace(record=lambda stream: None, query=lambda: made.arrives, synchronize=lambda: None)
     for target, name, value in (
-        (gpu, "_compiled", lambda *kind: compiled),
+        (kernel_launches, "_compiled", lambda *kind: compiled),
         (operator_digests, "copied_calls", made.copied_calls),
         (gpu, "SLOTS", slots),
         (operator_digests, "SLOTS", slots),

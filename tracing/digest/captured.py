@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import torch
 
 from tracing.digest.columns import DigestedLaunches
-from tracing.digest.gpu import RowColumns, Rows, Sides, all_loaded, launch_digests, launch_into_slots
+from tracing.digest.gpu import RowColumns, Rows, Sides
 from tracing.digest.kernel import FIELDS
+from tracing.digest.kernel_launches import all_loaded, launch_digests, launch_into_slots
 from tracing.digest.spare_memory import OutOfSpareMemoryError, Region, SpareMemory
 from tracing.digest.tables import Call, merged
 from tracing.upstream.torch.streams import current_handle

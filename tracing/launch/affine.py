@@ -81,12 +81,10 @@ def quotient(number: Form, divisor: int) -> Form | None:
     multiple, rest = _split(number, divisor)
     if rest.low >= 0 and rest.high < divisor:
         return multiple
-    match _single(number):
-        case Digit(whole, weight, extent) if _is_last(whole, weight, extent) or extent % divisor == 0:
-            return _digit(whole, weight * divisor, -(-extent // divisor))
-        case None if not number.constant and not _digits(number):
-            return _digit(number, divisor, number.high // divisor + 1)
-    return None
+    digits = _as_digit(number, divisor)
+    if digits is None:
+        return None
+    return _digit(digits.number, digits.weight * divisor, -(-digits.extent // divisor))
 
 
 def remainder(number: Form, divisor: int) -> Form | None:
@@ -94,12 +92,16 @@ def remainder(number: Form, divisor: int) -> Form | None:
     _, rest = _split(number, divisor)
     if rest.low >= 0 and rest.high < divisor:
         return rest
-    match _single(number):
-        case Digit(whole, weight, extent) if _is_last(whole, weight, extent) or extent % divisor == 0:
-            return _digit(whole, weight, divisor)
-        case None if not number.constant and not _digits(number):
-            return _digit(number, 1, divisor)
-    return None
+    digits = _as_digit(number, divisor)
+    return None if digits is None else _digit(digits.number, digits.weight, divisor)
+
+
+def _as_digit(number: Form, divisor: int) -> Digit | None:
+    # the same number as a digit, whose quotient and remainder by this divisor are digits, too
+    single = _single(number)
+    if single is not None:
+        return single if _is_last(single) or single.extent % divisor == 0 else None
+    return None if number.constant or _digits(number) else Digit(number, 1, number.high + 1)
 
 
 def _split(number: Form, divisor: int) -> tuple[Form, Form]:
@@ -119,8 +121,8 @@ def _digits(number: Form) -> list[Digit]:
     return [term for term, _ in number.terms if isinstance(term, Digit)]
 
 
-def _is_last(number: Form, weight: int, extent: int) -> bool:
-    return extent > number.high // weight
+def _is_last(digit: Digit) -> bool:
+    return digit.extent > digit.number.high // digit.weight
 
 
 def _digit(number: Form, weight: int, extent: int) -> Form:

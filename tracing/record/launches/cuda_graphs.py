@@ -16,7 +16,7 @@ import torch
 
 from tracing.digest.captured import CapturedDigests
 from tracing.digest.columns import Columns, DigestedLaunches
-from tracing.digest.gpu import load_before_capture
+from tracing.digest.kernel_launches import load_before_capture
 from tracing.digest.spare_memory import spare_memory
 from tracing.launch import hooks
 from tracing.launch.coverage import EARLIER

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tracing.digest.gpu import Batch, DriverCall, StreamDigests
+from tracing.digest.gpu import Batch, StreamDigests
+from tracing.digest.kernel_launches import DriverCall
 from tracing.digest.tables import Call
 from tracing.launch import hooks
 from tracing.launch.hidden_computation import HiddenComputation
