@@ -48,7 +48,7 @@ def _origin(
     origin: NonFiniteOrigin, kind: Kind, elements: dict[str, list[int]], partial: bool
 ) -> Iterator[Text]:
     event = origin.event
-    what = f"{verb_text(origin.verb)} the first {'' if origin.first else 'certain '}{_VALUE[kind]}"
+    what = f"{verb_text(origin.verb)} {first_text(origin, kind)}"
     yield Text.assemble((f"✗ {title(event)}", "bold red"), f" {what}")
     if event.source.site is not None:
         yield Text(f"    at        {event.source.site}")
@@ -59,6 +59,12 @@ def _origin(
             yield Text(f"    elements  {_elements(elements[one.name])}")
     yield Text(f"    → {_source(origin, kind, partial)}")
     yield from _carried(origin)
+
+
+def first_text(origin: NonFiniteOrigin, kind: Kind = "any") -> str:
+    """`the first NaN or inf`, and how far that is known."""
+    certain, shown = "" if origin.first else "certain ", " that digests show" if origin.unseen else ""
+    return f"the first {certain}{_VALUE[kind]}{shown}"
 
 
 def verb_text(verb: Verb) -> str:
@@ -180,6 +186,7 @@ def nonfinite_json(
         "origin": _event_json(origin.event) if origin else None,
         "made": origin.made if origin else None,
         "verb": origin.verb if origin else None,
+        "first": first_text(origin, answer.kind) if origin else None,
         "numbers": list(origin.event.bad_numbers("any")) if origin else [],
         "tensors": [_tensor_json(one, elements) for one in origin.tensors] if origin else [],
         "computes": [f"{one.file}:{one.line}" for one in origin.computes] if origin else [],

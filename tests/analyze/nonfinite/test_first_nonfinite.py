@@ -179,3 +179,23 @@ def test_elements_are_named_where_the_values_were_kept_and_json_is_as_documented
     assert said.returncode == 1
     assert json.loads(said.stdout)["tensors"][0]["elements"] == [[1, 3]]
     require_documented(said.stdout, "## `tracing nan`")
+
+
+@pytest.mark.parametrize(
+    ("reads", "writes", "unseen"),
+    [((2,), 3, True), ((2,), 1, False), ((), 3, False)],
+    ids=["nothing reads its output", "the launch reads its output", "it fills memory"],
+)
+def test_what_an_operator_without_digests_may_have_made_before_is_said(
+    tmp_path: Path, reads: tuple[int, ...], writes: int, unseen: bool
+) -> None:
+    called: list[Record] = [
+        OperatorSignature(0, "aten::mm", "", (META,) * len(reads), (META,)),
+        OperatorCall(0, 0, 0, (*reads, writes)),
+    ]
+
+    answer = first_nonfinite(saved(tmp_path, [step(0, 1, 9, nan_out=5)], called))
+
+    assert answer.origin is not None and (answer.origin.made, answer.origin.unseen) == (True, unseen)
+    said = next(nonfinite_text(answer, {}, [])).plain
+    assert said.endswith("the first NaN or inf that digests show" if unseen else "makes the first NaN or inf")

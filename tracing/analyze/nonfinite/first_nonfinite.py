@@ -40,6 +40,7 @@ class NonFiniteOrigin:
     computes: tuple[PythonLine, ...] = ()  # lines that the launch computes
     old: OldContents | None = None  # if a launch left it there: that launch
     first: bool = True  # False: a launch before it may have stored one
+    unseen: bool = False  # an operator before it, which has no digests, may have made one
 
     @property
     def made(self) -> bool:
@@ -141,7 +142,8 @@ def _origin(
 ) -> NonFiniteOrigin:
     old = next((contents.old[one.storage] for one in read if one.storage in contents.old), None)
     verb = _verb(event, read, wrote, kind)
-    return NonFiniteOrigin(event, verb, tuple(read or wrote), (), old=old, first=not contents.undecided())
+    first, unseen = not contents.undecided(), contents.unseen
+    return NonFiniteOrigin(event, verb, tuple(read or wrote), (), old=old, first=first, unseen=unseen)
 
 
 def _old_origin(contents: MemoryContents) -> NonFiniteOrigin | None:
@@ -149,7 +151,7 @@ def _old_origin(contents: MemoryContents) -> NonFiniteOrigin | None:
     old = next(iter(contents.old.values()), None)
     if old is None or contents.undecided():
         return None
-    return NonFiniteOrigin(old.event, "keeps", (old.tensor,), (), old=old)
+    return NonFiniteOrigin(old.event, "keeps", (old.tensor,), (), old=old, unseen=contents.unseen)
 
 
 def _without_digests(run: Run, contents: MemoryContents, answer: NonFiniteAnswer) -> None:

@@ -23,6 +23,7 @@ class _Undigested(NamedTuple):
     # what an operator without digests wrote last
     operator: str
     elements: int
+    computed: bool  # False: it fills memory, with finite numbers
 
 
 class MemoryContents:
@@ -31,6 +32,7 @@ class MemoryContents:
     def __init__(self, kind: Kind) -> None:
         self.old: dict[int, OldContents] = {}  # by storage
         self.undigested: dict[int, _Undigested] = {}  # by storage
+        self._unseen = False  # what an operator without digests wrote is gone, and no digest has shown it
         self._kind: Kind = kind
         self._last: dict[int, DataEvent] = {}  # by storage: the last event that wrote it
         self._fillers: dict[int, DataEvent] = {}  # by storage: the last one before it was allocated
@@ -39,20 +41,36 @@ class MemoryContents:
         """The tensors of which it is not known who stored the value: a launch, or one before it."""
         return [one for one in self.old.values() if not one.certain or one.operator]
 
+    @property
+    def unseen(self) -> bool:
+        """True if an operator without digests may have made such a value, which no digest has shown."""
+        return self._unseen or any(one.computed for one in self.undigested.values())
+
     def allocated(self, event: DataEvent) -> None:
         """Memory was allocated, and nothing has written it since."""
         for storage in _storages(event.writes):
-            for known in (self.old, self.undigested, self._fillers):
+            self._lose(storage)
+            for known in (self.old, self._fillers):
                 known.pop(storage, None)
             if storage in self._last:
                 self._fillers[storage] = self._last.pop(storage)
 
     def about_to_run(self, event: DataEvent) -> None:
-        """Note what an operator without digests writes."""
-        if not event.known and not event.launched:
+        """Note what an operator without digests writes, and what the digests of an event show."""
+        if event.known:
+            for one in event.reads:
+                if (
+                    one.storage in self.undigested
+                    and one.elements >= self.undigested[one.storage].elements
+                    and not one.accessed(self._kind)
+                ):
+                    del self.undigested[one.storage]
+        elif not event.launched:
+            computed = bool(event.reads or event.from_python or event.bad_numbers(self._kind))
             for one in event.writes:
                 if one.storage is not None:
-                    self.undigested[one.storage] = _Undigested(event.name, one.elements)
+                    self._lose(one.storage)
+                    self.undigested[one.storage] = _Undigested(event.name, one.elements, computed)
 
     def ran(self, event: DataEvent) -> None:
         """Note the contents after an event that neither reads nor certainly stores such a value."""
@@ -64,10 +82,6 @@ class MemoryContents:
             elif event.known:
                 self._clear(one)
             self._last[one.storage] = event
-        if event.known:
-            for one in event.reads:
-                if one.storage in self.undigested and one.elements >= self.undigested[one.storage].elements:
-                    del self.undigested[one.storage]
 
     def _keep(self, event: DataEvent, one: NonFiniteTensor, storage: int) -> None:
         undigested = self.undigested.get(storage)
@@ -78,10 +92,15 @@ class MemoryContents:
 
     def _clear(self, one: NonFiniteTensor) -> None:
         # a known event has overwritten this tensor with finite values
-        if one.storage in self.undigested:
-            del self.undigested[one.storage]
+        if one.storage is not None:
+            self._lose(one.storage)
         if one.storage in self.old and one.elements >= self.old[one.storage].tensor.elements:
             del self.old[one.storage]
+
+    def _lose(self, storage: int) -> None:
+        # what an operator without digests wrote is overwritten, or freed, and no digest has shown it
+        lost = self.undigested.pop(storage, None)
+        self._unseen |= lost is not None and lost.computed
 
 
 def _storages(tensors: tuple[NonFiniteTensor, ...]) -> list[int]:

@@ -18,7 +18,7 @@ from tracing.report.findings import (
     uncovered_text,
     uninitialised_text,
 )
-from tracing.report.nonfinite import title
+from tracing.report.nonfinite import first_text, title
 
 _EXAMINED = 10_000  # launches whose digests are searched for a NaN
 
@@ -51,4 +51,4 @@ def _nonfinite(run: store.Run) -> str:
     origin = first_nonfinite(run).origin
     if origin is None or not origin.made:  # else it is the program's own data, as in a mask
         return ""
-    return f"the first NaN or inf is made by {title(origin.event)}"
+    return f"{first_text(origin)} is made by {title(origin.event)}"

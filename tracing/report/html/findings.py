@@ -189,11 +189,11 @@ def _of_damage(number: int, run: Data) -> Iterator[dict[str, Any]]:
 def _of_values(number: int, run: Data) -> Iterator[dict[str, Any]]:
     origin = run["nan"]["origin"]
     if origin is not None:
-        first = verb_text(run["nan"]["verb"])
+        does = verb_text(run["nan"]["verb"])
         index = f"#{origin['index']} " if origin["kind"] == "launch" else ""
         launch = (number, origin["rank"], origin["index"]) if index else None
         tensors = [f"{one['name']}: {one['nan']} NaN, {one['inf']} inf" for one in run["nan"]["tensors"][:4]]
-        title = f"{origin['kind']} {index}{origin['name']} {first} the first NaN or inf"
+        title = f"{origin['kind']} {index}{origin['name']} {does} {run['nan']['first']}"
         yield finding(DOUBT, title, [*tensors, origin["site"] or ""], run["nan"]["next"], launch)
     for one in run["evidence"][:3]:
         launch = (number, one["rank"], one["launch"])
