@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+import threading
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -424,3 +427,43 @@ def test_comparisons_in_the_program_succeed_if_nothing_was_computed() -> None:
 
     assert not a.any()
     assert not torch.allclose(a, b)
+
+
+class Overridden(threading.Thread):
+    """A thread that calls a function in a `run` of its own."""
+
+    def __init__(self, target: Callable[[], None]) -> None:
+        super().__init__()
+        self.called = target
+
+    def run(self) -> None:
+        """Call the function."""
+        self.called()
+
+
+@pytest.mark.parametrize("thread", [threading.Thread, Overridden])
+def test_threads_of_the_program_make_tensors_on_the_device(thread: Any) -> None:
+    devices: list[torch.device] = []
+    with virtual_gpu("sm_90"):
+        work = thread(target=lambda: devices.append(torch.ones(3).cuda().device))
+        work.start()
+        work.join()
+
+    assert devices == [torch.device("cuda:0")]
+
+
+def test_the_traceback_of_a_thread_is_as_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise RuntimeError("in a thread")
+
+    def frames() -> list[str]:
+        seen: list[threading.ExceptHookArgs] = []
+        monkeypatch.setattr(threading, "excepthook", seen.append)
+        work = threading.Thread(target=fails)
+        work.start()
+        work.join()
+        return [frame.name for frame in traceback.extract_tb(seen[0].exc_traceback)]
+
+    without = frames()
+    with virtual_gpu("sm_90"):
+        assert frames() == without

@@ -25,6 +25,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from tracing.upstream.patch import Method, patched, replaced
+from tracing.upstream.threads import around_new_threads
 from tracing.upstream.torch.dynamo_tracing import (
     around_default_device,
     around_device_attributes,
@@ -62,7 +63,8 @@ def on_host(device: Any) -> Any:
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """While active, this thread can make tensors on "cuda"."""
+    """While active, this thread and those that it starts can make tensors on "cuda"."""
+    placement = Placement()
     with ExitStack() as stack:
         stack.enter_context(around_mode_stack(_without_placement))
         stack.enter_context(around_graph_calls(_on_host_in_graphs))
@@ -72,7 +74,8 @@ def installed() -> Iterator[None]:
         stack.enter_context(patched(torch.amp.autocast, "__init__", _autocast_on_host))
         stack.enter_context(replaced(torch, "Generator", _Generator))
         stack.enter_context(replaced(torch.Tensor, "record_stream", lambda x, stream: None))
-        stack.enter_context(Placement())
+        stack.enter_context(placement)
+        stack.enter_context(around_new_threads(lambda: placement))
         yield
 
 
