@@ -161,3 +161,41 @@ def test_a_tensor_with_elements_that_nobody_wrote_depends_on_unwritten_memory() 
     fx = program(lambda x: x.new_empty(4) + 1, X)
 
     assert fx.plan([fx.value("add")], {FxValue("x_1", 0): X}).uninitialised
+
+
+@torch.library.custom_op("judge::add_into", mutates_args=("total",))
+def add_into(total: torch.Tensor, x: torch.Tensor) -> None:
+    """An operator of the program: it adds in place."""
+    total.add_(x)
+
+
+def added(total: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    copy = total.clone()
+    add_into(copy, x)
+    return copy * 2, x * 3
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "the run does not say what it writes"])
+def test_what_an_unknown_operator_of_the_program_writes_has_no_reference(recorded: bool) -> None:
+    fx = program(added, X, X)
+    nodes = [
+        msgspec.structs.replace(
+            node,
+            target=node.target.replace("judge::", "elsewhere::"),
+            written=node.written if recorded else None,
+        )
+        for node in fx.graph.nodes
+    ]
+    unknown = FxProgram(msgspec.structs.replace(fx.graph, nodes=nodes))
+    doubled, tripled = (unknown.value(one["node"]) for one in unknown.outputs)
+    given = {FxValue(name, 0): X for name in unknown.inputs}
+    read_before = {FxValue(name, 0): X for name in [unknown.root("clone")]}
+
+    with pytest.raises(NoReference, match="elsewhere::add_into"):
+        unknown.plan([doubled], given | read_before)
+    assert [node.written for node in fx.graph.nodes if "add_into" in node.target] == [["clone"]]
+    if recorded:
+        assert torch.equal(computed(unknown, tripled, given), X * 3)
+    else:
+        with pytest.raises(NoReference, match="elsewhere::add_into"):
+            unknown.plan([tripled], given)

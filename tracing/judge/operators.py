@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tracing.store.graph_file import FxNode
-from tracing.upstream.torch.operator_schemas import is_operator, schema_of
+from tracing.upstream.torch.operator_schemas import OWN_NAMESPACES, is_operator, schema_of, written_arguments
 
 _MODULES: Mapping[str, Any] = {"_operator": operator, "operator": operator, "math": math, "torch": torch}
 _HIGHER, _KERNEL = "torch.ops.higher_order.", "triton_kernel_wrapper"
@@ -59,6 +59,12 @@ def is_random(node: FxNode) -> bool:
 def is_empty(node: FxNode) -> bool:
     """True if an operator's result is uninitialised; a tensor without elements never is."""
     return node.target.startswith(_EMPTY) and not _has_no_elements(node.value)
+
+
+def is_custom(node: FxNode) -> bool:
+    """True if a node calls an operator that is not torch's own: of the program, or of another library."""
+    namespace, separator, _ = node.target.partition("::")
+    return node.op == "call_function" and separator != "" and namespace not in OWN_NAMESPACES
 
 
 def _has_no_elements(value: Any) -> bool:
@@ -113,15 +119,12 @@ def overwritten(node: FxNode) -> tuple[str, ...]:
     if f"{_KERNEL}_mutation" in node.target:  # of a run that does not say which
         return tuple(references([node.args, node.kwargs]))
     function = _operator(node)
-    if function is None:
-        return ()
-    written: list[str] = []
-    for position, argument in enumerate(schema_of(function).arguments):
-        if argument.alias_info and argument.alias_info.is_write:
-            keywords = (node.kwargs or {}).get("mapping", [])
-            named = [value for name, value in keywords if name == argument.name]
-            written += references(node.args[position] if position < len(node.args) else named)
-    return tuple(written)
+    if (
+        function is None
+    ):  # one that this process does not know, of a run that does not say which, may write all
+        return tuple(references([node.args, node.kwargs])) if is_custom(node) else ()
+    keywords = dict((node.kwargs or {}).get("mapping", []))
+    return tuple(references(written_arguments(function, node.args, keywords)))
 
 
 def _operator(node: FxNode) -> Any:

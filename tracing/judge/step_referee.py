@@ -15,7 +15,7 @@ from tracing.analyze.judge.launched_steps import LaunchedStep
 from tracing.judge.contents import Content
 from tracing.judge.fx_program import FxPlan, FxValue
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
-from tracing.judge.operators import NoReference
+from tracing.judge.operators import NoReference, is_custom
 from tracing.judge.step_reads import StepReads
 from tracing.judge.step_verdict import PARTIAL, StepJudge
 from tracing.judge.values import values_of
@@ -33,6 +33,7 @@ class StepReferee:
     findings: list[Overwritten | LibraryOff] = field(default_factory=list)
     unjudged: list[str] = field(default_factory=list)  # operators of libraries
     _made: list[KernelLaunch] = field(default_factory=list)
+    _steps: list[ScheduleStep] = field(default_factory=list)  # so far
     values: dict[str, FxValue] = field(default_factory=dict)  # values that names of the schedule hold
 
     def judge(self, steps: Sequence[LaunchedStep]) -> None:
@@ -59,6 +60,7 @@ class StepReferee:
                 held.launches = (*others, *(one.index for one in made.launches))
             self.memory.held[name] = held
         self._made += made.launches
+        self._steps.append(step)
 
     # ---- what a step reads
 
@@ -83,10 +85,23 @@ class StepReferee:
         self.findings.append(
             Overwritten(
                 self.graph, f"launch {launch.index} {launch.kernel_name}", buffer, node,
-                by.index if by else None, by.kernel_name if by else "", "Inductor's generated code",
+                by.index if by else None, by.kernel_name if by else "", self._cause(name, held, by),
                 lines=self.lines([node]),
             )
         )  # fmt: skip
+
+    def _cause(self, name: str, held: BufferContent, by: KernelLaunch | None) -> str:
+        # an operator of the program may write to what it declares to read only
+        location, program = self.memory.schedule.location, self.memory.program
+        start = self._steps.index(held.step) + 1 if held.step in self._steps else 0
+        read = [
+            node
+            for step in self._steps[start:]
+            if by is None and step.kind == "library" and location(name) in map(location, step.reads)
+            for node in step.nodes
+        ]
+        own = dict.fromkeys(program.nodes[one].target for one in read if is_custom(program.nodes[one]))
+        return "".join(f"{one}, which reads it, or " for one in own) + "Inductor's generated code"
 
     def _overwriter(self, held: BufferContent, reader: KernelLaunch, name: str) -> KernelLaunch | None:
         # the last launch between writer and reader that wrote to the reader's storage

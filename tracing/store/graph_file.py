@@ -42,7 +42,7 @@ class FxNode(msgspec.Struct, frozen=True):
     value: Any = None  # shape, stride, dtype and device of what it gives
     line: int = -1  # in `FxGraph.lines`; -1: unknown
     constant: Any = None  # of a get_attr
-    written: Sequence[str] | None = None  # by the user's kernel that it launches in place; None: another node
+    written: Sequence[str] | None = None  # by the program's kernel or operator; None: torch's schema says it
 
 
 class FxGraph(msgspec.Struct, frozen=True):

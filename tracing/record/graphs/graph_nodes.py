@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from tracing.upstream.inductor.user_kernels import written_nodes
-from tracing.upstream.torch.operator_schemas import is_operator
+from tracing.upstream.torch.operator_schemas import OWN_NAMESPACES, is_operator, written_arguments
 from tracing.upstream.torch.source_names import function_of
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)\n\s*(?P<code>[^\n]*)')
@@ -45,11 +45,20 @@ def _node(module: torch.fx.GraphModule, node: torch.fx.Node, lines: dict[str, in
     trace = node.meta.get("stack_trace") or node.stack_trace
     if trace:
         written["line"] = lines.setdefault(trace, len(lines))
-    if (nodes := written_nodes(node)) is not None:
+    if (nodes := _written(node)) is not None:
         written["written"] = nodes
     if node.op == "get_attr":
         written["constant"] = _constant(module, str(node.target))
     return written
+
+
+def _written(node: torch.fx.Node) -> list[str] | None:
+    # the nodes whose memory a kernel or an operator of the program writes; None: torch's own operators do
+    if not is_operator(node.target) or node.target.namespace in OWN_NAMESPACES:  # type: ignore[union-attr]
+        return written_nodes(node)
+    named = written_arguments(node.target, node.args, node.kwargs)
+    given = [one for value in named for one in (value if isinstance(value, (list, tuple)) else [value])]
+    return [one.name for one in given if isinstance(one, torch.fx.Node)]
 
 
 def _target(node: torch.fx.Node) -> str:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from tracing.upstream.contract import require
+
+# of torch's own operators, which every process knows
+OWN_NAMESPACES = (
+    "aten",
+    "prim",
+    "prims",
+    "inductor",
+    "quantized",
+    "_c10d_functional",
+    "c10d",
+    "higher_order",
+)
 
 
 def is_operator(func: Any) -> bool:
@@ -19,6 +31,15 @@ def is_operator(func: Any) -> bool:
 def schema_of(func: Any) -> Any:
     """The schema of an operator: `arguments` and `returns`, each with its `alias_info`."""
     return func._schema
+
+
+def written_arguments(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """The arguments of a call that an operator's schema says it writes."""
+    written = []
+    for position, argument in enumerate(schema_of(func).arguments):
+        if argument.alias_info and argument.alias_info.is_write:
+            written.append(args[position] if position < len(args) else kwargs.get(argument.name))
+    return written
 
 
 def is_composite(name: str) -> bool:
