@@ -29,6 +29,8 @@ def f5(workspace: Path, entry: dict[str, Any] | None, *, native: bool) -> str:
     stop = entry.get("env", {}).get("TRACING_STOP", "").rpartition(":")[2]
     what = next((text for words, text in _RUNS.items() if tuple(entry["args"][: len(words)]) == words), "")
     runs = f"runs {what}" if what and stop else f"starts {entry['name']!r}"
+    if native and entry["type"] != "debugpy":  # it replays a recorded pass
+        return f"F5 in {workspace} {runs}, and stops in the C++ of that pass"
     if stop and native:
         return f"F5 in {workspace} {runs}, and stops in the C++ of the pass {stop}"
     return f"F5 in {workspace} {runs}, and stops in Python only"

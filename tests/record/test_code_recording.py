@@ -11,6 +11,7 @@ from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from torch.optim import optimizer
 
 import tracing
+from tracing.errors import Problem
 from tracing.model import Outcome, Workload
 from tracing.program.experiment import results_of
 
@@ -53,6 +54,18 @@ def test_an_exception_inside_is_raised_and_written_down(tmp_path: Path) -> None:
 def test_an_unknown_option_is_refused_before_anything_is_recorded(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="keep_input"):
         tracing.recording(runs=tmp_path, keep_input=True)
+
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("digests", "some"), ("until", "NaN"), ("keep_spill", "smallest")]
+)
+def test_a_value_that_an_option_does_not_have_is_refused_as_early(
+    option: str, value: str, tmp_path: Path
+) -> None:
+    with pytest.raises(Problem, match=f"{option}='{value}'"):
+        tracing.recording(runs=tmp_path, **{option: value})
 
     assert not list(tmp_path.iterdir())
 

@@ -177,6 +177,7 @@ def test_a_full_disk_is_refused_before_anything_runs(tmp_path: Path, monkeypatch
 
     with pytest.raises(Problem, match="free disk"):
         store.create(tmp_path, INFO)
+    assert not list(tmp_path.iterdir())
 
 
 def test_latest_names_the_latest_run(tmp_path: Path) -> None:

@@ -152,6 +152,15 @@ def test_without_an_editor_the_needed_extensions_are_named(
     assert "ms-python.debugpy for Python, and ms-vscode.cpptools for stops in C++ (cppdbg)" in second
 
 
+@pytest.mark.parametrize("native", [True, False])
+def test_f5_on_a_replayed_pass_stops_in_its_c_plus_plus_if_there_is_a_debugger(native: bool) -> None:
+    replays = {"name": "Triton: a pass of a kernel", "type": "gdb", "args": ["-m", "tracing", "execute"]}
+
+    said = summary.f5(Path("x"), replays, native=native)
+
+    assert said.endswith("and stops in the C++ of that pass" if native else "and stops in Python only")
+
+
 def test_what_f5_does_is_printed_and_that_the_source_of_the_wheel_is_missing(editor: Path) -> None:
     with_gdb, _ = made(editor, "ms-python.debugpy@2026.6.0\n", "16.3")
     without, _ = made(editor, "ms-python.debugpy@2026.6.0\n", "13.1")

@@ -8,12 +8,12 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 
 from tracing import environment, store
-from tracing.errors import message
+from tracing.errors import Problem, message
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, SCHEMA, Outcome, RunInfo, Selection, StepSelection
 from tracing.program.device import Device
 from tracing.program.user_program import file_program
@@ -63,6 +63,14 @@ class RecordingOptions:
     allow_out_of_bounds: bool = False
     no_virtual_gpu: bool = False
     strict: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise Problem for a value that an option does not have."""
+        for name, hint in get_type_hints(RecordingOptions).items():
+            value, allowed = getattr(self, name), get_args(hint)
+            if get_origin(hint) is Literal and value not in allowed:
+                needed = ", ".join(map(repr, allowed))
+                raise Problem(f"tracing.recording({name}={value!r}): no such value", f"use one of {needed}")
 
     @property
     def selection(self) -> Selection:

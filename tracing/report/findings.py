@@ -13,7 +13,7 @@ from tracing.analyze.runs.unlaunched import reasons_for_no_kernel
 from tracing.model import Cut, LaunchLine, Outcome, OutOfBounds
 from tracing.report.text import Line, outcome_lines, plural
 from tracing.report.user_frames import traceback_text
-from tracing.store import Run, rank_of
+from tracing.store import Run, being_recorded, rank_of
 from tracing.store.cut_files import cut_files
 
 
@@ -38,7 +38,14 @@ def ending_text(run: Run, *, whole: bool) -> Iterator[Line]:
         yield from outcome_lines(f"{outcome.status}: {outcome.detail}")
         yield from traceback_text(run, outcome)
     if not outcomes:
-        yield Text.assemble(("unfinished", "yellow"), ": the process was killed, or the case still runs")
+        yield Text.assemble(("unfinished", "yellow"), f": it {unfinished_text(run)}")
+
+
+def unfinished_text(run: Run) -> str:
+    """What is known of a run without an end, in the third person."""
+    if being_recorded(run.path):
+        return "is still being recorded"
+    return "has no end: the process was killed, or the disk was full"
 
 
 def out_of_bounds_text(run: Run, *, padding: bool = True) -> Iterator[str]:

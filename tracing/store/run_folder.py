@@ -49,14 +49,15 @@ def create(runs: Path, info: RunInfo, rank: int = 0, job: str | None = None) -> 
     stamp = info.started.translate(str.maketrans("T", "-", "-:"))[:15]
     try:
         name = re.sub(r"[^\w.+=,-]", "_", info.case)[:100]  # a case's options may be paths, or have quotes
-        path = _fresh(runs, f"{name}-{stamp}") if job is None else runs / f"{name}-job-{job}"
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (path / "blobs").mkdir(mode=0o700, exist_ok=True)
-        if shutil.disk_usage(path).free < RESERVE:
+        runs.mkdir(parents=True, exist_ok=True)
+        if shutil.disk_usage(runs).free < RESERVE:
             raise Problem(
                 f"{runs} has less than {RESERVE >> 20} MiB of free disk",
                 "free some, or record elsewhere with `--runs DIR`",
             )
+        path = _fresh(runs, f"{name}-{stamp}") if job is None else runs / f"{name}-job-{job}"
+        path.mkdir(mode=0o700, exist_ok=True)
+        (path / "blobs").mkdir(mode=0o700, exist_ok=True)
         content = msgspec.json.format(msgspec.json.encode(info)) + b"\n"
         is_first = _write_once(path / "run.json", content)
     except OSError as error:
@@ -96,7 +97,6 @@ def _write_once(path: Path, data: bytes) -> bool:
 
 def _fresh(runs: Path, name: str) -> Path:
     # two runs of one case in one second get different names
-    runs.mkdir(parents=True, exist_ok=True)
     for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
         path = runs / (name + suffix)
         try:

@@ -45,7 +45,7 @@ def test_a_folder_without_runs_is_no_error(tmp_path: Path) -> None:
     [
         ([Outcome("failed", "ValueError: no")], "which failed: ValueError: no"),
         ([Outcome("interrupted", "by Ctrl-C")], "which was interrupted"),
-        ([], "which was killed before it ended"),
+        ([], "which has no end: the process was killed, or the disk was full"),
         ([Outcome("passed", "the result agrees with eager")], ""),
     ],
 )

@@ -46,7 +46,8 @@ class RankEvent:
     def __str__(self) -> str:
         if self.row is not None:
             return f"launch #{self.launch} {self.name}"
-        return f"{self.name} #{self.ordinal}, before launch #{self.launch}"
+        before = f"launch #{self.launch}" if self.launch else "any launch"
+        return f"{self.name} #{self.ordinal}, before {before}"
 
 
 RankStep: TypeAlias = Mapping[int, RankEvent]  # by rank: the same event on all of these ranks

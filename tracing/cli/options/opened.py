@@ -9,6 +9,7 @@ from rich.text import Text
 from tracing import store
 from tracing.cli.app import err
 from tracing.model import Outcome
+from tracing.report.findings import unfinished_text
 
 
 def open_run(name: str, runs: Path) -> store.Run:
@@ -22,7 +23,7 @@ def open_run(name: str, runs: Path) -> store.Run:
 def _ending(run: store.Run) -> str:
     outcome = next(run.records(Outcome), None)
     if outcome is None:
-        return "is still being recorded" if store.being_recorded(run.path) else "was killed before it ended"
+        return unfinished_text(run)
     if outcome.status == "interrupted":
         return "was interrupted"
     return f"failed: {outcome.detail}" if outcome.status == "failed" else ""

@@ -172,8 +172,9 @@ class LaunchRecorder:
     @property
     def kept(self) -> str:
         """The recorded part, ", 60 recorded; steps 944:1000 are on disk"; empty if it is all."""
+        until = " until the recording ended" if self.failsafe.over else ""
         recorded = f", {self.recorded} recorded" if self.recorded < self.count else ""
-        return recorded + self._flight.text
+        return until + recorded + self._flight.text
 
     @property
     def hash_failure(self) -> str:
