@@ -54,6 +54,11 @@ def _explained(divergence: RankDivergence) -> Iterator[str]:
         where = f", at {call.site}" if call.site is not None else ""
         given = (f"({arguments}) on {ranks_text(ranks)}" for ranks, arguments in groups_of(call.by_rank))
         yield f"the ranks call {call.name} with other arguments: {', '.join(given)}{where}"
+    if divergence.writes is not None:
+        yield f"its gradient: {_writes_text(divergence.writes)}"
+    if divergence.gradients and not any(one.reduced for one in divergence.gradients.values()):
+        yield "no collective reduced its gradient on any rank"
+        return
     for rank, one in divergence.gradients.items():
         where = f", at {one.site}" if one.site is not None else ""
         if one.reduced:

@@ -13,6 +13,7 @@ from handmade.runs import Operators
 from tracing.analyze.ranks.rank_divergence import RankDivergence
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.model import Record
+from tracing.report.ranks import divergence_text
 
 BEFORE, STEP = "before SGD.step", "SGD.step"
 WEIGHT, GRADIENT, OTHER = 3, 4, 5  # storages
@@ -85,7 +86,23 @@ def test_a_gradient_that_one_rank_did_not_reduce_is_reported_with_its_writer(tmp
 
 
 @pytest.mark.parametrize(
-    "calls", [(MADE, SUMMED), (MADE,), (MADE, ELSEWHERE, ("aten::copy_", [OTHER], [GRADIENT], ""))]
+    "calls", [(MADE, SUMMED), (MADE, ELSEWHERE, ("aten::copy_", [OTHER], [GRADIENT], ""))]
 )
 def test_gradients_of_one_origin_explain_no_difference(calls: Sequence[Any], tmp_path: Path) -> None:
-    assert stepped(tmp_path, called(*calls), called(*calls)).gradients == {}
+    divergence = stepped(tmp_path, called(*calls), called(*calls))
+
+    assert (divergence.gradients, divergence.writes) == ({}, None)
+
+
+def test_a_gradient_that_no_rank_reduced_is_reported(tmp_path: Path) -> None:
+    text = "\n".join(map(str, divergence_text(stepped(tmp_path, called(MADE), called(MADE)), first=True)))
+
+    assert "no collective reduced its gradient on any rank" in text and "aten::mm" not in text
+
+
+def test_an_operator_that_one_rank_calls_on_the_reduced_gradient_is_named(tmp_path: Path) -> None:
+    clipped = ("aten::clamp_", [GRADIENT], [GRADIENT], "min=0")
+    divergence = stepped(tmp_path, called(MADE, SUMMED, DIVIDED), called(MADE, SUMMED, DIVIDED, clipped))
+
+    assert divergence.writes is not None and divergence.gradients == {}
+    assert divergence.writes.by_rank == {0: "", 1: "aten::clamp_(min=0)"}

@@ -274,7 +274,7 @@ def test_parameters_that_differed_from_the_start_are_no_agreement(tmp_path: Path
 
     assert status == 2
     assert "not compared: 1 parameter that differed before the first update: parameter 0" in printed
-    assert "    next      tracing ranks latest" in printed
+    assert "    next      " not in printed  # the job was recorded with the operators that write parameters
 
 
 def test_an_input_that_was_equal_on_all_ranks_and_no_longer_is_leaves_the_verdict_open(

@@ -49,14 +49,17 @@ class Gradient:
     site: CallSite | None
 
 
-def unlike_writes(run: Run, step: RankStep, number: int) -> UnlikeParameterWrites | None:
+def unlike_writes(
+    run: Run, step: RankStep, number: int, *, gradient: bool = False
+) -> UnlikeParameterWrites | None:
     """None if every rank made the same calls on a parameter before a landmark, or if they are not known.
 
-    number -- of the parameter, among those of the landmark
+    number   -- of the parameter, among those of the landmark
+    gradient -- the calls on its gradient instead
     """
     made: dict[int, list[Operator]] = {}
     for rank, event in step.items():
-        storage, calls = _storage(event, number), _calls(run, event)
+        storage, calls = _storage(event, number, gradient), _calls(run, event)
         if storage is None or not calls:
             return None
         made[rank] = _writes(calls, storage)
@@ -69,18 +72,17 @@ def unlike_writes(run: Run, step: RankStep, number: int) -> UnlikeParameterWrite
 
 
 def unlike_gradients(run: Run, step: RankStep, number: int) -> Mapping[int, Gradient]:
-    """By rank what wrote the gradient of a parameter; empty if it was reduced on all ranks, or on none."""
+    """By rank what wrote the gradient of a parameter; empty if it was reduced on all ranks or is unknown."""
     gradients = {rank: _gradient(run, event, number) for rank, event in step.items()}
     known = {rank: one for rank, one in gradients.items() if one is not None}
-    return known if len(known) == len(gradients) and len({one.reduced for one in known.values()}) > 1 else {}
+    return known if len(known) == len(gradients) and not all(one.reduced for one in known.values()) else {}
 
 
 def _gradient(run: Run, event: RankEvent, number: int) -> Gradient | None:
     assert event.landmark is not None
-    gradients = event.landmark.gradients
-    if number >= len(gradients) or gradients[number] < 0:
+    storage, earlier = _storage(event, number, gradient=True), _previous(run, event)
+    if storage is None:
         return None
-    storage, earlier = gradients[number], _previous(run, event)
     new = (one for one in _written(_calls(run, event)) if one.call.index >= earlier.operators)
     written = [one for one in new if storage in one.storages]
     # an operator in place, as a division by the number of ranks, changes nothing about its origin
@@ -163,9 +165,10 @@ def _process(run: Run, rank: int) -> str:
     return next(one for one in run.processes(Landmark) if rank_of(one) == rank)
 
 
-def _storage(event: RankEvent, number: int) -> int | None:
-    storages = event.landmark.storages if event.landmark is not None else ()
-    return storages[number] if number < len(storages) else None
+def _storage(event: RankEvent, number: int, gradient: bool) -> int | None:
+    assert event.landmark is not None
+    storages = event.landmark.gradients if gradient else event.landmark.storages
+    return storages[number] if number < len(storages) and storages[number] >= 0 else None
 
 
 def _text(operator: Operator | None) -> str:

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.ranks.operator_arguments import UnlikeArguments
-from tracing.analyze.ranks.parameter_writes import Gradient
+from tracing.analyze.ranks.parameter_writes import Gradient, UnlikeParameterWrites
 from tracing.analyze.ranks.rank_events import RankEvent
 
 RankDivergenceKind: TypeAlias = Literal[
@@ -33,6 +33,7 @@ class RankDivergence:
     code: CodeDifference | None = None  # of the kernels of a launch
     calls: tuple[UnlikeArguments, ...] = ()  # of an update: operators before it
     gradients: Mapping[int, Gradient] = field(default_factory=dict)  # of an update, if not all are reduced
+    writes: UnlikeParameterWrites | None = None  # of an update: calls on the gradient that was reduced
     count: int = 1  # consecutive launches and landmarks that are missing or added
 
     @property

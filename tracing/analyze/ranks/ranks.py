@@ -230,14 +230,19 @@ class RankComparison:
                 self.own.append(OwnParameter(_parameter(number, names), writes))
         self.compared_updates += name == first.name and bool(self._equal[key])
         diverged = sorted(unequal.keys() & self._equal[key])
-        calls = unlike_arguments(self.run, _launches_before(step)) if diverged else ()
         for number in diverged:
             self._equal[key].discard(number)
             groups = groups_of(unequal[number])
-            gradients = unlike_gradients(self.run, step, number) if number == diverged[0] else {}
             argument = _parameter(number, self._names.get(name, ()))
-            yield RankDivergence("update", first, groups, argument, calls=calls, gradients=gradients)
-            calls = ()  # once for all parameters
+            divergence = RankDivergence("update", first, groups, argument)
+            yield self._explained(divergence, step, number) if number == diverged[0] else divergence
+
+    def _explained(self, divergence: RankDivergence, step: RankStep, number: int) -> RankDivergence:
+        # once for all parameters
+        gradients = unlike_gradients(self.run, step, number)
+        writes = unlike_writes(self.run, step, number, gradient=True) if not gradients else None
+        calls = unlike_arguments(self.run, _launches_before(step))
+        return replace(divergence, calls=calls, gradients=gradients, writes=writes)
 
 
 def _parameter(number: int, names: Sequence[str]) -> str:

@@ -192,8 +192,9 @@ def of_rank_divergence(run: store.Run, divergence: RankDivergence) -> list[str]:
 
 def of_rank_update(run: store.Run) -> list[str]:
     """The commands that record a job once more, with the operators that write parameters, and compare."""
-    operators = ("--operators", "writers") if run.info.operators == "none" else ()
-    return [record_anew(run, *operators), f"tracing ranks {latest(run)}"]
+    if run.info.operators != "none":
+        return []  # it has them
+    return [record_anew(run, "--operators", "writers"), f"tracing ranks {latest(run)}"]
 
 
 def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str | None:
