@@ -31,7 +31,7 @@ def step_selection(
     Raises Problem for a malformed option, and for options that exclude each other.
     """
     start, stop = _range(steps)
-    _require(last, every, until, disk)
+    _require(last, every, disk)
     if stop is not None and stop <= start:
         raise Problem(f"--steps {steps} selects no step", "give START:STOP with START below STOP: 10:20")
     if until and digests == "none":
@@ -48,13 +48,11 @@ def step_selection(
     return selection
 
 
-def _require(last: int | None, every: int, until: str, disk: int | None) -> None:
+def _require(last: int | None, every: int, disk: int | None) -> None:
     if last is not None and last < 1:
         raise Problem(f"--last {last} keeps no step", "give 1 or more: --last 50")
     if every < 1:
         raise Problem(f"--every {every} is no number of steps", "give 1 or more: --every 100")
-    if until not in ("", "nan", "inf", "any"):
-        raise Problem(f"--until {until!r} is unknown", "give nan, inf or any")
     if disk is not None and disk < LEAST_DISK:
         raise Problem(
             f"--disk {disk} bytes has no room for kernels and their IR", f"give {LEAST_DISK >> 20}MiB or more"
