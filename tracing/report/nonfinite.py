@@ -88,6 +88,13 @@ def undecided_text(answer: NonFiniteAnswer) -> list[str]:
     ]
 
 
+def unexplained_text(answer: NonFiniteAnswer) -> str:
+    """Where digests show a value whose origin is not known, in a sentence; for `answer.unexplained`."""
+    reads = [str(one) for one in answer.reads if not one.written.given]
+    sentence = (*reads, *undecided_text(answer))[0]
+    return f"{_VALUE[answer.kind]} of unknown origin: {sentence}"
+
+
 def _count_text(digest: Digest | None) -> str:
     counts = {"NaN": digest.nan, "inf": digest.inf} if digest is not None else {}
     return " and ".join(f"{count} {name}" for name, count in counts.items() if count)
