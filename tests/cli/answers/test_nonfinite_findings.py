@@ -57,15 +57,15 @@ MASK = Call("aten::masked_fill.Scalar", (7, 8), 9, "self, mask, value=-inf")
         [MASK, Call("aten::mm", (5, 9), 1)],
         [MASK, Call("aten::add.Tensor", (5, 6), 1)],
     ],
-    ids=["product", "quotient", "product with a mask", "beside a mask"],
+    ids=["product", "quotient", "product with a mask", "a mask that it does not read"],
 )
 def test_an_inf_of_an_operator_without_digests_is_of_unknown_origin(
     calls: list[Call], tmp_path: Path
 ) -> None:
-    found = line(tmp_path, READS_INF, *calls)
+    text = line(tmp_path, READS_INF, *calls)
 
     reads = f"k0 (#0) reads one in x, which {calls[-1].name} wrote: its inputs have no digests"
-    assert found.startswith(f"not finite: NaN or inf of unknown origin: {reads}: `tracing nan ")
+    assert text.startswith(f"not finite: NaN or inf of unknown origin: {reads}: `tracing nan ")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_an_inf_of_the_programs_own_is_no_finding(calls: list[Call], tmp_path: P
 def test_a_nan_that_is_computed_after_a_mask_is_found(tmp_path: Path) -> None:
     mask = MASK._replace(writes=1)
 
-    found = line(tmp_path, [step(0, 1, 2, INF, FINITE), step(1, 2, 3, FINITE, NAN)], mask)
+    text = line(tmp_path, [step(0, 1, 2, INF, FINITE), step(1, 2, 3, FINITE, NAN)], mask)
 
-    assert found.startswith("not finite: the first NaN that digests show is made by launch #1 k1")
-    assert found.endswith(" --kind nan`")
+    assert text.startswith("not finite: the first NaN is made by launch #1 k1")
+    assert text.endswith(" --kind nan`")
