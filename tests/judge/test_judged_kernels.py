@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 import triton
@@ -231,3 +232,16 @@ def test_a_graph_from_inductors_cache_carries_what_is_known_of_it(device: Device
         return list(run.records(CompiledGraph))
 
     assert graphs(first) == graphs(second) != []
+
+
+def test_of_a_program_what_happens_before_inductor_is_not_covered(device: Device, runs: Path) -> None:
+    of_case = recorded(Program(torch.nn.functional.hardswish, lambda: (values(100),)), runs, device)
+    info = msgspec.structs.replace(of_case.info, kind="program")
+    (of_case.path / "run.json").write_bytes(msgspec.json.encode(info))
+
+    asked = judgement(of_case), judgement(store.Run(of_case.path))
+
+    assert [one.status for one in asked] == [0, 0]
+    assert asked[0].not_covered == ()
+    (text,) = asked[1].not_covered
+    assert "decompositions" in text and "docs/case.md" in text and "tracing bisect" in text

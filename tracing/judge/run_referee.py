@@ -21,6 +21,11 @@ from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome
 from tracing.store import Run
 from tracing.store.graph_file import Schedule, read_graph, read_schedule
 
+_TRACED = (
+    "what torch.compile does before Inductor, as decompositions do: a program is not compared with eager; "
+    "write a case (docs/case.md), and `tracing bisect CASE` names the step"
+)
+
 
 def judge_run(
     run: Run,
@@ -72,8 +77,9 @@ class _RunReferee:
                 self._launches.append(judged_own(launch, source, self._contents, self._interpreted))
         order = sorted(self._launches, key=lambda one: one.launch)
         outcome = next(iter(self._run.view(self._process, Outcome, Outcome)), None)
-        not_covered = tuple(dict.fromkeys(self._not_covered))
         of_case = self._run.info.kind == "case"
+        self._not_covered += [_TRACED] if calls and not of_case else []
+        not_covered = tuple(dict.fromkeys(self._not_covered))
         return RunJudgement(tuple(order), tuple(self._findings), not_covered, outcome, of_case=of_case)
 
     def _call(self, call: GraphCall, launches: Sequence[KernelLaunch]) -> set[int]:

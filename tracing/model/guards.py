@@ -25,7 +25,7 @@ class FailedGuard(Record, frozen=True):
 
 
 class GraphBreak(Record, frozen=True):
-    """A line at which a graph ended, or for which a frame stays in eager."""
+    """A line at which a graph ended, or for which a frame stays in eager or fails to compile."""
 
     reason: str  # torch's text; empty: torch gives none
     python: str = ""  # the innermost line of the user's code: "model.py:12"; empty: not known
@@ -49,7 +49,8 @@ class FrameCompile(Record, frozen=True, file="guards"):
     breaks: tuple[GraphBreak, ...] = ()
     failed: tuple[FailedGuard, ...] = ()  # the latest compile first; empty: the frame's first compile
     limit: str = ""  # torch's message when it stops compiling the frame
-    eager: str = ""  # why the frame stays in eager
+    eager: str = ""  # why the frame stays in eager; if `raised`, why its compile failed
+    raised: bool = False  # torch.compile raised, as with fullgraph=True: nothing of the frame was executed
 
 
 @dataclass(frozen=True, slots=True)

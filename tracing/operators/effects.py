@@ -36,6 +36,11 @@ class Effect:
     parameters: tuple[str, ...] = ()  # the names of its arguments
     function: Any = field(default=None, compare=False, repr=False)  # the operator itself
 
+    @property
+    def copies(self) -> bool:
+        """True if its result holds the elements of its one input, possibly with another dtype."""
+        return self.name.partition(".")[0] in _COPIES
+
     def read(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
         """The tensors that it reads, in the order of its arguments; before it runs."""
         read: list[torch.Tensor] = []
@@ -71,6 +76,8 @@ _RESIZE = ("aten::resize_", "aten::resize_as_")
 _VIEWS = ("aten::_unsafe_view", "aten::unsafe_", "aten::lift", "aten::conj_physical")
 # The only operator of torch.tensor([1, 2]): its result is its argument, which is new.
 _NEW = "aten::lift_fresh"
+# Their result holds the elements of their input.
+_COPIES = {f"aten::{name}" for name in ("clone", "_to_copy", "copy_", "contiguous", "to")}
 # They replace every element of their first argument.
 _REPLACES = {
     f"aten::{name}_"

@@ -45,14 +45,16 @@ def frame_text(frame: CompiledFrame) -> Iterator[Line]:
 
 def summary_text(report: GuardReport) -> str:
     """The sums in one line."""
-    sites = report.breaks
+    sites = [one for one in report.breaks if not one.raised]
     breaks = plural(sum(len(one.compile_ids) for one in sites), "graph break")
+    failed = sum(one.facts.raised for one in report.compiles)
     parts = [
         plural(len({one.facts.compile_id.split("/")[0] for one in report.compiles}), "frame"),
         plural(len(report.graphs), "graph"),
         f"{breaks} at {plural(len(sites), 'line')}",
         plural(len(report.recompilations), "recompilation"),
         f"{plural(len(report.limits), 'frame')} over a limit",
+        *([plural(failed, "failed compile")] if failed else []),
     ]
     return ", ".join(parts)
 
@@ -65,7 +67,7 @@ def _frame_text(
     facts = frame.facts
     what = f"{plural(facts.operators, 'operator')}, {plural(len(facts.guards), 'guard')}"
     if not facts.bytecode and not frame.bytecode:
-        what = "stays in eager"
+        what = "failed to compile" if facts.raised else "stays in eager"
     yield Text.assemble((f"{facts.compile_id} {facts.function}", "bold"), f" ({facts.python}): {what}")
     for failed in facts.failed[: most and 1]:
         guard = failed.guard
@@ -95,9 +97,8 @@ def _at(guard: FrameGuard) -> tuple[str, str]:
 def _break_text(site: BreakSite) -> Iterator[Line]:
     at = site.graph_break
     where = f"{at.python}: {at.line}" if at.python else "a line that torch does not name"
-    yield Text.assemble(
-        ("✗", "red"), (f" graph break at {where}", "bold"), f" ({', '.join(site.compile_ids)})"
-    )
+    what = "failed compile" if site.raised else "graph break"
+    yield Text.assemble(("✗", "red"), (f" {what} at {where}", "bold"), f" ({', '.join(site.compile_ids)})")
     yield Text(f"    {_first_lines(at.reason) or _NO_REASON}")
 
 
@@ -117,7 +118,8 @@ def guards_json(report: GuardReport, run: str = "") -> dict[str, Any]:
         "status": report.status,
         "graphs": len(report.graphs),
         "breaks": [
-            msgspec.structs.asdict(site.graph_break) | {"compile_ids": [*site.compile_ids]}
+            msgspec.structs.asdict(site.graph_break)
+            | {"raised": site.raised, "compile_ids": [*site.compile_ids]}
             for site in report.breaks
         ],
         "recompilations": [one.facts.compile_id for one in report.recompilations],
@@ -141,4 +143,5 @@ def _frame_json(frame: CompiledFrame) -> dict[str, Any]:
         ],
         "limit": facts.limit,
         "eager": facts.eager,
+        "raised": facts.raised,
     }

@@ -20,10 +20,10 @@ from tracing.analyze.judge.judgement import (
 )
 from tracing.model.numbers import number_text
 from tracing.report.hand_written import ONE_BY_ONE, reference_text
-from tracing.report.text import line_text, plural
+from tracing.report.text import plural, some_lines
 from tracing.store.graph_file import PythonLine
 
-_NODES = 8  # maximum of nodes and lines that are printed
+_NODES = 8  # maximum of nodes that are printed
 _LAUNCHES = 5  # launches that are listed for one reason
 
 
@@ -35,6 +35,8 @@ def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Ite
         yield "    so        torch.compile orders and merges reads as if nothing were written"
     if accused is not None:
         yield from _accused(accused)
+        if further := judgement.further:
+            yield f"    likewise  launch {_some([f'{one.launch} {one.kernel}' for one in further])}"
     for finding in judgement.findings:
         yield from _finding(finding, judgement.undeclared)
     if judgement.laid_out:
@@ -116,7 +118,7 @@ def _accused(launch: JudgedLaunch) -> Iterator[str]:
         yield f"    graph     {launch.graph}: {_some(launch.nodes)}"
     yield from _lines(launch.lines)
     for wrong in launch.wrong:
-        yield from _elements(wrong)
+        yield from _elements(wrong, "rounding in this launch")
 
 
 def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
@@ -146,15 +148,14 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
                 yield f"              ATen gives another {_some(one.nodes)}"
     yield from _lines(finding.lines)
     if finding.wrong is not None:
-        yield from _elements(finding.wrong)
+        yield from _elements(finding.wrong, "rounding")
 
 
 def _lines(lines: Sequence[PythonLine]) -> Iterator[str]:
-    for line in lines[:_NODES]:
-        yield f"    at        {line_text(line)}"
+    yield from (f"    at        {line}" for line in some_lines(lines))
 
 
-def _elements(wrong: WrongElements) -> Iterator[str]:
+def _elements(wrong: WrongElements, rounding: str) -> Iterator[str]:
     index = ", ".join(map(str, wrong.index))
     of = plural(wrong.of, "element")
     which = f"{wrong.count} of {of}" if wrong.count else f"{of} on average, and none by itself"
@@ -166,7 +167,7 @@ def _elements(wrong: WrongElements) -> Iterator[str]:
     yield f"    worst     [{index}] is {actual}, and should be {exact}"
     if wrong.explained is not None:
         apart = abs(wrong.value - wrong.reference)
-        yield f"    distance  {apart:.3g}; rounding in this launch explains {wrong.explained:.2g}"
+        yield f"    distance  {apart:.3g}; {rounding} explains {wrong.explained:.2g}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -12,10 +12,9 @@ from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, NonFinite
 from tracing.analyze.nonfinite.memory_contents import OldContents
 from tracing.analyze.nonfinite.nonfinite_elements import ranges
 from tracing.model import Digest, KernelLaunch
-from tracing.report.text import line_text, plural, step_text, tensor_text
+from tracing.report.text import plural, some_lines, step_text, tensor_text
 
 _SHOWN = 8  # events of a chain, ranges of elements
-_LINES = 4  # lines of Python that one launch computes
 _VALUE = {"any": "NaN or inf", "nan": "NaN", "inf": "inf"}
 _NONE = {"any": "no NaN and no inf", "nan": "no NaN", "inf": "no inf"}
 _FINITE = {
@@ -52,7 +51,7 @@ def _origin(
     yield Text.assemble((f"✗ {title(event)}", "bold red"), f" {what}")
     if event.source.site is not None:
         yield Text(f"    at        {event.source.site}")
-    yield from (Text(f"    computes  {line_text(line)}") for line in origin.computes[:_LINES])
+    yield from (Text(f"    computes  {line}") for line in some_lines(origin.computes))
     for one in origin.tensors:
         yield Text(f"    {'input' if origin.verb == 'reads' else 'output':<9} {_counted(one)}")
         if one.name in elements:
@@ -87,6 +86,13 @@ def undecided_text(answer: NonFiniteAnswer) -> list[str]:
     return [
         f"whether {title(old.event)} stored the {after} in {name}, or left them there: {held}{written}{more}"
     ]
+
+
+def unexplained_text(answer: NonFiniteAnswer) -> str:
+    """Where digests show a value whose origin is not known, in a sentence; for `answer.unexplained`."""
+    reads = [str(one) for one in answer.reads if not one.written.given]
+    sentence = (*reads, *undecided_text(answer))[0]
+    return f"{_VALUE[answer.kind]} of unknown origin: {sentence}"
 
 
 def _count_text(digest: Digest | None) -> str:

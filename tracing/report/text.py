@@ -7,7 +7,7 @@ the first digits of its digest, or of both digests if the launch changed it.
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from rich.text import Text
@@ -22,6 +22,7 @@ SHORT = {
     "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "b8",
 }  # fmt: skip
 DIGITS = 12  # hex digits of a digest: 48 bits distinguish the tensors of one run
+_LINES = 8  # lines of Python that are listed
 _LONG = 160  # characters of an outcome that has more than one line
 
 
@@ -46,6 +47,12 @@ def line_text(line: PythonLine) -> str:
     """`cases/silu.py:9 in forward: return x * y`, relative to the working directory if it is inside of it."""
     near = os.path.relpath(line.file)
     return f"{line.file if near.startswith('..') else near}:{line.line} in {line.function}: {line.code}"
+
+
+def some_lines(lines: Sequence[PythonLine]) -> list[str]:
+    """The first lines as `line_text` writes them, then how many more there are."""
+    more = len(lines) - _LINES
+    return [*map(line_text, lines[:_LINES]), *([f"and {plural(more, 'more line')}"] if more > 0 else [])]
 
 
 def argument_text(arg: KernelArg) -> str:

@@ -6,10 +6,18 @@ from typing import Literal
 
 import pytest
 
-from tracing.analyze.judge.judgement import JudgedLaunch, LaunchVerdict, Overwritten, RunJudgement
+from tracing.analyze.judge.judgement import (
+    JudgedLaunch,
+    LaunchVerdict,
+    Overwritten,
+    PassesOff,
+    RunJudgement,
+    WrongElements,
+)
 from tracing.analyze.judge.reached_results import ReachedResults
 from tracing.model import Outcome
 from tracing.report.judgement import judgement_json, judgement_text
+from tracing.store.graph_file import PythonLine
 
 
 @pytest.mark.parametrize(
@@ -146,3 +154,39 @@ def test_hand_written_kernels_that_eagers_results_check_need_no_other_judged_lau
     first = next(judgement_text(judgement, []))
     assert first == "eager's results agree, and check the hand-written rowmean"
     assert RunJudgement(launches, (), (), Outcome("ended", "")).status == 2  # nothing was compared
+
+
+def wrong(name: str) -> WrongElements:
+    return WrongElements(name, "buf0", "cos", 2, 4, (1,), 0.5, 0.25, 64.0, 1.0)
+
+
+def test_later_launches_that_are_off_are_numbered() -> None:
+    verdicts: list[LaunchVerdict] = ["off", "right", "off", "off"]
+    launches = tuple(JudgedLaunch(n, f"k{n}", 0, verdict) for n, verdict in enumerate(verdicts, 2))
+    lines = [*judgement_text(RunJudgement(launches, (), ()), [])]
+
+    assert lines[0] == "✗ launch 2 k2 is off"
+    assert "    likewise  launch 4 k4, 5 k5" in lines
+    alone = judgement_text(RunJudgement(launches[:2], (), ()), [])
+    assert not any("likewise" in line for line in alone)
+
+
+def test_rounding_is_of_a_launch_only_where_a_launch_is_off() -> None:
+    off = JudgedLaunch(0, "k0", 0, "off", wrong=(wrong("out_ptr0"),))
+    passes = PassesOff(0, wrong("output 0"), "cos")
+    launch = "\n".join(judgement_text(RunJudgement((off,), (), ()), []))
+    graph = "\n".join(judgement_text(RunJudgement((), (passes,), ()), []))
+
+    assert "distance  0.25; rounding in this launch explains 0.0039" in launch
+    assert "distance  0.25; rounding explains 0.0039" in graph
+
+
+def test_lines_that_are_left_out_are_counted() -> None:
+    lines = tuple(PythonLine("m.py", number, "f", "x = y") for number in range(11))
+    off = JudgedLaunch(0, "k0", 0, "off", lines=lines)
+    printed = [
+        line for line in judgement_text(RunJudgement((off,), (), ()), []) if line.startswith("    at  ")
+    ]
+
+    assert [line.split()[1] for line in printed] == [*(f"m.py:{n}" for n in range(8)), "and"]
+    assert printed[-1] == "    at        and 3 more lines"

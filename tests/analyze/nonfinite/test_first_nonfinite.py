@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Literal
@@ -26,6 +27,8 @@ from tracing.model import (
     Values,
 )
 from tracing.report.nonfinite import nonfinite_text
+from tracing.report.text import line_text
+from tracing.store.graph_file import PythonLine
 
 BITS = "0" * 32
 
@@ -199,3 +202,18 @@ def test_what_an_operator_without_digests_may_have_made_before_is_said(
     assert answer.origin is not None and (answer.origin.made, answer.origin.unseen) == (True, unseen)
     said = next(nonfinite_text(answer, {}, [])).plain
     assert said.endswith("the first NaN or inf that digests show" if unseen else "makes the first NaN or inf")
+
+
+@pytest.mark.parametrize(("count", "printed"), [(5, 5), (8, 8), (10, 9)])
+def test_lines_that_a_launch_computes_are_printed_or_counted(
+    count: int, printed: int, tmp_path: Path
+) -> None:
+    answer = first_nonfinite(saved(tmp_path, [step(0, 1, 2, nan_out=1)]))
+    assert answer.origin is not None
+    lines = tuple(PythonLine("m.py", number, "f", "x = y") for number in range(count))
+    answer.origin = dataclasses.replace(answer.origin, computes=lines)
+
+    text = [line.plain for line in nonfinite_text(answer, {}, []) if "computes" in line.plain]
+
+    assert len(text) == printed
+    assert text[-1].split(maxsplit=1)[1] == (line_text(lines[-1]) if count == printed else "and 2 more lines")

@@ -10,9 +10,12 @@ from handmade.records import INFO, compiled, new_run
 
 from tracing import store
 from tracing.analyze.graphs.line_kernels import line_kernels
-from tracing.analyze.passes.line_changes import changing_passes
+from tracing.analyze.passes.line_changes import changing_passes, is_of_model
+from tracing.analyze.passes.locations import located
+from tracing.analyze.passes.source_map import StageLines, follow
 from tracing.errors import Problem
 from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.report.passes.passes import stages_text
 from tracing.virtual_gpu import virtual_gpu
 
 LOADED = '%0 = tt.load %p : f32 loc("k.py":3:1)'
@@ -63,3 +66,27 @@ def test_a_line_of_a_model_is_computed_by_the_kernel_that_inductor_made_of_it(tm
     assert line_kernels(run, f"{Path(__file__).name}:{first + 1}") == {kernel: ("sin",)}
     assert "mul" in line_kernels(run, f"{__file__}:{first + 2}")[kernel]
     assert line_kernels(run, f"{__file__}:{first}") == {}
+
+
+def test_a_line_of_a_model_is_distinguished_from_one_of_the_kernel(tmp_path: Path) -> None:
+    torch.compiler.reset()
+    writer = store.create(tmp_path, INFO)
+    with virtual_gpu(), LaunchRecorder(writer):
+        torch.compile(squared)(torch.rand(32))
+    (name,) = {one.kernel_name for one in store.Run(writer.path).launches()}
+    kernel = compiled(writer, name, text(LOADED, ADDED))
+    writer.close()
+    run, first = store.Run(writer.path), squared.__code__.co_firstlineno
+    fused = [f"{__file__}:{first + 1}", f"{__file__}:{first + 2}"]
+
+    assert [is_of_model(run, kernel, line) for line in (*fused, "k.py:4")] == [True, True, False]
+
+
+@pytest.mark.parametrize("of_model", [True, False])
+def test_a_count_of_a_whole_kernel_is_not_called_one_of_a_line(of_model: bool) -> None:
+    stages = [StageLines("ttir", located("ttir", text(LOADED, ADDED)))]
+
+    table = "\n".join(map(str, stages_text(stages, follow(stages, "k.py:4"), of_model=of_model)))
+
+    assert ("from this line" not in table) == of_model
+    assert ("is a part of the kernel" in table) == of_model

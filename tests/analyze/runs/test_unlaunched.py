@@ -52,6 +52,16 @@ def test_a_run_with_a_launch_lacks_nothing(tmp_path: Path) -> None:
             ["f (case.py:3) stays in eager: backend='inductor' raised: RuntimeError: no formula"],
         ),
         ([FrameCompile("0/0", "f", "case.py:3", breaks=(GraphBreak("print"),))], ["a graph break: print"]),
+        (
+            [FrameCompile("0/0", "f", "case.py:3", breaks=(GraphBreak("print", "case.py:5"),),
+                          eager="print\nmore", raised=True),
+             OperatorSignature(0, "aten::ones", "", (), ())],
+            ["the compile of f (case.py:3) failed at case.py:5: print"],
+        ),
+        (
+            [FrameCompile("0/0", "f", "case.py:3", breaks=(GraphBreak(FAILED),), eager=FAILED, raised=True)],
+            ["the compile of f (case.py:3) failed: backend='inductor' raised: RuntimeError: no formula"],
+        ),
         ([FrameCompile("0/0", "f", "case.py:3")], ["the graphs that torch.compile made compute nothing"]),
     ],
 )  # fmt: skip

@@ -30,6 +30,12 @@ def fill(y, n, BLOCK: tl.constexpr):
     tl.store(y + at, at.to(tl.float32), at < n)
 
 
+@triton.jit
+def twice(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at, at < n), at < n)
+
+
 def filled(n: int, size: int) -> torch.Tensor:
     """`size` elements, of which a kernel has written the first `n`."""
     y = torch.empty(size)
@@ -114,6 +120,48 @@ def test_a_host_that_depends_on_what_nothing_wrote_is_evidence(gpu: None, tmp_pa
     assert {one.kind for one in records} == {"unwritten"}
 
 
+COPIES: dict[str, Callable[[], torch.Tensor]] = {
+    "to the device": lambda: torch.empty(100).cuda(),
+    "clone": lambda: torch.empty(4, 25).clone().view(100),
+    "cast": lambda: torch.empty(100, dtype=torch.float64).to(torch.float32),
+    "contiguous": lambda: torch.empty(10, 10).t().contiguous().view(100),
+    "into zeros": lambda: torch.zeros(100).copy_(torch.empty(1)),
+    "copy of a copy": lambda: copy.deepcopy(torch.empty(100).cuda()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_kernel_that_leaves_elements_of_a_copy_unwritten_is_named(
+    gpu: None, tmp_path: Path, name: str
+) -> None:
+    def program() -> None:
+        y = COPIES[name]()
+        fill[(2,)](y, 70, BLOCK=64)
+        y.sum().item()
+
+    (one,) = evidence(tmp_path, program)
+
+    assert (one.launch, one.arguments) == (0, ("y",))
+    assert one.what.startswith("leaves 30 elements of y unwritten, first [70]; aten::sum reads 30 elements")
+
+
+def test_a_copy_of_what_a_kernel_left_out_names_this_kernel(gpu: None, tmp_path: Path) -> None:
+    (one,) = evidence(tmp_path, lambda: filled(60, 100).view(10, 10).t().clone().sum().item())
+
+    assert one.what.startswith("leaves 40 elements of y unwritten, first [60]; aten::sum reads 40 elements")
+
+
+def test_a_kernel_that_reads_a_copy_of_unwritten_elements_reads_unwritten_ones(
+    gpu: None, tmp_path: Path
+) -> None:
+    def program() -> None:
+        twice[(2,)](filled(90, 100).cuda(), torch.zeros(100), 100, BLOCK=64)
+
+    _, access = recorded(tmp_path, program).records(Access)
+
+    assert access.uninitialised == {0: (90, 10)}
+
+
 # ---- correct programs
 
 
@@ -175,6 +223,11 @@ RIGHT: dict[str, Callable[[], object]] = {
     "written later": lambda: [(y := filled(99, 100)), y[99:].zero_(), y.sum().item()],
     "written by two kernels": lambda: [(y := filled(50, 100)), fill[(2,)](y, 100, BLOCK=64), y.tolist()],
     "copied and overwritten": lambda: filled(99, 100).clone().fill_(1).sum().item(),
+    "a copy that two kernels write": lambda: [
+        (y := filled(50, 100).cuda()), fill[(2,)](y, 100, BLOCK=64), y.tolist()
+    ],
+    "a copy that numpy writes": lambda: [(y := torch.empty(9).cuda()), y.numpy().fill(1), y.sum().item()],
+    "a copy of which the rest is dropped": lambda: filled(60, 100).to(torch.float64)[:60].sum().item(),
     "an ignored result": lambda: filled(99, 100).sum(),
     "a slice": lambda: filled(99, 100)[:99].sum().item(),
     "strides": lambda: torch.empty_strided((4, 3), (8, 1)).fill_(1).sum().item(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 import pytest
@@ -57,3 +58,39 @@ def test_an_interrupted_compile_is_no_graph_break(error: type[BaseException]) ->
     (one,) = compiles
     assert one.breaks == []
     assert one.failure == f"its compile was interrupted by {error.__name__}"
+
+
+def branching(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 if x.sum() > 0 else x
+
+
+def compiles_of(x: torch.Tensor, **options: bool) -> list[frame_compiles.DynamoCompile]:
+    compiles: list[frame_compiles.DynamoCompile] = []
+    torch.compiler.reset()
+    with frame_compiles.frame_compiles(compiles.append), contextlib.suppress(Exception):
+        torch.compile(branching, backend="eager", **options)(x)
+    return compiles
+
+
+def test_a_frame_whose_compile_raises_does_not_stay_in_eager() -> None:
+    raised = [one.raised for one in compiles_of(torch.ones(2), fullgraph=True)]
+
+    assert raised == [True]
+    assert not any(one.raised for one in compiles_of(torch.ones(2)))
+
+
+@pytest.mark.parametrize("suppressed", [True, False])
+def test_an_error_of_a_backend_that_torch_suppresses_leaves_the_frame_in_eager(suppressed: bool) -> None:
+    def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> object:
+        raise ValueError("no code")
+
+    compiles: list[frame_compiles.DynamoCompile] = []
+    torch.compiler.reset()
+    with (
+        torch._dynamo.config.patch(suppress_errors=suppressed),
+        frame_compiles.frame_compiles(compiles.append),
+        contextlib.suppress(Exception),
+    ):
+        torch.compile(lambda x: x * 2, backend=backend)(torch.ones(2))
+
+    assert [one.raised for one in compiles] == [not suppressed]

@@ -130,6 +130,11 @@ class RunJudgement:
         return next((one for one in self.launches if one.verdict == "off"), None)
 
     @property
+    def further(self) -> list[JudgedLaunch]:
+        """The later launches that are off for their own inputs, too."""
+        return [one for one in self.launches if one.verdict == "off" and one is not self.accused]
+
+    @property
     def status(self) -> int:
         """0: all that was judged is right; 1: something is off, or suspected; 2: no answer.
 

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from tracing.analyze.graphs.launch_lines import launch_lines
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor, data_events
-from tracing.analyze.nonfinite.memory_contents import MemoryContents, OldContents
+from tracing.analyze.nonfinite.memory_contents import MemoryContents, OldContents, Undigested
 from tracing.analyze.runs.recorded_steps import not_covered_steps
 from tracing.model import KernelLaunch
 from tracing.store import Run
@@ -48,6 +48,19 @@ class NonFiniteOrigin:
         return self.verb == "makes"
 
 
+@dataclass(frozen=True, slots=True)
+class UndigestedRead:
+    """An event that reads such a value from memory which an operator without digests wrote."""
+
+    event: DataEvent
+    tensor: str
+    written: Undigested
+
+    def __str__(self) -> str:
+        reads = f"{self.event.name} (#{self.event.source.index}) reads one in {self.tensor}"
+        return f"{reads}, which {self.written.operator} wrote: its inputs have no digests"
+
+
 @dataclass(slots=True)
 class NonFiniteAnswer:
     """The answer to `tracing nan`; `origin` None and no `unknown`: every value is finite."""
@@ -57,9 +70,18 @@ class NonFiniteAnswer:
     launches: int = 0
     operators: int = 0
     undecided: list[OldContents] = field(default_factory=list)  # launches that may have stored one
+    reads: list[UndigestedRead] = field(default_factory=list)  # at which the search ended
     unknown: list[str] = field(default_factory=list)  # what is not decided, such as by missing digests
     record: list[str] = field(default_factory=list)  # options of `tracing run` that would show it
     missing: list[str] = field(default_factory=list)  # steps that the run lacks
+
+    @property
+    def unexplained(self) -> bool:
+        """True if digests show such a value, and neither an event that was seen nor the program's own data
+        explains it.
+        """
+        old = [one for one in self.undecided if one.operator or one.tensor.before is None]
+        return any(not one.written.given for one in self.reads) or any(not one.given for one in old)
 
     @property
     def status(self) -> int:
@@ -189,10 +211,9 @@ def _from_unknown(
     # whether it is not known if what the event reads was made, or was there before
     known = len(answer.unknown) + len(answer.undecided)
     for one in read:
-        reads = f"{event.name} (#{event.source.index}) reads one in {one.name}"
         if one.storage in contents.undigested:
-            wrote = f"which {contents.undigested[one.storage].operator} wrote: its inputs have no digests"
-            answer.unknown.append(f"{reads}, {wrote}")
+            answer.reads.append(UndigestedRead(event, one.name, contents.undigested[one.storage]))
+            answer.unknown.append(str(answer.reads[-1]))
             answer.record.append(_DIGESTS)
         elif one.storage in contents.old and not contents.old[one.storage].certain:
             answer.undecided.append(contents.old[one.storage])

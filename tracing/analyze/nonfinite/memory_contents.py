@@ -7,6 +7,12 @@ from typing import NamedTuple
 
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor
 
+# Their results are computed, though an input may hold numbers of the program.
+_PRODUCTS = {
+    f"aten::{name}"
+    for name in ("mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "_scaled_mm", "linear", "convolution")
+}
+
 
 @dataclass(frozen=True, slots=True)
 class OldContents:
@@ -16,14 +22,17 @@ class OldContents:
     tensor: NonFiniteTensor
     certain: bool  # False: the launch may have stored it
     operator: str = ""  # without digests, that wrote the memory before; empty: none
+    given: bool = False  # the operator may have passed on a value of the program's own
     filler: DataEvent | None = None  # wrote the memory before it was allocated for this tensor
 
 
-class _Undigested(NamedTuple):
-    # what an operator without digests wrote last
+class Undigested(NamedTuple):
+    """What an operator without digests wrote last."""
+
     operator: str
     elements: int
     computed: bool  # False: it fills memory, with finite numbers
+    given: bool  # it may pass on a NaN or an inf that is a number or data of the program, as a mask's -inf
 
 
 class MemoryContents:
@@ -31,7 +40,7 @@ class MemoryContents:
 
     def __init__(self, kind: Kind) -> None:
         self.old: dict[int, OldContents] = {}  # by storage
-        self.undigested: dict[int, _Undigested] = {}  # by storage
+        self.undigested: dict[int, Undigested] = {}  # by storage
         self._unseen = False  # what an operator without digests wrote is gone, and no digest has shown it
         self._kind: Kind = kind
         self._last: dict[int, DataEvent] = {}  # by storage: the last event that wrote it
@@ -67,10 +76,17 @@ class MemoryContents:
                     del self.undigested[one.storage]
         elif not event.launched:
             computed = bool(event.reads or event.from_python or event.bad_numbers(self._kind))
+            given = self._given(event)
             for one in event.writes:
                 if one.storage is not None:
                     self._lose(one.storage)
-                    self.undigested[one.storage] = _Undigested(event.name, one.elements, computed)
+                    self.undigested[one.storage] = Undigested(event.name, one.elements, computed, given)
+
+    def _given(self, event: DataEvent) -> bool:
+        if event.from_python or event.bad_numbers("any"):
+            return True
+        read = [self.undigested[one.storage] for one in event.reads if one.storage in self.undigested]
+        return event.name.partition(".")[0] not in _PRODUCTS and any(one.given for one in read)
 
     def ran(self, event: DataEvent) -> None:
         """Note the contents after an event that neither reads nor certainly stores such a value."""
@@ -85,10 +101,10 @@ class MemoryContents:
 
     def _keep(self, event: DataEvent, one: NonFiniteTensor, storage: int) -> None:
         undigested = self.undigested.get(storage)
-        operator = undigested.operator if undigested is not None else ""
+        operator, given = (undigested.operator, undigested.given) if undigested else ("", False)
         certain = one.accessed(self._kind) is False
         filler = self._fillers.get(storage)
-        self.old.setdefault(storage, OldContents(event, one, certain, operator, filler))
+        self.old.setdefault(storage, OldContents(event, one, certain, operator, given, filler))
 
     def _clear(self, one: NonFiniteTensor) -> None:
         # a known event has overwritten this tensor with finite values

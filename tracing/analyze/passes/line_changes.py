@@ -64,6 +64,11 @@ def follow_line(run: Run, chosen: Compilation, stages: Sequence[StageLines], pos
     return list({thread.stack: thread for thread in threads}.values())
 
 
+def is_of_model(run: Run, chosen: Compilation, position: str) -> bool:
+    """True if a line is one of a model: then the whole kernel that computes it is followed."""
+    return _own_lines(run, chosen, position) is not None
+
+
 def changing_passes(run: Run, chosen: Compilation, position: str) -> list[PassRecord]:
     """The passes that changed the operations of a line, in order: their names, types, layouts or number.
 

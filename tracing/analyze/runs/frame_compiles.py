@@ -11,9 +11,10 @@ from tracing.store import Run
 
 @dataclass(frozen=True, slots=True)
 class BreakSite:
-    """Graph breaks of one reason at one line of the user's code."""
+    """Graph breaks, or failed compiles, of one reason at one line of the user's code."""
 
     graph_break: GraphBreak
+    raised: bool  # the compiles failed there
     compile_ids: Sequence[str]  # of the compiles that it broke
 
 
@@ -31,13 +32,14 @@ class GuardReport:
     @property
     def breaks(self) -> Sequence[BreakSite]:
         """The graph breaks, each line and reason once."""
-        sites: dict[tuple[str, ...], tuple[GraphBreak, list[str]]] = {}
+        sites: dict[tuple[str | bool, ...], tuple[GraphBreak, bool, list[str]]] = {}
         for one in self.compiles:
             for each in one.facts.breaks:
                 title = each.reason.partition("\n")[0]  # the rest names objects of one compile
-                _, ids = sites.setdefault((each.python, each.line, title), (each, []))
-                ids.append(one.facts.compile_id)
-        return [BreakSite(each, ids) for each, ids in sites.values()]
+                raised = one.facts.raised
+                known = sites.setdefault((each.python, each.line, title, raised), (each, raised, []))
+                known[-1].append(one.facts.compile_id)
+        return [BreakSite(*known) for known in sites.values()]
 
     @property
     def recompilations(self) -> Sequence[CompiledFrame]:

@@ -100,19 +100,24 @@ def _frames(recorded: _Recorded) -> Iterator[str]:
     frames = list(recorded.records(FrameCompile))
     if not frames and recorded.run.info.kind == "case":
         yield "torch.compile compiled none of its code: it is disabled there, or no tensor is computed"
-    breaks = [(frame, one) for frame in frames for one in frame.breaks]
+    breaks = [(frame, one) for frame in frames for one in frame.breaks if not frame.raised]
     for at, reason in dict.fromkeys(
         (one.python, _first(one.reason)) for frame, one in breaks if one.python or one.reason != frame.eager
     ):
         yield f"a graph break{f' at {at}' if at else ''}: {reason}"
     for frame in frames:
-        if frame.eager:
+        if frame.raised:
+            at = next((f" at {one.python}" for one in frame.breaks if one.python), "")
+            yield f"the compile of {frame.function} ({frame.python}) failed{at}: {_first(frame.eager)}"
+        elif frame.eager:
             yield f"{frame.function} ({frame.python}) stays in eager: {_first(frame.eager)}"
-    if frames and not breaks and not any(frame.operators for frame in frames):
+    if frames and not breaks and not any(frame.operators or frame.raised for frame in frames):
         yield "the graphs that torch.compile made compute nothing"
 
 
 def _libraries(recorded: _Recorded) -> Iterator[str]:
+    if any(one.raised for one in recorded.records(FrameCompile)):  # that is the reason
+        return
     names = [one.name for one in recorded.records(OperatorSignature) if not one.allocates]
     if names:
         yield f"operators that are calls of a library or fall back to ATen: {_some(names)}"

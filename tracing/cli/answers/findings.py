@@ -8,6 +8,7 @@ from shlex import quote
 from rich.text import Text
 
 from tracing import environment, store
+from tracing.analyze.nonfinite.data_events import Kind
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.runs.launch_counts import launch_counts
 from tracing.cli.answers import hints
@@ -18,8 +19,9 @@ from tracing.report.findings import (
     uncovered_text,
     uninitialised_text,
 )
-from tracing.report.nonfinite import first_text, title
+from tracing.report.nonfinite import first_text, title, unexplained_text
 
+_KINDS: dict[Kind, str] = {"any": "", "nan": " --kind nan"}  # with the option of `tracing nan`
 _EXAMINED = 10_000  # launches whose digests are searched for a NaN
 
 
@@ -33,8 +35,8 @@ def findings_text(run: store.Run) -> Iterator[Text]:
     for line in uninitialised_text(run):
         decides = f": `{hints.of_unwritten(run)}` tells whether a result depends on it"
         yield line + Text(decides if run.info.kind != "code" else "")
-    if nonfinite := _nonfinite(run):
-        yield Text.assemble(("not finite", "yellow"), f": {nonfinite}: `tracing nan {quote(str(run.path))}`")
+    for sentence in _nonfinite(run):
+        yield Text.assemble(("not finite", "yellow"), f": {sentence}")
     yield from uncovered_text([run])
 
 
@@ -45,10 +47,19 @@ def memory_findings_text(run: store.Run) -> Iterator[Text]:
     yield from memory_text(run, but=("out of bounds",))
 
 
-def _nonfinite(run: store.Run) -> str:
+def _nonfinite(run: store.Run) -> Iterator[str]:
     if run.info.digests == "none" or sum(one.total() for one in launch_counts(run).values()) > _EXAMINED:
-        return ""
-    origin = first_nonfinite(run).origin
-    if origin is None or not origin.made:  # else it is the program's own data, as in a mask
-        return ""
-    return f"{first_text(origin)} is made by {title(origin.event)}"
+        return
+    nan = f"tracing nan {quote(str(run.path))}"
+    for kind, command in _KINDS.items():
+        answer = first_nonfinite(run, kind)
+        origin = answer.origin
+        if origin is not None and origin.made:
+            yield f"{first_text(origin, kind)} is made by {title(origin.event)}: `{nan}{command}`"
+            return
+        if answer.unexplained:
+            yield f"{unexplained_text(answer)}: `{nan}{command}`"
+            return
+        if origin is None and not answer.reads and not answer.undecided:
+            return
+        # else it is the program's own data, as in a mask: a NaN may still be computed

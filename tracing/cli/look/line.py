@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tracing import environment, store
-from tracing.analyze.passes.line_changes import compilation_of_line, follow_line
+from tracing.analyze.passes.line_changes import compilation_of_line, follow_line, is_of_model
 from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.source_map import StageLines, Thread, stage_lines
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
@@ -45,12 +45,14 @@ def line(
     run = open_derived(name, runs, kernel)
     chosen = compilation_of_line(run, kernel, position)
     stages, threads = _followed(run, chosen, position, stage)
+    of_model = is_of_model(run, chosen, position)
     if as_json:
-        print(json.dumps({**kernel_json(run, chosen), **lines_json(stages, threads)}, indent=2))
+        known = {**kernel_json(run, chosen), "of_model": of_model, **lines_json(stages, threads)}
+        print(json.dumps(known, indent=2))
         return
     for text in (
         *report.kernel_heading(chosen, compilations(run)),
-        *report.stages_text(stages, threads),
+        *report.stages_text(stages, threads, of_model=of_model),
         *report.threads_text(threads),
     ):
         out.print(text)

@@ -53,7 +53,7 @@ class Diagnosis:
             return
         chain = ErrorChain(error, self._case)
         self._error = error
-        failure = next((one for kind in _KINDS if (one := _attempted(kind, chain))), None)
+        failure = failure_of(chain)
         if failure is not None:
             source = self._writer.blob(failure.source) if failure.source else ""
             nodes, python = origin(chain) if failure.kind in _KERNELS and not failure.nodes else ("", "")
@@ -75,6 +75,11 @@ class Diagnosis:
             self._writer.append(self.failure)
         self._writer.append(outcome)
         return outcome
+
+
+def failure_of(chain: ErrorChain) -> Failure | None:
+    """What failed in compiled or generated code; None: not known."""
+    return next((one for kind in _KINDS if (one := _attempted(kind, chain))), None)
 
 
 def with_diagnostic(failure: Failure, run: Run) -> Failure:

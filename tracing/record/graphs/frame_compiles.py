@@ -10,6 +10,8 @@ from pathlib import Path
 from tracing.model import CompiledFrame, FailedGuard, FrameCompile, FrameGuard, GraphBreak, NotCovered
 from tracing.model.record import with_fields
 from tracing.program.user_code import is_users
+from tracing.record.failures.diagnosis import failure_of
+from tracing.record.failures.error_chain import ErrorChain
 from tracing.store import RunWriter
 from tracing.upstream.torch import frame_compiles as upstream
 
@@ -23,18 +25,28 @@ _ID = re.compile(r"^(?P<id>\[?[\w/!]+\]?): (?P<rest>.*)$", re.DOTALL)
 
 def described(one: upstream.DynamoCompile) -> CompiledFrame:
     """The compile of a frame as text."""
+    failed = _diagnosed(one) if one.raised else None
     facts = FrameCompile(
         one.id,
         one.code.co_name,
         f"{Path(one.code.co_filename).name}:{one.code.co_firstlineno}",
         one.operators,
         guards=tuple(guard_of(each) for each in one.guards),
-        breaks=tuple(dict.fromkeys(_graph_break(each) for each in one.breaks)),
+        breaks=tuple(dict.fromkeys([failed] if failed else [_graph_break(each) for each in one.breaks])),
         failed=tuple(_failed_guard(text) for text in one.failed_guards),
         limit=one.limit,
-        eager=one.failure,
+        eager=failed.reason if failed else one.failure,
+        raised=one.raised,
     )
     return CompiledFrame(facts, one.graph, dis.Bytecode(one.bytecode).dis() if one.bytecode else "")
+
+
+def _diagnosed(one: upstream.DynamoCompile) -> GraphBreak | None:
+    # the kernel or the operator that does not compile, with its line in the program; None: not known
+    if one.error is None or any(each.stack for each in one.breaks):
+        return None
+    failure = failure_of(ErrorChain(one.error, Path(one.code.co_filename)))
+    return GraphBreak(failure.sentence, failure.python, failure.code) if failure else None
 
 
 def frame_compiles_recorded(writer: RunWriter) -> AbstractContextManager[None]:

@@ -83,6 +83,18 @@ class FreshMemory:
         unwritten[:nbytes] = earlier.unwritten[:nbytes] if earlier else False
         self._watch(storage, unwritten)
 
+    def copied(self, tensor: torch.Tensor, mask: Mask, writer: PartialWrite | None) -> None:
+        """Note that elements of a tensor are a copy of unwritten ones.
+
+        mask   -- [elements] in logical order
+        writer -- the launch that left the copied elements unwritten, if one is known
+        """
+        storage = tensor.untyped_storage()
+        earlier = self._drop(storage_key(storage))
+        unwritten = np.zeros(storage.nbytes(), np.bool_) if earlier is None else earlier.unwritten
+        mark(unwritten, tensor, mask)
+        self._watch(storage, unwritten, writer)
+
     def wrote(self, tensors: Iterable[torch.Tensor]) -> None:
         """Note that an operator wrote these tensors."""
         for tensor in tensors:
@@ -128,7 +140,9 @@ class FreshMemory:
         """Note that code outside of torch may write a tensor's storage."""
         self._drop(storage_key(tensor.untyped_storage()))
 
-    def _watch(self, storage: torch.UntypedStorage, unwritten: Mask | None) -> None:
+    def _watch(
+        self, storage: torch.UntypedStorage, unwritten: Mask | None, writer: PartialWrite | None = None
+    ) -> None:
         nbytes = storage.nbytes()
         if self._bytes + nbytes > BYTES or len(self._fresh) > self._storages:
             self._sweep()
@@ -140,7 +154,9 @@ class FreshMemory:
             unwritten = np.ones(nbytes, np.bool_) if unwritten is None else unwritten
             reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
             self._drop(reference.cdata)
-            self._fresh[reference.cdata] = UnwrittenBytes(reference, storage.data_ptr(), unwritten, copy)
+            self._fresh[reference.cdata] = UnwrittenBytes(
+                reference, storage.data_ptr(), unwritten, copy, writer
+            )
             self._bytes += nbytes
 
     def _drop_written(self, fresh: UnwrittenBytes) -> None:
@@ -156,6 +172,16 @@ class FreshMemory:
         for key, fresh in list(self._fresh.items()):
             if _gone(fresh):
                 self._drop(key)
+
+
+def mark(array: Mask, tensor: torch.Tensor, mask: Mask) -> None:
+    """Set the bytes of elements of a tensor.
+
+    array -- [bytes] of the tensor's storage
+    mask  -- [elements] in logical order
+    """
+    view = strided(array[tensor.storage_offset() * tensor.element_size() :], tensor_meta(tensor), 1)
+    view |= mask.reshape(*view.shape[:-1], 1) if view.ndim > 1 else np.repeat(mask, tensor.element_size())
 
 
 def _gone(fresh: UnwrittenBytes) -> bool:

@@ -1,7 +1,8 @@
 """Follows values that depend on memory which nothing wrote, through operators of ATen, to the host.
 
 A program may copy such memory and compute with it, as with the padding of a buffer, if it drops the results.
-So it is an error only if a number, a shape or a list that Python receives depends on it.
+So it is an error only if a number, a shape or a list that Python receives depends on it. A copy of unwritten
+elements is unwritten itself: a kernel that overwrites a part of it leaves the rest unwritten.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tracing.launch.memory.memory_block import MemoryBlock, logical, strided
 from tracing.launch.tensors import has_memory, tensor_meta, tensors_in
 from tracing.model import UNDECIDED, MemoryEvidence
 from tracing.operators.effects import Effect
-from tracing.record.memory.fresh_memory import FreshMemory, PartialWrite
+from tracing.record.memory.fresh_memory import FreshMemory, PartialWrite, mark
 from tracing.record.memory.operator_dependence import dependence_of
 from tracing.record.recording import Recording
 from tracing.upstream.torch.tensor_subclasses import storage_key
@@ -61,6 +62,7 @@ class Followed:
 
     masks: tuple[Mask, ...]  # of each tensor that it writes
     read: UnwrittenRead
+    copied: bool  # the elements of the results are unwritten ones themselves
 
 
 @dataclass(slots=True)
@@ -92,11 +94,12 @@ class UnwrittenValues:
         self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any], frame: FrameType | None
     ) -> Followed | None:
         """An operator is about to run; None: no result of it depends on what nothing wrote."""
-        elements, reads = {}, []
+        elements, reads, copied = {}, [], effect.copies
         for tensor in effect.read(args, kwargs):
             known = self._elements(tensor)
             if known is not None:
                 elements[id(tensor)], read = known
+                copied = copied and read is None
                 reads.append(read or self._first_read(effect.name, tensor, elements[id(tensor)], frame))
         if not reads:
             return None
@@ -109,7 +112,8 @@ class UnwrittenValues:
             return None
         if dependence.host:
             self._report(reads[0], effect.name, frame)
-        return Followed(dependence.written, reads[0]) if any(map(np.any, dependence.written)) else None
+        followed = Followed(dependence.written, reads[0], copied)
+        return followed if any(map(np.any, dependence.written)) else None
 
     def after(self, followed: Followed, written: Sequence[torch.Tensor]) -> None:
         """An operator has written these tensors, in the order of `Effect.written`."""
@@ -117,12 +121,10 @@ class UnwrittenValues:
             return
         for mask, tensor in zip(followed.masks, written, strict=True):
             if mask.any() and _usable(tensor):
-                view = self._view(tensor, self._storage(tensor, followed.read).mask)
-                view |= (
-                    mask.reshape(*view.shape[:-1], 1)
-                    if view.ndim > 1
-                    else np.repeat(mask, tensor.element_size())
-                )
+                if followed.copied:
+                    self._fresh.copied(tensor, mask, followed.read.launch)
+                else:
+                    mark(self._storage(tensor, followed.read).mask, tensor, mask)
 
     def wrote(self, tensors: Iterable[torch.Tensor]) -> None:
         """Note that these tensors were overwritten."""

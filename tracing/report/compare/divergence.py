@@ -25,10 +25,9 @@ from tracing.analyze.runs.call_sites import LaunchOrigin
 from tracing.analyze.runs.digest_ranges import differing_elements
 from tracing.model import Digest
 from tracing.report.compare.cause import Names, cause_text
-from tracing.report.text import line_text, plural, step_text
+from tracing.report.text import plural, some_lines, step_text
 
 _OTHER = "another divergence, which those above do not explain"
-_LINES = 4  # lines of Python that one launch computes
 _VALUES = 6  # elements that are shown
 _WIDTH = 100  # characters of values on one line
 
@@ -51,7 +50,7 @@ def divergence_text(
     yield _title(divergence, names, first)
     if site is not None:
         yield _field("at", str(site))
-        yield from (_field("computes", line_text(line)) for line in site.computes[:_LINES])
+        yield from (_field("computes", line) for line in some_lines(site.computes))
     yield from _fields(divergence, names)
     if values:
         yield _field("values", _values_text(values))

@@ -17,7 +17,7 @@ from tracing.store import Run
 
 RULES = {
     "constraint": "A graph violates a constraint of an accelerator",
-    "graph-break": "Dynamo ended a graph at this line, or left the function in eager",
+    "graph-break": "Dynamo ended a graph at this line, or left the function in eager, or failed",
     "failure": "A kernel or generated code failed to compile or to run",
     "difference": "The results of the compiled program differ from eager",
     "divergence": "Two runs of a program differ at this launch",
@@ -55,7 +55,8 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
         yield _result("constraint", level, violation.text, violation.python, info)
     for frame in run.records(FrameCompile):
         for one in frame.breaks:
-            title = f"graph break in {frame.function}: {one.reason or 'no reason is given'}"
+            what = "failed compile of" if frame.raised else "graph break in"
+            title = f"{what} {frame.function}: {one.reason or 'no reason is given'}"
             yield _result("graph-break", "warning", title, one.python or frame.python, info)
     for failure in run.records(Failure):
         line = failure.python.rpartition(":")[2]

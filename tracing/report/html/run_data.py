@@ -136,13 +136,17 @@ def _answer(one: KeptAnswer) -> dict[str, Any]:
 
 
 def _frame(one: FrameCompile) -> dict[str, Any]:
+    failed = "the compile failed: " if one.raised else ""
     return {
         "compile_id": one.compile_id,
         "function": one.function,
         "python": one.python,
         "operators": one.operators,
         "guards": [{"code": guard.code, "python": guard.python} for guard in one.guards[:SHOWN]],
-        "breaks": [{"reason": each.reason, "python": each.python, "line": each.line} for each in one.breaks],
+        "breaks": [
+            {"reason": f"{failed}{each.reason}", "python": each.python, "line": each.line}
+            for each in one.breaks
+        ],
         "failed": [{"compile_id": each.compile_id, "code": each.guard.code} for each in one.failed],
-        "eager": one.eager or one.limit,
+        "eager": "" if one.raised else one.eager or one.limit,
     }

@@ -247,9 +247,14 @@ def _telling(operation: str) -> int:
     return 0 if operation in CALLS or not operation.startswith("llvm.") else 1
 
 
-def stages_text(stages: Sequence[StageLines], threads: Sequence[Thread]) -> Iterator[Line]:
-    """The share of each stage with source locations, and the share of one line."""
-    rows = [("stage", "from this line", "from any line", "operations", "")]
+def stages_text(stages: Sequence[StageLines], threads: Sequence[Thread], *, of_model: bool) -> Iterator[Line]:
+    """The share of each stage with source locations, and the share of one line.
+
+    of_model -- the line is one of a model, and the threads are those of the whole kernel that computes it
+    """
+    if of_model:
+        yield "this line of a model is a part of the kernel: the kernel's own lines are counted and shown"
+    rows = [("stage", "from own lines" if of_model else "from this line", "from any line", "operations", "")]
     for stage in stages:
         here = {one.line for thread in threads for one in thread.stages.get(stage.stage, ())}
         share = sum(1 for one in stage.located if one.stacks)

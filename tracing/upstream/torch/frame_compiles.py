@@ -63,12 +63,15 @@ class DynamoCompile:
     breaks: list[Break] = field(default_factory=list)
     failed_guards: Sequence[str] = ()  # "0/0: L['n'] == 2": of earlier compiles, in Dynamo's words
     limit: str = ""  # torch's message that Dynamo stops compiling this frame, and the setting that limits it
-    failure: str = ""  # why the frame stays in eager
+    failure: str = ""  # why the frame is not compiled
+    raised: bool = False  # the program received the error: the frame does not stay in eager
+    error: BaseException | None = None  # while `ended` is called
     unread: str = ""  # the part of it whose form is unknown here; the program continues
 
 
 class _Current(threading.local):
     compiles: tuple[DynamoCompile, ...] = ()  # a compile may run code that is compiled
+    failed: list[DynamoCompile] | None = None  # in the current call of Dynamo; None: there is none
 
 
 _current = _Current()
@@ -80,6 +83,7 @@ def frame_compiles(ended: Callable[[DynamoCompile], None]) -> Iterator[None]:
     handler = _StructuredLog()
     with (
         patched(convert_frame, "_compile", lambda original: _compiling(original, ended)),
+        patched(convert_frame.CatchErrorsWrapper, "__call__", lambda original: _called(original, ended)),
         patched(GraphCompileReason, "__post_init__", _breaking),
         # torch 2.11 does not write to its log where the program has called logging.disable
         replaced(_TRACE, "isEnabledFor", lambda level: level >= _TRACE.level),
@@ -134,18 +138,41 @@ def _compiling(original: Method, ended: Callable[[DynamoCompile], None]) -> Meth
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
+            _current.compiles = before
             with _reading(one):
                 _note_error(one, error)
+            if _current.failed is None:
+                ended(one)
+            else:
+                one.error = error
+                _current.failed.append(one)
             raise
-        else:
-            with _reading(one):
-                _note_result(one, result)
-            return result
-        finally:
-            _current.compiles = before
-            ended(one)
+        _current.compiles = before
+        with _reading(one):
+            _note_result(one, result)
+        ended(one)
+        return result
 
     return compile_frame
+
+
+def _called(original: Method, ended: Callable[[DynamoCompile], None]) -> Method:
+    # whether Dynamo leaves a frame in eager or raises is known where the call for this frame ends
+    def called(*args: Any, **kwargs: Any) -> Any:
+        before, failed, raised = _current.failed, list[DynamoCompile](), True
+        _current.failed = failed
+        try:
+            result = original(*args, **kwargs)
+            raised = False
+            return result
+        finally:
+            _current.failed = before
+            for one in failed:
+                one.raised = raised
+                ended(one)
+                one.error = None  # its traceback refers to this frame
+
+    return called
 
 
 @contextmanager
@@ -286,6 +313,7 @@ def contract() -> None:
     reasons = [text for one in compiles for text in one.failed_guards]
     require(any("L['n']" in text or "n == 2" in text for text in reasons), "the guard that failed")
     require([one for one in compiles if one.limit], "that a frame is compiled no more")
+    require(not any(one.raised for one in compiles), "frames that stay in eager")
     require(is_compiled(compiled) and not is_compiled(program), "functions that torch.compile returned")
     cached = {one.id for one in cached_compiles(compiled)}
     require(cached == {one.id for one in compiles if one.bytecode}, "the caches of Dynamo")
