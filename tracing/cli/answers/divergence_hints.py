@@ -166,8 +166,9 @@ def _passes_of_both(pair: LaunchPair, runs: RunPair) -> str:
     hash_a, hash_b = pair.a.kernel.hash, pair.b.kernel.hash
     compiled = next((one for one in known if one.hash == hash_a), None)
     partner = partner_of(compiled, other) if compiled is not None else None
-    if compiled is not None and partner is not None and partner.hash == hash_b:
-        names = [label(known, compiled)]
+    name = label(known, compiled) if compiled is not None else ""
+    if partner is not None and partner.hash == hash_b and ("#" in name or name == label(other, partner)):
+        names = [name]
     else:
         names = [*dict.fromkeys((hash_a[:DIGITS], hash_b[:DIGITS]))]
     both = " ".join(quote(str(run.path)) for run in runs)
