@@ -183,10 +183,11 @@ class OutputDiffers:
 
     pair: LaunchPair
     position: int
-    doubt: ReadOutside | Literal["", "unwritten", "untouched", "addresses"] = ""
+    doubt: ReadOutside | Literal["", "unwritten", "untouched", "addresses", "code"] = ""
     # "unwritten": the memory held different bits before, and the launch may have left part of it unwritten;
     # "untouched": likewise, and the differing ranges hold what they held before;
-    # "addresses": the kernel followed pointers that it loaded, and no digest covers what it read there
+    # "addresses": the kernel followed pointers that it loaded, and no digest covers what it read there;
+    # "code": the kernel's code cannot be read, and may differ: a run is damaged
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,9 +118,10 @@ class LaunchDivergences:
             yield LaunchDiffers(launches, (change,), None, False, names)
             self._mark(seen, accused, "differs")
             return
+        lost: Literal["", "code"] = "code" if accused and self._differences.is_code_lost(seen) else ""
         for slot, one in whose.items():
             if one == "launch":
-                yield OutputDiffers(launches, slot.position)
+                yield OutputDiffers(launches, slot.position, lost)
                 self._mark(seen, [slot], "differs")
             elif one != "same":
                 doubt: Literal["unwritten", "untouched"] = "unwritten" if one == "open" else "untouched"

@@ -119,8 +119,8 @@ def _reproduced(run: store.Run, index: int, rank: int) -> list[str]:
 def _of_output(difference: OutputDiffers, runs: RunPair) -> list[str]:
     launch, rank = difference.pair.b, difference.pair.rank
     assert launch is not None
-    if launch.kernel.kind != "triton" or difference.doubt == "addresses":
-        return [_show(runs[1], launch.index)]  # the memory at an address was not recorded
+    if launch.kernel.kind != "triton" or difference.doubt in ("addresses", "code"):
+        return [_show(runs[1], launch.index)]  # memory at an address was not recorded; lost code cannot run
     if isinstance(difference.doubt, ReadOutside):
         return [_show(runs[1], launch.index), *_reproduced(runs[1], launch.index, rank)]
     if difference.doubt:
@@ -202,5 +202,7 @@ def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str |
     other = isinstance(divergence, InputDiffers) and isinstance(divergence.cause, OtherTensor)
     if accused(divergence).certain or other:  # no other recording identifies the tensor
         return None
-    facts = None if isinstance(divergence, OutputDiffers) else of_facts(*runs)
+    if isinstance(divergence, OutputDiffers):
+        return of_unwritten(runs[1]) if divergence.doubt != "code" else None
+    facts = of_facts(*runs)
     return facts or of_unwritten(runs[1])

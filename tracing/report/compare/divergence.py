@@ -199,6 +199,10 @@ def _(divergence: OutputDiffers, names: Names) -> Iterator[str]:
     elif divergence.doubt == "addresses":
         yield "cannot be decided: all arguments are equal,"
         yield "and the kernel reads memory through addresses, whose contents are not recorded"
+    elif divergence.doubt == "code":
+        yield "every input is equal, outputs differ;"
+        yield f"cannot be decided: the code of {divergence.pair.launch.kernel_name} is damaged,"
+        yield "copy the damaged run once more, or record it anew"
     elif divergence.doubt == "untouched":
         yield "every input is equal; this memory differed before, and the launch did not change it"
     elif divergence.doubt == "unwritten":
