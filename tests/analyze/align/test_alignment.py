@@ -280,6 +280,9 @@ class TwoInputs(Asked):
         one, other = divmod(launch.value, 10)
         return f"{self.settings(launch, side)} {one == other}"
 
+    def permuted(self, a: Launch, b: Launch) -> bool:
+        return (a.value, a.position) != (b.value, b.position)
+
     def common(self, a: Launch, b: Launch) -> int:
         return sum(one == other for one, other in zip(f"{a.value:02}", f"{b.value:02}", strict=True))
 

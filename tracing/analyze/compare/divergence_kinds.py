@@ -206,7 +206,8 @@ class OrderDiffers:
 
     pair: LaunchPair  # the one that run a made first
     other: LaunchPair
-    argument: str  # of the second launch, which shares bytes with the first
+    argument: str  # of the first launch, which shares bytes with the second
+    other_argument: str  # of the second launch, which names the same bytes
 
 
 Divergence: TypeAlias = LaunchDiffers | InputDiffers | OutputDiffers | OneSided | OrderDiffers

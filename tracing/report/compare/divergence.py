@@ -186,9 +186,12 @@ def _(divergence: LaunchDiffers, names: Names) -> Iterator[str]:
 @_explained.register
 def _(divergence: OrderDiffers, names: Names) -> Iterator[str]:
     other = divergence.other.launch
+    shared = divergence.argument
+    if divergence.other_argument != shared:
+        shared += f", which is {divergence.other_argument} of #{other.index}"
     yield (
         f"{names[0]} makes this launch before #{other.index} {other.kernel_name}, {names[1]} after it;"
-        f" both access {divergence.argument}, so their order matters"
+        f" both access {shared}: their order matters"
     )
 
 
