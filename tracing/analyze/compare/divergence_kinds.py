@@ -153,6 +153,7 @@ class LaunchDiffers:
     code: CodeDifference | None
     tuned: bool  # an autotuner chose other values for all that differs
     outputs: tuple[str, ...]  # arguments whose contents after the launch differ
+    inputs: tuple[str, ...] = ()  # arguments that it reads and whose contents differ
 
     @property
     def other_kernel(self) -> bool:

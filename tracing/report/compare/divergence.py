@@ -173,12 +173,14 @@ def _(divergence: LaunchDiffers, names: Names) -> Iterator[str]:
         although = "" if divergence.code.stage == "source" else ", although its source is equal"
         yield f"the kernel's {divergence.code.stage} differs{although}"
     elif divergence.tuned:
-        yield "an autotuner chose another configuration; nothing else differs"
+        yield f"an autotuner chose another configuration{'' if divergence.inputs else '; nothing else differs'}"
     elif divergence.other_kernel:
         yield "the program launches another kernel here"
     else:
         changed = ", ".join(change.name for change in divergence.changes)
         yield f"the program launches this kernel differently: {changed}"
+    if divergence.inputs:
+        yield f"the inputs of this launch differ, too: {', '.join(divergence.inputs)}"
     if divergence.outputs:
         yield f"the outputs of this launch differ: {', '.join(divergence.outputs)}"
 
