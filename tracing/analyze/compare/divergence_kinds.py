@@ -62,7 +62,7 @@ class OperatorCause:
     exchanged: bool = False  # the runs call it on the same tensors in another order
     also: tuple[str, ...] = ()  # calls of other operators to which the same applies
     numbers: tuple[int, int] | None = None  # of its two calls, from 1 on, if they differ or `target` is set
-    draws: tuple[str, str] | None = None  # earlier draws of random numbers that differ; empty: none there
+    draws: tuple[str, str] | None = None  # earlier draws of random numbers that differ, with their lines
     sites: tuple[CallSite | None, CallSite | None] = (None, None)  # lines that call it in each run
     target: Literal["", "tensor", "elements"] = ""  # what its call writes in the other run instead
 
