@@ -82,14 +82,16 @@ def test_passes_of_one_run_and_of_two(tmp_path: Path) -> None:
     for name, left in (("a", OTHER), ("b", IR)):
         writer = new_run(tmp_path / name)
         compiled(writer, "kernel", IR, ("ttir", "cse", left))
+        compiled(writer, f"only_in_{name}", IR, ("ttir", "cse", IR), number=1)
         writer.close()
         paths.append(str(writer.path))
 
     require_documented(tracing("passes", paths[0], "--json", runs=tmp_path).stdout, "## `tracing passes`")
     done = tracing("passes", *paths, "--json", runs=tmp_path)
     require_documented(done.stdout, "### Of two runs", "pass.*", "diff")
-    asked = printed("passes", *paths, "--pass", "cse", "--json", status=1)
-    require_documented(asked, "### Of two runs")
+    asked = printed("passes", *paths, "--kernel", "kernel", "--pass", "cse", "--json", status=1)
+    unset = (f"only_{run}[].{key}" for run in "ab" for key in ("kernel", "hash", "target"))
+    require_documented(asked, "### Of two runs", *unset)
     assert "+    gpu.barrier" in json.loads(asked)["diff"] or "-    gpu.barrier" in json.loads(asked)["diff"]
     assert done.returncode == json.loads(done.stdout)["status"] == 1
 

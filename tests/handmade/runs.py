@@ -108,16 +108,18 @@ class Operators:
         random: bool = False,
         meta: TensorMeta = META,
         bits: tuple[str | Sequence[str], str] | None = None,
+        site: int = -1,
     ) -> Operators:
         """Adds a call after `launch` launches that reads and writes tensors in these storages.
 
         bits -- the words of the tensors that it read and wrote, if their digests were computed; one for each
         that it read, or one for all
+        site -- the number of the `CallSite` that makes the call
         """
         number, self._count = self._count, self._count + 1
         metas = (meta,) * len(reads), (meta,) * len(writes)
         self.records.append(OperatorSignature(number, name, arguments, *metas, allocates, random))
-        self.records.append(OperatorCall(number, launch, number, (*reads, *writes)))
+        self.records.append(OperatorCall(number, launch, number, (*reads, *writes), site=site))
         if bits is not None:
             read = [bits[0]] * len(reads) if isinstance(bits[0], str) else bits[0]
             before, after = [Digest(digits(word)) for word in read], Digest(digits(bits[1]))

@@ -8,11 +8,12 @@ copy: it is damaged.
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracing.model import DigestBatch, LaunchLine, OperatorCall, OperatorDigests, file_of
+from tracing.model import DigestBatch, Kernel, LaunchLine, OperatorCall, OperatorDigests, file_of
 from tracing.store.file_sizes import missing_bytes, missing_files
 from tracing.store.recording import being_recorded, is_complete
 from tracing.store.run_files import damaged, opened
@@ -23,6 +24,8 @@ _SIZE_BYTES = (0, 2, 4, 8)  # of the content size, by the first two bits of the 
 _DICTIONARY_BYTES = (0, 1, 2, 4)
 _RLE = 1  # a block of one byte, repeated
 _WINDOW = 16 << 20  # bytes of a file that are held in memory at once
+_BLOBS = "blobs"
+_NAMES_IR = b'"stages":{"'  # of a kernel with code
 MISSING = "it is missing: all its records are lost"
 
 
@@ -38,6 +41,8 @@ class CutFile:
     @property
     def how(self) -> str:
         """What is lost: "its last 7 bytes are an incomplete record: all later ones are lost"."""
+        if self.path.name == _BLOBS:
+            return "it has no files: the code of all kernels is lost"
         if not self.path.exists():
             return MISSING
         if not self.lost and self.missing:
@@ -50,7 +55,7 @@ class CutFile:
 
 
 def cut_files(run: Path) -> list[CutFile]:
-    """The files of records that end early or are missing; none while the run is being recorded.
+    """The files that end early or are missing, or `blobs/`; none while the run is being recorded.
 
     Cost: reads the end of each file; for a compressed one, a pass over its blocks, 0.3 µs each, in
     constant memory.
@@ -61,7 +66,16 @@ def cut_files(run: Path) -> list[CutFile]:
     deleted = [
         CutFile(run / name, 0, damaged=True) for name in missing_files(run, [one.name for one in paths])
     ]
-    return deleted + [cut for cut in map(_cut, paths) if cut is not None]
+    lost = [CutFile(run / _BLOBS, 0, damaged=True)] if _lacks_blobs(run) else []
+    return lost + deleted + [cut for cut in map(_cut, paths) if cut is not None]
+
+
+def _lacks_blobs(run: Path) -> bool:
+    # a run without code has no files there, either
+    blobs = run / _BLOBS
+    if blobs.is_dir() and any(True for _ in os.scandir(blobs)):
+        return False
+    return any(_NAMES_IR in path.read_bytes() for path in run.glob(f"{file_of(Kernel).name}-*"))
 
 
 def is_damaged(run: Path) -> bool:

@@ -54,6 +54,9 @@ class Asked:
     def kernel(self, launch: Launch, side: int) -> str:
         return launch.kernel
 
+    def settings(self, launch: Launch, side: int) -> str:
+        return self.exact(launch, side)
+
     def exact(self, launch: Launch, side: int) -> str:
         return launch.kernel
 
@@ -64,6 +67,9 @@ class Asked:
         return a.value != b.value
 
     def equal(self, a: Launch, b: Launch) -> bool:
+        return a.value == b.value
+
+    def same_inputs(self, a: Launch, b: Launch) -> bool:
         return a.value == b.value
 
     def common(self, a: Launch, b: Launch) -> int:
@@ -262,3 +268,39 @@ def test_a_change_of_memory_that_differed_before_writes_an_unknown_part() -> Non
 
 def test_digests_without_ranges_put_no_blame_on_a_launch() -> None:
     assert blame((Digest("a"), Digest("b")), (Digest("c"), Digest("d"))) == "open"
+
+
+class TwoInputs(Asked):
+    """The digits of a launch's value are its inputs; equal ones are one tensor; `position` is a scalar."""
+
+    def settings(self, launch: Launch, side: int) -> str:
+        return launch.kernel + launch.position
+
+    def exact(self, launch: Launch, side: int) -> str:
+        one, other = divmod(launch.value, 10)
+        return f"{self.settings(launch, side)} {one == other}"
+
+    def permuted(self, a: Launch, b: Launch) -> bool:
+        return (a.value, a.position) != (b.value, b.position)
+
+    def common(self, a: Launch, b: Launch) -> int:
+        return sum(one == other for one, other in zip(f"{a.value:02}", f"{b.value:02}", strict=True))
+
+
+def test_two_launches_of_which_no_input_moved_are_not_reordered() -> None:
+    a, b = [Launch(0, "k", 12), Launch(1, "k", 34)], [Launch(0, "k", 11), Launch(1, "k", 52)]
+
+    assert text(aligned(a, b, ask=TwoInputs())) == ["00", "11"]
+
+
+def test_a_launch_all_of_whose_inputs_moved_is_reordered() -> None:
+    a, b = [Launch(0, "k", 12), Launch(1, "k", 34)], [Launch(0, "k", 64), Launch(1, "k", 12)]
+
+    assert text(aligned(a, b, ask=TwoInputs())) == ["01", "10"]
+
+
+def test_launches_whose_scalars_moved_are_reordered_whatever_they_read() -> None:
+    a = [Launch(0, "k", 12, position="2.0"), Launch(1, "k", 34, position="3.0")]
+    b = [Launch(0, "k", 12, position="3.0"), Launch(1, "k", 56, position="2.0")]
+
+    assert text(aligned(a, b, ask=TwoInputs())) == ["01", "10"]

@@ -59,7 +59,7 @@ def reader(kind: str, argument: str | None = "in_ptr", **more: object) -> Accuse
         (OutputDiffers(PAIR, 1, "unwritten"), reader("unknown", "out_ptr", certain=False)),
         (OutputDiffers(PAIR, 1, "untouched"), reader("unknown", "out_ptr", certain=False)),
         (OutputDiffers(PAIR, 1, "addresses"), reader("unknown", "out_ptr", certain=False)),
-        (OrderDiffers(PAIR, LaunchPair(0, B, A), "in_ptr"), reader("order")),
+        (OrderDiffers(PAIR, LaunchPair(0, B, A), "in_ptr", "out_ptr"), reader("order")),
         (OneSided(LaunchPair(0, A, None), 1, False, True), Accused("missing", "reader", None, 4, None, "a")),
         (OneSided(LaunchPair(0, None, B), 1, True, True), Accused("missing", "reader", None, None, 5, "b")),
     ],

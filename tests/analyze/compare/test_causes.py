@@ -30,6 +30,7 @@ from tracing.analyze.compare.first_divergence import Comparison
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.model import (
     Access,
+    CallSite,
     Digest,
     KernelArg,
     KernelLaunch,
@@ -380,6 +381,20 @@ def test_a_draw_of_one_run_before_equal_calls_is_named(why: Why) -> None:
 
     assert isinstance(cause, OperatorCause) and not cause.proven
     assert cause.draws == ("", "aten::rand()")
+
+
+def test_the_line_of_a_draw_that_only_one_run_makes_is_named(why: Why) -> None:
+    def run(value: str, *earlier: str) -> Side:
+        called = Operators()
+        for site, name in enumerate((*earlier, "aten::randn")):
+            called.call(0, name, [], [X], random=True, site=site)
+        lines = [CallSite(number, "/p.py", 10 + number, "step") for number in (0, 1)]
+        return [reader(0, value)], [*called.records, *lines]
+
+    cause = why(run("y"), run("z", "aten::rand"))
+
+    assert isinstance(cause, OperatorCause)
+    assert cause.draws == ("", "aten::rand(), called at /p.py:10 in step")
 
 
 @pytest.mark.parametrize("other", ["z", "y"])

@@ -24,7 +24,9 @@ from tracing.analyze.compare.divergence_kinds import (
     kind_of,
 )
 from tracing.analyze.compare.first_divergence import Comparison
-from tracing.model import CallSite, Digest, KernelArg, KernelLaunch
+from tracing.analyze.runs.determinism import unasked
+from tracing.model import CallSite, Digest, KernelArg, KernelLaunch, Perturbed, Winner
+from tracing.report.compare.divergence import divergence_text
 
 Launches = list[KernelLaunch]
 
@@ -303,6 +305,32 @@ def test_a_different_configuration_is_shown_for_both_runs_with_the_outputs_it_ch
     assert (kind_of(divergence), divergence.outputs) == ("launch", ("out_ptr0",))
     assert [one.name for one in divergence.changes] == [named]
     assert accused(divergence).kind == "configuration"
+
+
+@pytest.mark.parametrize("also", ["", "input"])
+def test_another_winner_is_no_cause_of_an_input_that_differs(also: str, tmp_path: Path) -> None:
+    runs = []
+    for name, warps, read in (("a", 4, "x"), ("b", 8, "y" if also else "x")):
+        one = launch(0, arg("in_ptr0", "in", read), arg("out_ptr0", "out", "old", read), num_warps=warps)
+        winner = Winner("inductor", one.kernel_name, "", (), {"num_warps": warps})
+        runs.append(saved(tmp_path / name, [one], [winner]))
+
+    divergences = list(Comparison(*runs))
+    said = " ".join(line.plain for line in divergence_text(divergences[-1]))
+
+    assert list(map(kind_of, divergences)) == [*filter(None, [also]), "launch"]
+    assert ("nothing else differs" in said, "differ, too: in_ptr0" in said) == (not also, bool(also))
+    asked = unasked(divergences, [Perturbed("winners", "slowest, 1 kernel")])
+    assert list(map(kind_of, asked)) == [*filter(None, [also])]
+
+
+def test_inputs_of_a_launch_that_the_program_launches_differently_are_named(compared) -> None:  # type: ignore[no-untyped-def]
+    def run(read: str, grid: int) -> Launches:
+        return [launch(0, arg("in_ptr0", "in", read), arg("out_ptr0", "out", "old", "z"), grid=grid)]
+
+    (divergence,), _ = compared(run("x", 1), run("y", 2))
+
+    assert (kind_of(divergence), divergence.inputs) == ("launch", ("in_ptr0",))
 
 
 def test_a_kernel_replaced_by_another_is_a_difference_of_the_launch(compared) -> None:  # type: ignore[no-untyped-def]

@@ -108,5 +108,9 @@ def test_a_kernel_without_ir_is_compared_by_its_source(run: Run) -> None:
 def test_code_that_was_lost_is_noted(run: Run) -> None:
     codes = KernelCodes(run, run)
 
-    assert codes.difference(kernel(run, "a"), kernel(run, "b", stages={"ttir": "0" * 32})) is None
+    a, b = kernel(run, "a"), kernel(run, "b", stages={"ttir": "0" * 32})
+
+    assert codes.difference(a, b) is None
     assert "the code of k" in codes.notes[0]
+    assert codes.is_lost(a, b) and not codes.is_code(a, b)
+    assert not codes.is_lost(a, kernel(run, "c"))

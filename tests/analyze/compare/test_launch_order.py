@@ -39,14 +39,15 @@ WRITE, READ = ("out_ptr", "out", 0, 16), ("in_ptr", "in", 0, 16)
 def test_a_reader_before_its_writer_is_an_order_that_matters() -> None:
     (exchange,), watch = exchanges([WRITE], [READ], order=[1, 0])
 
-    assert (exchange.first.a.index, exchange.second.a.index, exchange.argument) == (0, 1, "in_ptr")
+    assert (exchange.first.a.index, exchange.second.a.index) == (0, 1)
+    assert exchange.arguments == ("out_ptr", "in_ptr")
     assert (exchange.shown, watch.independent) == (True, 0)
 
 
 def test_two_writers_of_one_range_are_dependent() -> None:
     (exchange,), _ = exchanges([WRITE], [("other_ptr", "in_out", 8, 16)], order=[1, 0])
 
-    assert exchange.argument == "other_ptr"
+    assert exchange.arguments == ("out_ptr", "other_ptr")
 
 
 def test_launches_that_only_read_the_same_bytes_are_independent() -> None:

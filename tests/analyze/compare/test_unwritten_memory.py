@@ -13,6 +13,8 @@ import triton.language as tl
 from handmade.records import INFO
 
 from tracing import store
+from tracing.analyze.compare.divergence_kinds import InputDiffers
+from tracing.analyze.compare.first_divergence import Comparison
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.model import Outcome
 from tracing.perturb.perturbation import Perturbation
@@ -33,23 +35,48 @@ def filled(y: torch.Tensor, n: int = 60) -> torch.Tensor:
     return y
 
 
+def recorded(
+    folder: Path, number: int, program: Callable[[int], object], operators: OperatorFacts = "writers"
+) -> store.Run:
+    """A run of a program, with memory of other contents for each number."""
+    (folder / str(number)).mkdir()
+    writer = store.create(folder / str(number), msgspec.structs.replace(INFO, operators=operators))
+    with virtual_gpu(), Perturbation(number, True, 1, writer), LaunchRecorder(writer, operators=operators):
+        program(number)
+    writer.append(Outcome("passed", ""))
+    return store.Run(writer.path)
+
+
 def compared(
     folder: Path, program: Callable[[int], object], operators: OperatorFacts = "writers"
 ) -> tuple[int, str]:
     """The status and text of the comparison of two runs, in which fresh memory has other contents."""
-    runs = []
-    for number in (0, 1):
-        (folder / str(number)).mkdir()
-        writer = store.create(folder / str(number), msgspec.structs.replace(INFO, operators=operators))
-        recorder = LaunchRecorder(writer, operators=operators)
-        with virtual_gpu(), Perturbation(number, True, 1, writer), recorder:
-            program(number)
-        writer.append(Outcome("passed", ""))
-        runs.append(store.Run(writer.path))
+    runs = [recorded(folder, number, program, operators) for number in (0, 1)]
     verdict = ComparisonVerdict.of(runs[0], runs[1], 64)
     assert list(verdict) == []
     lines = [*summary_text(verdict.comparison), *equality_text(verdict.comparison, 0, ())]
     return verdict.status, "\n".join([*verdict.dependents, *(line.plain for line in lines)])
+
+
+@triton.jit
+def add(x, y, z, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(z + at, tl.load(x + at) + tl.load(y + at))
+
+
+def doubled(value: int) -> torch.Tensor:
+    x, z = torch.full((64,), float(value)), torch.empty(64)
+    add[(1,)](x, x, z, BLOCK=64)
+    return z
+
+
+def test_a_tensor_passed_twice_that_the_launch_reads_is_no_memory_without_an_access(tmp_path: Path) -> None:
+    a, b = (recorded(tmp_path, number, doubled) for number in (0, 1))
+    verdict = ComparisonVerdict.of(a, b, 64)
+    found = list(verdict)
+
+    assert {type(one) for one in found} == {InputDiffers}
+    assert (verdict.comparison.notes.unwritten_memory, verdict.comparison.notes.notes) == ([], [])
 
 
 def test_padding_that_nothing_depends_on_is_counted_and_equal(tmp_path: Path) -> None:
@@ -104,3 +131,12 @@ def test_runs_without_operators_are_not_called_equal(tmp_path: Path) -> None:
     status, _ = compared(tmp_path, lambda _: filled(torch.empty(100)), operators="none")
 
     assert status == 2
+
+
+def test_no_more_parts_that_were_not_compared_are_listed_than_asked_for(tmp_path: Path) -> None:
+    comparison = Comparison(*(recorded(tmp_path, number, doubled) for number in (0, 1)))
+    comparison.notes.notes = ["one", "two", "three"]
+
+    lines = [line.plain for line in summary_text(comparison, limit=2)]
+
+    assert lines == ["not compared: one", "not compared: two", "not compared: 1 more: `--limit 3` shows them"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tracing.analyze.passes.compilation_pairs import differing, paired
 from tracing.analyze.passes.pass_pairs import PassPairs
 from tracing.analyze.passes.pass_table import compilations, passes_of
 from tracing.analyze.runs.compilers import says_nothing_of_compilers
+from tracing.model import Kernel
 
 LOAD = "%0 = tt.load %p : f32\n"
 RENAMED = "%x = tt.load %p : f32\n"
@@ -116,6 +118,60 @@ def test_a_kernel_s_partner_is_the_one_that_differs_least(tmp_path: Path) -> Non
         ("8", "8"),
     ]
     assert [one.kernel_name for one in (*aligned.only_a, *aligned.only_b)] == ["only_a", "only_b"]
+
+
+def test_an_equal_compilation_is_paired_before_a_similar_one(tmp_path: Path) -> None:
+    known = []
+    for name, warps in (("a", ("4", "8")), ("b", ("8",))):
+        writer = new_run(tmp_path / name)
+        for number, count in enumerate(warps):
+            compiled(writer, "matmul", LOAD, ("ttir", "cse", LOAD), number=number, num_warps=count)
+        writer.close()
+        known.append(compilations(store.Run(writer.path)))
+
+    aligned = paired(*known)
+
+    assert [(a.options["num_warps"], b.options["num_warps"]) for a, b in aligned.pairs] == [("8", "8")]
+    assert [one.options["num_warps"] for one in (*aligned.only_a, *aligned.only_b)] == ["4"]
+
+
+@pytest.mark.parametrize("named", [(), ("--kernel", "copy")])
+def test_a_variant_of_a_kernel_that_only_one_run_compiled_is_a_difference(
+    named: tuple[str, ...], tmp_path: Path
+) -> None:
+    for name, variants in (("a", ("64",)), ("b", ("32", "64"))):
+        writer = new_run(tmp_path / name)
+        compiled(writer, "add", LOAD, ("ttir", "cse", LOAD))
+        for number, block in enumerate(variants, 1):
+            passes, constants = ("ttir", "cse", LOAD), {"BLOCK": block}
+            compiled(writer, "copy", LOAD, passes, number=number + int(block), constants=constants)
+        writer.close()
+    a, b = (str(store.recorded(tmp_path / name)[0]) for name in "ab")
+
+    done = tracing("passes", a, b, *named, runs=tmp_path)
+    answer = json.loads(tracing("passes", a, b, *named, "--json", runs=tmp_path).stdout)
+
+    assert done.returncode == 1
+    assert "only b compiled copy#1" in done.stdout and "constant BLOCK: 64 | 32" in done.stdout
+    assert answer["status"] == 1 and answer["only_a"] == []
+    assert [one["kernel"] for one in answer["only_b"]] == ["copy"]
+    assert all(one["entry_equal"] and one["first_difference"] is None for one in answer["kernels"])
+
+
+def test_a_kernel_that_the_other_run_launched_from_a_cache_is_in_both(tmp_path: Path) -> None:
+    for name in "ab":
+        writer = new_run(tmp_path / name)
+        compiled(writer, "add", LOAD, ("ttir", "cse", LOAD))
+        if name == "a":
+            cached = compiled(writer, "copy", LOAD, ("ttir", "cse", LOAD), number=1)
+        else:
+            writer.append(Kernel(0, "copy", cached.hash, "cuda:90", 4, 3, 1, {}, {}))
+        writer.close()
+    a, b = (str(store.recorded(tmp_path / name)[0]) for name in "ab")
+
+    done = tracing("passes", a, b, runs=tmp_path)
+
+    assert (done.returncode, "only a" in done.stdout) == (0, False)
 
 
 def test_other_sources_differ_before_the_first_pass_and_no_row_repeats_it(tmp_path: Path) -> None:

@@ -360,7 +360,7 @@ def test_a_different_output_of_equal_inputs_leads_to_a_replay_and_to_the_compile
 def test_reordered_launches_lead_to_both_launches(pair: tuple[store.Run, store.Run]) -> None:
     first, second = (LaunchPair(0, readable(at), readable(1 - at)) for at in (0, 1))
 
-    assert words_of(OrderDiffers(first, second, "in_ptr0"), pair) == [
+    assert words_of(OrderDiffers(first, second, "in_ptr0", "out_ptr0"), pair) == [
         "show b --launch 0",
         "show b --launch 1",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -114,6 +115,41 @@ def test_a_run_that_lost_its_blobs_is_still_compared(tmp_path: Path) -> None:
 
     assert status == 1
     assert "no more is known:" in text and "1 launch compared" in text
+
+
+@pytest.mark.parametrize("outputs", ["yy", "yz"])
+def test_a_kernel_whose_code_was_lost_is_neither_equal_nor_to_blame(outputs: str, tmp_path: Path) -> None:
+    runs = []
+    for name, left in zip("ab", outputs, strict=True):
+        one = launch(0, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", left))
+        kernel = msgspec.structs.replace(one.kernel, hash=name * 64, stages={"ttir": name * 32})
+        runs.append(saved(tmp_path / name, [msgspec.structs.replace(one, kernel=kernel)]))
+        (runs[-1].path / "blobs" / "kept.zst").write_bytes(b"of another kernel")
+
+    status, text = compared(*runs)
+
+    assert status == 2
+    assert "not deterministic" not in text and "not compared: the code of triton_poi_fused_mul_0:" in text
+    assert ("cannot be decided: the code of triton_poi_fused_mul_0" in text) == (outputs == "yz")
+
+
+@pytest.mark.parametrize("folder", ["emptied", "deleted"])
+def test_equal_runs_of_which_one_lost_its_blobs_are_not_called_equal(folder: str, tmp_path: Path) -> None:
+    one = launch(0, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", "y"))
+    ir = store.RunWriter(saved(tmp_path / "other", []).path).blob("module {}")
+    kernel = msgspec.structs.replace(one.kernel, stages={"ttir": ir})
+    a, b = (saved(tmp_path / name, [msgspec.structs.replace(one, kernel=kernel)]) for name in "ab")
+    for path in (a.path, b.path):
+        store.RunWriter(path).blob("module {}")
+    assert compared(a, b)[0] == 0
+
+    shutil.rmtree(b.path / "blobs")
+    if folder == "emptied":
+        (b.path / "blobs").mkdir()
+    status, text = compared(a, b)
+
+    assert status == 2
+    assert f"damaged: {b.name}/blobs: it has no files: the code of all kernels is lost" in text
 
 
 def failed(folder: Path, results: str, detail: str) -> store.Run:

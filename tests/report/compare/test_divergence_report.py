@@ -40,7 +40,7 @@ def test_an_operator_that_draws_random_numbers_needs_a_seed_and_no_deterministic
 
     first, advice = cause_text(cause, ("a", "b"))
 
-    assert first == "aten::rand(size=[4]): inputs are equal, and it drew other random numbers:"
+    assert first == "aten::rand(size=[4]): inputs are equal, and it drew other random numbers"
     assert "seed" in advice
 
 
@@ -68,6 +68,20 @@ def test_an_operator_that_is_not_proven_to_be_the_cause_is_one_of_the_suspects_t
         "then aten::mm computes with it",
         "cannot be decided: the cause is aten::randn, aten::randn(size=[8]), aten::mm,"
         " or code outside of Triton and torch",
+    ]
+
+
+def test_the_line_of_an_operator_follows_it_before_the_draw_of_another_one() -> None:
+    site = CallSite(0, "/p.py", 7, "step")
+    cause = OperatorCause(
+        ("aten::randn",) * 2, ("",) * 2, "ab", proven=False, sites=(site, site),
+        draws=("", "aten::rand(), called at /p.py:3 in step"),
+    )  # fmt: skip
+
+    assert list(cause_text(cause, ("a", "b")))[:3] == [
+        "aten::randn() wrote this tensor last in both runs",
+        "called at /p.py:7 in step",
+        "before it, only b draws random numbers by aten::rand(), called at /p.py:3 in step",
     ]
 
 

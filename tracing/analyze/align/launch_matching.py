@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from itertools import combinations
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -33,8 +33,11 @@ class Launches(Protocol[T_contra]):
     def kernel(self, launch: T_contra, side: int) -> str:
         """The name of the kernel."""
 
+    def settings(self, launch: T_contra, side: int) -> str:
+        """Equal for launches of equal code, configuration and arguments; tensors may overlap differently."""
+
     def exact(self, launch: T_contra, side: int) -> str:
-        """Equal for launches of equal code, configuration and arguments."""
+        """Equal for launches of equal settings whose arguments overlap equally."""
 
     def content(self, launch: T_contra) -> Hashable:
         """The digests that it read and wrote."""
@@ -44,6 +47,9 @@ class Launches(Protocol[T_contra]):
 
     def equal(self, a: T_contra, b: T_contra) -> bool:
         """True if launch, inputs and outputs are equal."""
+
+    def same_inputs(self, a: T_contra, b: T_contra) -> bool:
+        """True if these launches are launched alike, and all their inputs are equal."""
 
     def common(self, a: T_contra, b: T_contra) -> int:
         """A score of how much of their inputs is equal."""
@@ -57,7 +63,8 @@ def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
 
     Partners read and wrote equal bits; else they are launches of equal code, configuration and arguments;
     else of one kernel. Among several candidates, those with the most equal inputs come first, then those at
-    the most similar positions in the program, then the nearest. Equally good partners stay in order.
+    the most similar positions in the program, then the nearest. Launches of one kernel stay in order, except
+    for those that are known to have moved: by all of their inputs, or by their settings.
     """
     exact = [[ask.exact(one, side) for one in launches] for side, launches in enumerate((a, b))]
     kernels = [[ask.kernel(one, side) for one in launches] for side, launches in enumerate((a, b))]
@@ -67,6 +74,7 @@ def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
     ]
     partner: dict[int, int] = {}
     _match_equal(partner, contents[0], contents[1])
+    equal = frozenset(partner)
     for names in (exact, kernels):
         _match_closest(
             partner,
@@ -74,6 +82,7 @@ def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
             lambda n, m: ask.common(a[n], b[m]),
             lambda n, m: ask.context(a[n], b[m]),
         )
+    _put_in_order(partner, equal, a, b, ask)
     return dict(sorted(partner.items()))
 
 
@@ -130,17 +139,28 @@ def _match_closest(
         if n not in matched and m not in taken:
             matched[n] = m
             taken.add(m)
-    _put_in_order(matched, names[0], {(n, m): -score for score, _, _, n, m in pairs})
     partner |= matched
 
 
 def _put_in_order(
-    partner: dict[int, int], names: Sequence[str], common: Mapping[tuple[int, int], int]
+    partner: dict[int, int], equal: Collection[int], a: Sequence[T], b: Sequence[T], ask: Launches[T]
 ) -> None:
-    # launches of one name are reordered only if they have more in common in that order
-    for n, later in combinations(sorted(partner), 2):
+    # equal -- positions of launches that read and wrote equal bits, which stay partners
+    crossed = [
+        (n, later)
+        for n, later in combinations(sorted(partner), 2)
+        if ask.kernel(a[n], 0) == ask.kernel(a[later], 0)
+    ]
+    for n, later in crossed:
         m, earlier = partner[n], partner[later]
-        if names[n] == names[later] and earlier < m:
-            crossed, straight = common[n, m] + common[later, earlier], common[n, earlier] + common[later, m]
-            if straight >= crossed:
-                partner[n], partner[later] = earlier, m
+        if earlier < m and not (n in equal or later in equal or _moved((a[n], a[later]), (b[m], b[earlier]), ask)):
+            partner[n], partner[later] = earlier, m
+
+
+def _moved(a: tuple[T, T], b: tuple[T, T], ask: Launches[T]) -> bool:
+    # whether two launches of a kernel changed their order: a[0] is b[0], and a[1] is b[1]
+    of_a, of_b = ([ask.settings(one, side) for one in pair] for side, pair in enumerate((a, b)))
+    if of_a == of_b and of_a[0] != of_a[1]:
+        return True
+    crossed, straight = (sum(map(ask.common, a, other)) for other in (b, b[::-1]))
+    return crossed > straight and any(map(ask.same_inputs, a, b))

@@ -62,7 +62,7 @@ class OperatorCause:
     exchanged: bool = False  # the runs call it on the same tensors in another order
     also: tuple[str, ...] = ()  # calls of other operators to which the same applies
     numbers: tuple[int, int] | None = None  # of its two calls, from 1 on, if they differ or `target` is set
-    draws: tuple[str, str] | None = None  # earlier draws of random numbers that differ; empty: none there
+    draws: tuple[str, str] | None = None  # earlier draws of random numbers that differ, with their lines
     sites: tuple[CallSite | None, CallSite | None] = (None, None)  # lines that call it in each run
     target: Literal["", "tensor", "elements"] = ""  # what its call writes in the other run instead
 
@@ -153,6 +153,7 @@ class LaunchDiffers:
     code: CodeDifference | None
     tuned: bool  # an autotuner chose other values for all that differs
     outputs: tuple[str, ...]  # arguments whose contents after the launch differ
+    inputs: tuple[str, ...] = ()  # arguments that it reads and whose contents differ
 
     @property
     def other_kernel(self) -> bool:
@@ -183,10 +184,11 @@ class OutputDiffers:
 
     pair: LaunchPair
     position: int
-    doubt: ReadOutside | Literal["", "unwritten", "untouched", "addresses"] = ""
+    doubt: ReadOutside | Literal["", "unwritten", "untouched", "addresses", "code"] = ""
     # "unwritten": the memory held different bits before, and the launch may have left part of it unwritten;
     # "untouched": likewise, and the differing ranges hold what they held before;
-    # "addresses": the kernel followed pointers that it loaded, and no digest covers what it read there
+    # "addresses": the kernel followed pointers that it loaded, and no digest covers what it read there;
+    # "code": the kernel's code cannot be read, and may differ: a run is damaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,8 @@ class OrderDiffers:
 
     pair: LaunchPair  # the one that run a made first
     other: LaunchPair
-    argument: str  # of the second launch, which shares bytes with the first
+    argument: str  # of the first launch, which shares bytes with the second
+    other_argument: str  # of the second launch, which names the same bytes
 
 
 Divergence: TypeAlias = LaunchDiffers | InputDiffers | OutputDiffers | OneSided | OrderDiffers

@@ -46,6 +46,7 @@ class KernelCodes:
         self._texts: dict[tuple[int, str, str], tuple[str, ...]] = {}
         self._keys: dict[object, str] = {}
         self._named: tuple[dict[str, list[Kernel]], dict[str, list[Kernel]]] | None = None
+        self._lost: set[object] = set()  # pairs whose code cannot be read
         self.notes: list[str] = []  # kernels whose code was lost
 
     def key(self, kernel: Kernel, side: int) -> str:
@@ -75,7 +76,12 @@ class KernelCodes:
 
     def is_code(self, a: Kernel, b: Kernel) -> bool:
         """True if a kernel of run a and one of run b are the same code with the same configuration."""
-        return _configured(a) == _configured(b) and self.difference(a, b) is None
+        return _configured(a) == _configured(b) and self.difference(a, b) is None and not self.is_lost(a, b)
+
+    def is_lost(self, a: Kernel, b: Kernel) -> bool:
+        """True if `difference` cannot read the code of these kernels: it may differ."""
+        self.difference(a, b)
+        return _pair_key(a, b, alike=True) in self._lost
 
     def difference(self, a: Kernel, b: Kernel, *, alike: bool = True) -> CodeDifference | None:
         """The difference between the code of a kernel of run a and of one of run b; None: no relevant one.
@@ -85,20 +91,13 @@ class KernelCodes:
         """
         if a.hash and a.hash == b.hash and a.stages.get("ptx") == b.stages.get("ptx"):
             return None
-        key: tuple[object, ...] = (
-            alike,
-            a.hash,
-            a.source,
-            a.module,
-            tuple(a.stages.values()),
-            *_configured(a),
-        )
-        key += (b.hash, b.source, b.module, tuple(b.stages.values()), *_configured(b))
+        key = _pair_key(a, b, alike=alike)
         if key not in self._known:
             try:
                 self._known[key] = self._compared(a, b) if alike else self._sources(a, b)
             except Problem as problem:  # a blob that was lost
                 self._known[key] = None
+                self._lost.add(key)
                 self.notes.append(f"the code of {a.name}: {problem.problem}")
         return self._known[key]
 
@@ -137,6 +136,15 @@ def _by_name(run: Run) -> dict[str, list[Kernel]]:
         if all(kernel.hash != other.hash for other in kernels.setdefault(kernel.name, [])):
             kernels[kernel.name].append(kernel)
     return kernels
+
+
+def _pair_key(a: Kernel, b: Kernel, *, alike: bool) -> tuple[object, ...]:
+    return (alike, *_identity(a), *_identity(b))
+
+
+def _identity(kernel: Kernel) -> tuple[object, ...]:
+    stages = tuple(kernel.stages.values())
+    return kernel.hash, kernel.source, kernel.module, stages, _configured(kernel)
 
 
 def _configured(kernel: Kernel) -> tuple[object, ...]:

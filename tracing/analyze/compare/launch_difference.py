@@ -57,6 +57,10 @@ class LaunchDifferences:
         alike = not seen.pair.changes
         return self._codes.difference(a, b, alike=alike) if a.name == b.name else None
 
+    def is_code_lost(self, seen: LaunchDifference) -> bool:
+        """True if the kernels' code cannot be read, because a run is damaged: it may differ."""
+        return self._codes.is_lost(seen.a.kernel, seen.b.kernel)
+
 
 def touched_equally(slot: Slot, a: TimelineStep, b: TimelineStep) -> bool | None:
     """True if both launches read, or wrote, equal bytes; None: only whole arguments were digested."""

@@ -56,15 +56,19 @@ class LaunchDivergences:
         whose = {slot: self._blamed(slot, seen, launches) for slot in seen.outputs}
         outputs = [slot for slot, one in whose.items() if one != "same"]
         code = self._differences.code(seen)
-        if seen.pair.changes or code:
-            names = tuple(a.signature.args[slot.position].name for slot in outputs)
-            tuned = not code and self._winners.explain(a.kernel.name, seen.pair.changes)
-            yield LaunchDiffers(launches, seen.pair.changes, code, tuned, names)
+        tuned = not code and self._winners.explain(a.kernel.name, seen.pair.changes)
+        changed = bool(seen.pair.changes or code)
+        divergences = [
+            self._input(launches, slot, cause)
+            for slot, cause in causes.items()
+            if slot not in loose and (tuned or not changed)  # another winner is no cause of other inputs
+        ]
+        if changed:
+            yield from (one for one in divergences if one is not None)
+            written, read = (_names(seen, slots) for slots in (outputs, seen.inputs))
+            yield LaunchDiffers(launches, seen.pair.changes, code, tuned, written, read)
             self._mark(seen, outputs, "differs")
             return
-        divergences = [
-            self._input(launches, slot, cause) for slot, cause in causes.items() if slot not in loose
-        ]
         if divergences and not any(divergences) and not self._notes.reported and unshown is not None:
             yield unshown  # its launches are equal one by one, and wrote the same memory in another order
         yield from (one for one in divergences if one is not None)
@@ -114,13 +118,13 @@ class LaunchDivergences:
             yield from self._through_addresses(launches, seen, accused)
             return
         if accused and (change := self._overlap(seen)):
-            names = tuple(seen.a.signature.args[slot.position].name for slot in accused)
-            yield LaunchDiffers(launches, (change,), None, False, names)
+            yield LaunchDiffers(launches, (change,), None, False, _names(seen, accused))
             self._mark(seen, accused, "differs")
             return
+        lost: Literal["", "code"] = "code" if accused and self._differences.is_code_lost(seen) else ""
         for slot, one in whose.items():
             if one == "launch":
-                yield OutputDiffers(launches, slot.position)
+                yield OutputDiffers(launches, slot.position, lost)
                 self._mark(seen, [slot], "differs")
             elif one != "same":
                 doubt: Literal["unwritten", "untouched"] = "unwritten" if one == "open" else "untouched"
@@ -162,6 +166,10 @@ def _blame(slot: Slot, launches: LaunchPair) -> Blame:
     if not (one.before and other.before and one.after and other.after):
         return "launch"  # as far as digests were taken
     return blame((one.before, other.before), (one.after, other.after))
+
+
+def _names(seen: LaunchDifference, slots: Sequence[Slot]) -> tuple[str, ...]:
+    return tuple(seen.a.signature.args[slot.position].name for slot in slots)
 
 
 def _overlap_text(overlaps: Sequence[tuple[str, str, int]]) -> str:

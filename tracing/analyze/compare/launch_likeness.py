@@ -34,8 +34,8 @@ class LaunchLikeness:
         """The name of its kernel."""
         return launch.kernel.name
 
-    def exact(self, launch: TimelineStep, side: int) -> str:
-        """Equal for launches of equal code, configuration and arguments."""
+    def settings(self, launch: TimelineStep, side: int) -> str:
+        """Equal for launches of equal code, configuration and arguments; tensors may overlap differently."""
         number = launch.row.line.signature
         known = self._keys[side].get(number)
         if known is None:
@@ -43,8 +43,12 @@ class LaunchLikeness:
             own = f"{code} {'ab'[side]}{number}"  # the other run has no such launch
             shared = identity is not None and identity in self._shared
             known = self._keys[side][number] = f"{code} {self._shared[identity]}" if shared else own
-        overlaps = launch.overlaps()
-        return f"{known} {overlaps}" if overlaps else known
+        return known
+
+    def exact(self, launch: TimelineStep, side: int) -> str:
+        """Equal for launches of equal settings whose arguments overlap equally."""
+        overlaps, settings = launch.overlaps(), self.settings(launch, side)
+        return f"{settings} {overlaps}" if overlaps else settings
 
     def content(self, launch: TimelineStep) -> Hashable:
         """The bits that it read and wrote."""
@@ -62,6 +66,12 @@ class LaunchLikeness:
         if seen.pair.changes or self._differences.code(seen) is not None:
             return True
         return any(not isinstance(self._causes.of(a, b, slot.position), Follows) for slot in seen.inputs)
+
+    def same_inputs(self, a: TimelineStep, b: TimelineStep) -> bool:
+        """True if these launches are launched alike, and all their inputs are equal."""
+        seen = self._differences.of(a, b)
+        different = seen.inputs or seen.pair.changes or self._differences.code(seen)
+        return not different and a.overlaps() == b.overlaps()
 
     def common(self, a: TimelineStep, b: TimelineStep) -> int:
         """The number of equal inputs; an input that a kernel only reads counts twice."""

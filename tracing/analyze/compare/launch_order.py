@@ -25,7 +25,7 @@ class ReorderedPair(NamedTuple):
 
     first: Partners  # in run a
     second: Partners
-    argument: str  # of the second
+    arguments: tuple[str, str]  # of the first and of the second, which share bytes
     shown: bool  # False: both launches read and wrote equal bits; only the memory afterwards may differ
 
 
@@ -55,11 +55,11 @@ class LaunchOrder:
             self._moved.append(one)
 
 
-def _meet(first: TimelineStep, second: TimelineStep) -> str | None:
-    # the argument of the second launch that shares bytes with the first one, if one of the two writes them
-    for writes, address, meta, _ in first.ranges():
+def _meet(first: TimelineStep, second: TimelineStep) -> tuple[str, str] | None:
+    # an argument of each launch that share bytes, if one of the two writes them
+    for writes, address, meta, own in first.ranges():
         for also_writes, its_address, its_meta, name in second.ranges():
             shared = writes or also_writes
             if shared and relation(its_meta, meta, its_address - address) != "disjoint":
-                return name
+                return own, name
     return None

@@ -174,9 +174,8 @@ class ProcessPair:
         if not equal:
             divergences = list(self._divergences.of(seen, self._launches(a, b), self.unshown))
         for exchange in self._order.add(Partners(a, b, equal), moved=moved):
-            order = OrderDiffers(
-                self._launches(*exchange.first[:2]), self._launches(*exchange.second[:2]), exchange.argument
-            )
+            first, second = (self._launches(*one[:2]) for one in (exchange.first, exchange.second))
+            order = OrderDiffers(first, second, *exchange.arguments)
             if exchange.shown:
                 yield order
             else:

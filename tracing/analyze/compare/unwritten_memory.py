@@ -47,7 +47,8 @@ def unwritten_memory(
         if arg.tensor is not None:
             sides = [_elements(step, position, arg.tensor) for step in (a, b)]
             count, unwritten = max(count for count, _ in sides), all(known for _, known in sides)
-            yield UnwrittenMemory(rank, a.index, a.kernel.name, arg.name, count, unwritten)
+            if count:  # else they access all of it: another argument names this memory, or an input differs
+                yield UnwrittenMemory(rank, a.index, a.kernel.name, arg.name, count, unwritten)
 
 
 def dependents(run: Run, rank: int) -> list[str]:
@@ -69,11 +70,19 @@ def _elements(step: TimelineStep, position: int, meta: TensorMeta) -> tuple[int,
     every = math.prod(meta.shape)
     access = step.access
     unwritten = access.unwritten.get(position, (0, 0))[1] if access is not None else 0
+    if access is not None and _is_accessed_whole(access, position):
+        return 0, True
     bytes_ = _accessed(access, position) if access is not None else None
     if bytes_ is None:
         return unwritten or every, False
     rest = every - bytes_ // element_bytes(meta.dtype)
     return rest, 0 < rest <= unwritten
+
+
+def _is_accessed_whole(access: Access, position: int) -> bool:
+    # boxes exist only of arguments that were accessed in part
+    read = position in access.read and position not in access.read_boxes
+    return read or (position in access.written and position not in access.written_boxes)
 
 
 def _accessed(access: Access, position: int) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tracing.analyze.compare.causes.cause_answer import Follows
-from tracing.analyze.compare.divergence_kinds import Cause, Divergence, UnknownCause
+from tracing.analyze.compare.divergence_kinds import Cause, Divergence, OutputDiffers, UnknownCause
 from tracing.analyze.compare.first_divergence import UNREAD_RESULTS, Comparison
 from tracing.analyze.compare.unwritten_memory import dependents, unfollowed
 from tracing.analyze.runs.coverage import coverage
@@ -40,6 +40,7 @@ class ComparisonVerdict:
     outcomes: tuple[ResultDiffers, ...]
     results: tuple[ResultDiffers, ...]
     found: int = 0  # launches that differ
+    decided: int = 0  # of these, those whose code is not lost
     why: ResultCause | None = None  # the cause if results differ and no launch does
     equal_results: int = 0
     dependents: tuple[str, ...] = ()  # what depends on memory that nothing wrote and that differs
@@ -71,6 +72,7 @@ class ComparisonVerdict:
     def __iter__(self) -> Iterator[Divergence]:
         for divergence in self.comparison:
             self.found += 1
+            self.decided += not (isinstance(divergence, OutputDiffers) and divergence.doubt == "code")
             yield divergence
         with self.comparison.notes.damage(UNREAD_RESULTS):
             a, b = (results(run) for run in self._runs)
@@ -99,9 +101,9 @@ class ComparisonVerdict:
     @property
     def status(self) -> int:
         """Exit status as of diff(1): 0 equal, 1 different, 2 compared in part."""
-        if self.found or self.results or self.start or self.outcomes or self.dependents:
+        if self.decided or self.results or self.start or self.outcomes or self.dependents:
             return 1
-        return 0 if self.comparison.notes.complete else 2
+        return 0 if self.comparison.notes.complete and not self.found else 2
 
 
 def _certainty(result: ResultCause) -> bool:

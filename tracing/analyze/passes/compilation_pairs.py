@@ -28,19 +28,27 @@ def paired(a: Sequence[Compilation], b: Sequence[Compilation]) -> CompilationPai
     """
     if len(a) == len(b) == 1:
         return CompilationPairs([(a[0], b[0])], (), ())
-    left = list(b)
-    pairs = []
-    for one in a:
-        if (partner := partner_of(one, left)) is not None:
-            left.remove(partner)
-            pairs.append((one, partner))
-    matched = {id(one) for one, _ in pairs}
-    return CompilationPairs(pairs, [one for one in a if id(one) not in matched], left)
+    namesakes = [(m, n) for m, one in enumerate(a) for n, other in enumerate(b) if _same_name(one, other)]
+    partners: dict[int, int] = {}
+    taken: set[int] = set()
+    for m, n in sorted(namesakes, key=lambda pair: _distance(a[pair[0]], b[pair[1]])):
+        if m not in partners and n not in taken:
+            partners[m] = n
+            taken.add(n)
+    return CompilationPairs(
+        [(a[m], b[partners[m]]) for m in sorted(partners)],
+        [one for m, one in enumerate(a) if m not in partners],
+        [other for n, other in enumerate(b) if n not in taken],
+    )
+
+
+def _same_name(a: Compilation, b: Compilation) -> bool:
+    return a.kernel_name == b.kernel_name
 
 
 def partner_of(one: Compilation, among: Sequence[Compilation]) -> Compilation | None:
     """The compilation of the same kernel that differs least; None: there is none of its name."""
-    same = [other for other in among if other.kernel_name == one.kernel_name]
+    same = [other for other in among if _same_name(one, other)]
     return min(same, key=lambda other: _distance(one, other), default=None)
 
 

@@ -65,12 +65,15 @@ class DifferenceTable:
 
 
 def unasked(divergences: Iterable[Divergence], perturbed: Sequence[Perturbed]) -> tuple[Divergence, ...]:
-    """Divergences, except launches whose configuration `--perturb` changed and whose results are equal."""
+    """Divergences, except launches whose configuration `--perturb` changed, if nothing else explains results.
+
+    Results that differ count as those of another configuration only if the inputs of the launch are equal.
+    """
     asked = any(one.what == "winners" and one.how for one in perturbed)
     return tuple(
         one
         for one in divergences
-        if not (asked and isinstance(one, LaunchDiffers) and one.tuned and not one.outputs)
+        if not (asked and isinstance(one, LaunchDiffers) and one.tuned and (one.inputs or not one.outputs))
     )
 
 

@@ -119,8 +119,8 @@ def _reproduced(run: store.Run, index: int, rank: int) -> list[str]:
 def _of_output(difference: OutputDiffers, runs: RunPair) -> list[str]:
     launch, rank = difference.pair.b, difference.pair.rank
     assert launch is not None
-    if launch.kernel.kind != "triton" or difference.doubt == "addresses":
-        return [_show(runs[1], launch.index)]  # the memory at an address was not recorded
+    if launch.kernel.kind != "triton" or difference.doubt in ("addresses", "code"):
+        return [_show(runs[1], launch.index)]  # memory at an address was not recorded; lost code cannot run
     if isinstance(difference.doubt, ReadOutside):
         return [_show(runs[1], launch.index), *_reproduced(runs[1], launch.index, rank)]
     if difference.doubt:
@@ -166,8 +166,9 @@ def _passes_of_both(pair: LaunchPair, runs: RunPair) -> str:
     hash_a, hash_b = pair.a.kernel.hash, pair.b.kernel.hash
     compiled = next((one for one in known if one.hash == hash_a), None)
     partner = partner_of(compiled, other) if compiled is not None else None
-    if compiled is not None and partner is not None and partner.hash == hash_b:
-        names = [label(known, compiled)]
+    name = label(known, compiled) if compiled is not None else ""
+    if partner is not None and partner.hash == hash_b and ("#" in name or name == label(other, partner)):
+        names = [name]
     else:
         names = [*dict.fromkeys((hash_a[:DIGITS], hash_b[:DIGITS]))]
     both = " ".join(quote(str(run.path)) for run in runs)
@@ -202,5 +203,7 @@ def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str |
     other = isinstance(divergence, InputDiffers) and isinstance(divergence.cause, OtherTensor)
     if accused(divergence).certain or other:  # no other recording identifies the tensor
         return None
-    facts = None if isinstance(divergence, OutputDiffers) else of_facts(*runs)
+    if isinstance(divergence, OutputDiffers):
+        return of_unwritten(runs[1]) if divergence.doubt != "code" else None
+    facts = of_facts(*runs)
     return facts or of_unwritten(runs[1])

@@ -26,7 +26,7 @@ from tracing.report.findings import cut_text, uncovered_text
 from tracing.report.text import plural
 from tracing.store.cut_files import is_damaged
 
-LimitOption = Annotated[int, typer.Option(min=1, help="Show at most this many divergences.")]
+LimitOption = Annotated[int, typer.Option(min=1, help="Show at most this many divergences, and parts that were not compared.")]
 WindowOption = Annotated[int, typer.Option(min=8, help="Launches to search ahead for the end of a gap.")]
 
 
@@ -75,18 +75,20 @@ def _print_compared(runs: RunPair, verdict: ComparisonVerdict, limit: int) -> in
     if verdict.found > limit:
         more = plural(verdict.found - limit, "divergence")
         out.print(f"{more} more: `--limit {verdict.found}` shows them")
-    for line in _conclusion(runs, verdict, typed if launches else None):
+    for line in _conclusion(runs, verdict, typed if launches else None, limit):
         out.print(line)
     return _status(runs, verdict)
 
 
-def _conclusion(runs: RunPair, verdict: ComparisonVerdict, typed: list[str] | None) -> Iterator[Text]:
+def _conclusion(
+    runs: RunPair, verdict: ComparisonVerdict, typed: list[str] | None, limit: int
+) -> Iterator[Text]:
     # typed -- the commands that were printed; None: no launch differs, so no swap can help
     if verdict.why is not None and not (verdict.start or verdict.outcomes):
         yield from report.why_text(verdict.why, _deciding(verdict.why, runs))
         for command in of_operator(verdict.why.cause, runs[1], verdict.why.result.rank):
             yield Text(f"    next      {command}")
-    yield from report.summary_text(verdict.comparison, hints.of_unwritten(runs[1]))
+    yield from report.summary_text(verdict.comparison, hints.of_unwritten(runs[1]), limit)
     if not (verdict.found or verdict.start or verdict.outcomes or verdict.dependents):
         yield from report.equality_text(verdict.comparison, verdict.equal_results, verdict.results)
         yield from uncovered_text(runs)

@@ -171,7 +171,7 @@ class RepeatSeries:
             for line in equal_text(repeat, len(everything)):
                 out.print(line)
         advice = "" if self.settings.perturb else hints.of_unwritten(reference)
-        for line in summary_text(verdict.comparison, advice):
+        for line in summary_text(verdict.comparison, advice, self.settings.limit):
             out.print(Text("  ").append_text(line))
         return repeat
 

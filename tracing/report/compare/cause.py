@@ -41,6 +41,8 @@ def cause_text(cause: Cause, names: Names) -> Iterator[str]:
     for line in _written(cause, names):
         yield line.replace("this tensor", f"an input of {through[-1]}") if through else line
     yield from _called_at(cause, names)
+    if isinstance(cause, OperatorCause):
+        yield from _draws(cause, names)
     if through:
         yield f"then {', then '.join(map(_passing, reversed(through)))}"
     if isinstance(cause, OperatorCause) and not cause.proven and all(cause.given):
@@ -116,9 +118,7 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
         yield f"{calls[0]} wrote this tensor last, and the program calls it on the same tensors"
         yield f"in another order in {names[1]} than in {names[0]}"
     elif cause.random:
-        yield f"{calls[0]}: inputs are equal, and it drew other random numbers:"
-        yield from _draws(cause, names)
-        yield "seed the generator that it draws from, or draw from it equally often in both runs"
+        yield f"{calls[0]}: inputs are equal, and it drew other random numbers"
     elif cause.target:
         yield from _redirected(cause, calls[0], names)
     elif cause.runs != "ab":
@@ -151,19 +151,17 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
                 f"call {number} of it in {name}" for number, name in zip(cause.numbers, names, strict=True)
             )
         yield f"{calls[0]} wrote this tensor last in both runs{which}"
-        yield from _draws(cause, names)
 
 
 def _draws(cause: OperatorCause, names: Names) -> Iterator[str]:
     # the first draw of random numbers before it that only one run makes
-    if cause.draws is None:
-        return
-    a, b = cause.draws
+    a, b = cause.draws or ("", "")
     if a and b:
         yield f"before it, {names[0]} draws random numbers by {a}, {names[1]} by {b}"
-    else:
-        one, name = (a, names[0]) if a else (b, names[1])
-        yield f"before it, only {name} draws random numbers by {one}"
+    elif a or b:
+        yield f"before it, only {names[0] if a else names[1]} draws random numbers by {a or b}"
+    if cause.random:
+        yield "seed the generator that it draws from, or draw from it equally often in both runs"
 
 
 def deterministic_form(operator: str) -> Iterator[str]:

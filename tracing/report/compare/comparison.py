@@ -15,10 +15,11 @@ from tracing.report.compare.cause import cause_text
 from tracing.report.text import plural
 
 
-def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
+def summary_text(comparison: Comparison, advice: str = "", limit: int | None = None) -> Iterator[Text]:
     """The number of compared launches and of consequences, and the parts that were not compared.
 
     advice -- the command that distinguishes unwritten memory from nondeterministic kernels
+    limit  -- maximum of printed parts that were not compared; None: all
     """
     notes = comparison.notes
     repeats = sum(comparison.repeated.values()) - notes.reported
@@ -54,8 +55,11 @@ def summary_text(comparison: Comparison, advice: str = "") -> Iterator[Text]:
         )
     if notes.selected:
         yield Text(f"recorded in both runs: {notes.selected}")
-    for note in notes.notes:
+    for note in notes.notes[:limit]:
         yield _warning("not compared", note)
+    if limit is not None and len(notes.notes) > limit:
+        rest = len(notes.notes) - limit
+        yield _warning("not compared", f"{rest} more: `--limit {len(notes.notes)}` shows them")
 
 
 def _position_text(divergence: Divergence) -> str:

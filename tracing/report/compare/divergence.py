@@ -172,12 +172,14 @@ def _(divergence: LaunchDiffers, names: Names) -> Iterator[str]:
         although = "" if divergence.code.stage == "source" else ", although its source is equal"
         yield f"the kernel's {divergence.code.stage} differs{although}"
     elif divergence.tuned:
-        yield "an autotuner chose another configuration; nothing else differs"
+        yield f"an autotuner chose another configuration{'' if divergence.inputs else '; nothing else differs'}"
     elif divergence.other_kernel:
         yield "the program launches another kernel here"
     else:
         changed = ", ".join(change.name for change in divergence.changes)
         yield f"the program launches this kernel differently: {changed}"
+    if divergence.inputs:
+        yield f"the inputs of this launch differ, too: {', '.join(divergence.inputs)}"
     if divergence.outputs:
         yield f"the outputs of this launch differ: {', '.join(divergence.outputs)}"
 
@@ -185,9 +187,12 @@ def _(divergence: LaunchDiffers, names: Names) -> Iterator[str]:
 @_explained.register
 def _(divergence: OrderDiffers, names: Names) -> Iterator[str]:
     other = divergence.other.launch
+    shared = divergence.argument
+    if divergence.other_argument != shared:
+        shared += f", which is {divergence.other_argument} of #{other.index}"
     yield (
         f"{names[0]} makes this launch before #{other.index} {other.kernel_name}, {names[1]} after it;"
-        f" both access {divergence.argument}, so their order matters"
+        f" both access {shared}: their order matters"
     )
 
 
@@ -198,6 +203,10 @@ def _(divergence: OutputDiffers, names: Names) -> Iterator[str]:
     elif divergence.doubt == "addresses":
         yield "cannot be decided: all arguments are equal,"
         yield "and the kernel reads memory through addresses, whose contents are not recorded"
+    elif divergence.doubt == "code":
+        yield "every input is equal, outputs differ;"
+        yield f"cannot be decided: the code of {divergence.pair.launch.kernel_name} is damaged,"
+        yield "copy the damaged run once more, or record it anew"
     elif divergence.doubt == "untouched":
         yield "every input is equal; this memory differed before, and the launch did not change it"
     elif divergence.doubt == "unwritten":

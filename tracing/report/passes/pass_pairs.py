@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.text import Text
 
 from tracing.analyze.line_matching import unified_diff
-from tracing.analyze.passes.compilation_pairs import differing
+from tracing.analyze.passes.compilation_pairs import CompilationPairs, differing, partner_of
 from tracing.analyze.passes.operations import counts
 from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
-from tracing.analyze.passes.pass_table import DIGITS
+from tracing.analyze.passes.pass_table import DIGITS, label
 from tracing.analyze.passes.renaming import renamed
 from tracing.model import Blob, Compilation, PassRecord
 from tracing.report.passes.passes import DIFF_STYLES, columns
@@ -19,6 +19,7 @@ from tracing.report.text import Line, plural
 
 SHOWN = 4  # maximum of operations in a row of the table
 ATTRIBUTES = 8  # maximum of attributes that are printed
+ONE_SIDED = 8  # maximum of compilations of each run that are printed
 
 
 def pair_heading(a: Compilation, b: Compilation, versions: tuple[str, str]) -> Iterator[Line]:
@@ -27,12 +28,35 @@ def pair_heading(a: Compilation, b: Compilation, versions: tuple[str, str]) -> I
         yield Text.assemble(
             f"{side}  ", (one.kernel_name, "bold"), f"  {one.hash[:DIGITS]}  {one.target}  Triton {version}"
         )
+    yield from _changed_settings(a, b)
+
+
+def _changed_settings(a: Compilation, b: Compilation) -> Iterator[Line]:
     for what, changed in (
         ("constants", differing(a.constants, b.constants)),
         ("options", differing(a.options, b.options)),
     ):
         for name, (one_value, other_value) in changed.items():
             yield Text(f"    {what[:-1]} {name}: {_or_none(one_value)} | {_or_none(other_value)}")
+
+
+def one_sided_text(
+    matched: CompilationPairs, of_a: Sequence[Compilation], of_b: Sequence[Compilation]
+) -> Iterator[Line]:
+    """The compilations that only one run has, and how they differ from the most similar one of the other.
+
+    of_a, of_b -- all compilations of each run
+    """
+    for side, only, own, others in (("a", matched.only_a, of_a, of_b), ("b", matched.only_b, of_b, of_a)):
+        for one in only[:ONE_SIDED]:
+            named = f"{label(own, one)}  {one.hash[:DIGITS]}  {one.target}"
+            yield Text.assemble((f"only {side} compiled {named}", "bold"))
+            if (nearest := partner_of(one, others)) is not None:
+                pair = (one, nearest) if side == "a" else (nearest, one)
+                yield Text(f"    most similar in {'ab'[side == 'a']}: {label(others, nearest)}")
+                yield from _changed_settings(*pair)
+        if len(only) > ONE_SIDED:
+            yield Text(f"only {side} compiled {plural(len(only) - ONE_SIDED, 'kernel')} more")
 
 
 def _or_none(value: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tracing.analyze.passes.compilation_pairs import CompilationPairs
 from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
 from tracing.analyze.passes.pass_table import AnyPass, P, PassStep
 from tracing.analyze.passes.source_map import StageLines, Thread
@@ -99,12 +100,21 @@ def lines_json(stages: Sequence[StageLines], threads: Sequence[Thread]) -> dict[
 
 
 def pass_pairs_json(
-    runs: tuple[Run, Run], kernels: Sequence[tuple[Compilation, Compilation, PassPairs]]
+    runs: tuple[Run, Run],
+    kernels: Sequence[tuple[Compilation, Compilation, PassPairs]],
+    matched: CompilationPairs,
 ) -> dict[str, Any]:
-    """The passes after which the IR of two runs' kernels first differs."""
+    """The passes after which the IR of two runs' kernels first differs, and kernels that only one run has."""
     entries = [_kernel(*one) for one in kernels]
-    differs = any(not one["entry_equal"] or one["first_difference"] for one in entries)
-    return {"a": str(runs[0].path), "b": str(runs[1].path), "status": int(differs), "kernels": entries}
+    only = {"only_a": _one_sided(matched.only_a), "only_b": _one_sided(matched.only_b)}
+    differs = any(not one["entry_equal"] or one["first_difference"] for one in entries) or any(only.values())
+    return {
+        "a": str(runs[0].path), "b": str(runs[1].path), "status": int(differs), "kernels": entries, **only,
+    }  # fmt: skip
+
+
+def _one_sided(only: Sequence[Compilation]) -> list[dict[str, Any]]:
+    return [{"kernel": one.kernel_name, "hash": one.hash, "target": one.target} for one in only]
 
 
 def _kernel(a: Compilation, b: Compilation, pairs: PassPairs) -> dict[str, Any]:

@@ -14,7 +14,7 @@ class UnlikeDraws:
         self._alike = 0  # so many draws at the start are known to be alike
 
     def unlike_before(self, a: Write, b: Write) -> tuple[str, str] | None:
-        """The first draws before two calls that differ; empty: none there. None: all are alike.
+        """The first draws before two calls that differ, with their lines; empty: none there. None: all are alike.
 
         Also None for calls of an operator that draws no random numbers.
         """
@@ -25,7 +25,7 @@ class UnlikeDraws:
         while self._alike < both and self._a.draw(self._alike) == self._b.draw(self._alike):
             self._alike += 1
         if self._alike < both:
-            return self._a.draw(self._alike), self._b.draw(self._alike)
+            return self._a.draw_text(self._alike), self._b.draw_text(self._alike)
         if counts[0] == counts[1]:
             return None
-        return (self._a.draw(both), "") if counts[0] > both else ("", self._b.draw(both))
+        return (self._a.draw_text(both), "") if counts[0] > both else ("", self._b.draw_text(both))

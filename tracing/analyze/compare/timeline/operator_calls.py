@@ -24,7 +24,8 @@ class CalledOperators:
         recorded = run.view(process, OperatorDigests, OperatorDigests)
         self._digests = {one.operator: one for one in recorded}
         self._called: dict[tuple[str, str], array[int]] = {}
-        self._draws = array("q"), array("q")  # calls that draw random numbers, and their signatures
+        # calls that draw random numbers, their signatures, and the lines that make them
+        self._draws = array("q"), array("q"), array("q")
 
     def before(self, launch: int | None) -> Iterator[OperatorCall]:
         """The calls up to a launch that were not returned yet; None: all remaining ones."""
@@ -45,6 +46,7 @@ class CalledOperators:
         if signature.random:
             self._draws[0].append(call.index)
             self._draws[1].append(signature.id)
+            self._draws[2].append(call.site)
         return len(calls) - 1
 
     def count(self, name: str, arguments: str, launch: int) -> int:
@@ -77,6 +79,10 @@ class CalledOperators:
         """A call that drew random numbers, with its arguments that are no tensors."""
         drawn = self.signatures[self._draws[1][number]]
         return f"{drawn.name}({drawn.arguments})"
+
+    def draw_site(self, number: int) -> int:
+        """The number of the line that makes a call that drew random numbers; -1: unknown."""
+        return self._draws[2][number]
 
     def digests(self, call: int) -> OperatorDigests | None:
         """The digests of a call, if they were recorded."""

@@ -148,6 +148,11 @@ class Timeline:
         """A call that drew random numbers, with its arguments that are no tensors."""
         return self._operators.draw(number)
 
+    def draw_text(self, number: int) -> str:
+        """The same, with the line of the program that makes the call, if it is known."""
+        site = self._sites.get(self._operators.draw_site(number))
+        return self.draw(number) if site is None else f"{self.draw(number)}, called at {site}"
+
     def born(self, tensor: PlacedTensor) -> FirstAccess | None:
         """The identity of a tensor that is comparable between runs; None: the tensor was not seen."""
         birth = self._births.get(tensor.storage)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tracing import store
 from tracing.analyze.passes import pass_table as analysis
-from tracing.analyze.passes.compilation_pairs import paired, partner_of
+from tracing.analyze.passes.compilation_pairs import CompilationPairs, paired, partner_of
 from tracing.analyze.passes.ir_text import canonical, plain
 from tracing.analyze.passes.named_pass import require_in_a_kernel
 from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
@@ -25,7 +25,7 @@ from tracing.cli.options.derived import open_derived
 from tracing.cli.options.opened import open_run
 from tracing.environment import installed
 from tracing.errors import Problem
-from tracing.model import Compilation
+from tracing.model import Compilation, Kernel
 from tracing.report.passes import pass_pairs as report
 from tracing.report.passes.passes_json import pair_json, pass_pairs_json
 
@@ -35,11 +35,15 @@ _BINARY = ("cubin", "hsaco")
 def print_pairs(a: str, b: str, runs: Path, asked: PassQuestion) -> int:
     """Print the passes after which the IR of two runs differs; the exit status is 1 if it does."""
     run_a, run_b = _opened(a, runs), _opened(b, runs)
-    pairs = _kernel_pairs(run_a, run_b, asked)
-    _require_one_kernel(run_a, run_b, len(pairs), asked)
-    if len(pairs) > 1:
-        return _print_all(run_a, run_b, pairs)
-    return _print_one(run_a, run_b, *pairs[0], asked)
+    matched = _matched(run_a, run_b, asked)
+    _require_one_kernel(run_a, run_b, len(matched.pairs), asked)
+    if len(matched.pairs) > 1:
+        status = _print_all(run_a, run_b, matched.pairs)
+    else:
+        status = _print_one(run_a, run_b, *matched.pairs[0], asked)
+    for line in report.one_sided_text(matched, analysis.compilations(run_a), analysis.compilations(run_b)):
+        out.print(line)
+    return 1 if matched.only_a or matched.only_b else status
 
 
 def _require_one_kernel(run_a: store.Run, run_b: store.Run, kernels: int, asked: PassQuestion) -> None:
@@ -51,10 +55,10 @@ def _require_one_kernel(run_a: store.Run, run_b: store.Run, kernels: int, asked:
 def print_pairs_json(name_a: str, name_b: str, runs: Path, asked: PassQuestion) -> int:
     """Print as JSON the first pass after which the IR of two runs differs; returns the exit status."""
     run_a, run_b = _opened(name_a, runs), _opened(name_b, runs)
-    kernels = _kernel_pairs(run_a, run_b, asked)
-    _require_one_kernel(run_a, run_b, len(kernels), asked)
-    rows = [(a, b, _pairs(run_a, run_b, a, b)) for a, b in kernels]
-    answer = pass_pairs_json((run_a, run_b), rows)
+    matched = _matched(run_a, run_b, asked)
+    _require_one_kernel(run_a, run_b, len(matched.pairs), asked)
+    rows = [(a, b, _pairs(run_a, run_b, a, b)) for a, b in matched.pairs]
+    answer = pass_pairs_json((run_a, run_b), rows, matched)
     if asked.which is not None:
         pairs = rows[0][2]
         wanted = _wanted(pairs, asked.which, asked.stage)
@@ -64,18 +68,27 @@ def print_pairs_json(name_a: str, name_b: str, runs: Path, asked: PassQuestion) 
     return int(answer["status"])
 
 
-def _kernel_pairs(
-    run_a: store.Run, run_b: store.Run, asked: PassQuestion
-) -> Sequence[tuple[Compilation, Compilation]]:
-    if asked.kernels:
-        return [_chosen(run_a, run_b, asked.kernels)]
+def _matched(run_a: store.Run, run_b: store.Run, asked: PassQuestion) -> CompilationPairs:
     matched = paired(analysis.compilations(run_a), analysis.compilations(run_b))
+    only_a, only_b = _not_in(run_b, matched.only_a), _not_in(run_a, matched.only_b)
+    if asked.kernels:
+        pairs = [_chosen(run_a, run_b, asked.kernels)]
+        # a name means all compilations of that name; a hash, NAME#2 or two names mean only those
+        name = asked.kernels[0] if len(asked.kernels) == 1 else None
+        of_name = [[one for one in only if one.kernel_name == name] for only in (only_a, only_b)]
+        return CompilationPairs(pairs, *of_name)
     if not matched.pairs:
         raise Problem(
             f"{run_a.path} and {run_b.path} have no kernel in common",
             "name one of each: --kernel KERNEL_OF_A --kernel KERNEL_OF_B",
         )
-    return matched.pairs
+    return CompilationPairs(matched.pairs, only_a, only_b)
+
+
+def _not_in(run: store.Run, only: Sequence[Compilation]) -> list[Compilation]:
+    # without those that the run launched from a warm cache
+    launched = {one.hash for one in run.records(Kernel)} if only else ()
+    return [one for one in only if one.hash not in launched]
 
 
 def _opened(name: str, runs: Path) -> store.Run:
