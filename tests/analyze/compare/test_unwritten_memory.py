@@ -73,9 +73,8 @@ def doubled(value: int) -> torch.Tensor:
 def test_a_tensor_passed_twice_that_the_launch_reads_is_no_memory_without_an_access(tmp_path: Path) -> None:
     a, b = (recorded(tmp_path, number, doubled) for number in (0, 1))
     verdict = ComparisonVerdict.of(a, b, 64)
-    found = list(verdict)
 
-    assert {type(one) for one in found} == {InputDiffers}
+    assert {type(one) for one in verdict} == {InputDiffers}
     assert (verdict.comparison.notes.unwritten_memory, verdict.comparison.notes.notes) == ([], [])
 
 

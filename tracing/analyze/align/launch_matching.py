@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence, Set
 from itertools import combinations
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -143,17 +143,14 @@ def _match_closest(
 
 
 def _put_in_order(
-    partner: dict[int, int], equal: Collection[int], a: Sequence[T], b: Sequence[T], ask: Launches[T]
+    partner: dict[int, int], equal: Set[int], a: Sequence[T], b: Sequence[T], ask: Launches[T]
 ) -> None:
     # equal -- positions of launches that read and wrote equal bits, which stay partners
-    crossed = [
-        (n, later)
-        for n, later in combinations(sorted(partner), 2)
-        if ask.kernel(a[n], 0) == ask.kernel(a[later], 0)
-    ]
-    for n, later in crossed:
+    for n, later in combinations(sorted(partner.keys() - equal), 2):
         m, earlier = partner[n], partner[later]
-        if earlier < m and not (n in equal or later in equal or _moved((a[n], a[later]), (b[m], b[earlier]), ask)):
+        if m < earlier or ask.kernel(a[n], 0) != ask.kernel(a[later], 0):
+            continue
+        if not _moved((a[n], a[later]), (b[m], b[earlier]), ask):
             partner[n], partner[later] = earlier, m
 
 

@@ -26,7 +26,9 @@ from tracing.report.findings import cut_text, uncovered_text
 from tracing.report.text import plural
 from tracing.store.cut_files import is_damaged
 
-LimitOption = Annotated[int, typer.Option(min=1, help="Show at most this many divergences, and parts that were not compared.")]
+LimitOption = Annotated[
+    int, typer.Option(min=1, help="Show at most this many divergences, and parts that were not compared.")
+]
 WindowOption = Annotated[int, typer.Option(min=8, help="Launches to search ahead for the end of a gap.")]
 
 

@@ -172,7 +172,8 @@ def _(divergence: LaunchDiffers, names: Names) -> Iterator[str]:
         although = "" if divergence.code.stage == "source" else ", although its source is equal"
         yield f"the kernel's {divergence.code.stage} differs{although}"
     elif divergence.tuned:
-        yield f"an autotuner chose another configuration{'' if divergence.inputs else '; nothing else differs'}"
+        only = "" if divergence.inputs else "; nothing else differs"
+        yield f"an autotuner chose another configuration{only}"
     elif divergence.other_kernel:
         yield "the program launches another kernel here"
     else:

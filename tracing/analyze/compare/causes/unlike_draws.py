@@ -14,9 +14,9 @@ class UnlikeDraws:
         self._alike = 0  # so many draws at the start are known to be alike
 
     def unlike_before(self, a: Write, b: Write) -> tuple[str, str] | None:
-        """The first draws before two calls that differ, with their lines; empty: none there. None: all are alike.
+        """The first draws before two calls that differ, with their lines; empty: none there.
 
-        Also None for calls of an operator that draws no random numbers.
+        None: all are alike, or the operator draws no random numbers.
         """
         if a.number < 0 or b.number < 0 or not self._a.draws(a):
             return None

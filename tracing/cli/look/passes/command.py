@@ -69,7 +69,8 @@ def passes(
 
     Example: tracing passes demo-faulty --kernel triton_poi_fused_mul_sigmoid_1#1 --pass triton-combine
 
-    Exit status: 0; of two runs 1 if the IR differs, or only one of them compiled a kernel; 2 if there is no answer.
+    Exit status: 0; of two runs 1 if the IR differs, or only one of them compiled a kernel; 2 if there is no
+    answer.
     """
     side = side_asked_for(which, before, after, output)
     asked = PassQuestion(
