@@ -47,6 +47,7 @@ from tracing.model import (
 )
 
 X, Y = 7, 8  # storages
+Call = tuple[str, Sequence[int], Sequence[int]]
 Side = tuple[Sequence[KernelLaunch], Sequence[Record]]
 Compare = Callable[[Side, Side], tuple[list[Divergence], Comparison]]
 Why = Callable[[Side, Side], Cause]
@@ -82,7 +83,7 @@ def reader(index: int, value: str, storage: int = X, result: str = "") -> Kernel
     return launch(index, arg("in_ptr", "in", value, storage=storage), into, name="reader")
 
 
-def operators(*calls: tuple[str, Sequence[int], Sequence[int]], after: int = 1) -> Operators:
+def operators(*calls: Call, after: int = 1) -> Operators:
     """Operators, each after a number of launches: name, storages read, storages written."""
     operators = Operators()
     for name, reads, writes in calls:
@@ -244,6 +245,25 @@ def test_a_kernels_different_result_explains_a_later_difference_through_an_opera
 
     assert [kind_of(one) for one in divergences] == ["output"]
     assert comparison.notes.consequences == 1
+
+
+def test_a_launch_that_reads_what_a_reported_one_read_is_a_consequence(compared: Compare) -> None:
+    def run(value: str, *first: Call) -> Side:
+        read = [reader(1, value), launch(2, arg("in_ptr", "in", value, storage=X), name="other")]
+        return [writer(0, "y", Y), *read], operators(*first, ("aten::mm", [Y], [X])).records
+
+    divergences, comparison = compared(run("y"), run("z", ("aten::add_", [Y], [Y])))
+
+    assert [(kind_of(one), one.pair.launch.index) for one in divergences] == [("input", 1)]
+    assert comparison.notes.consequences == 1
+
+
+def test_a_launch_with_two_inputs_that_follow_is_one_consequence(compared: Compare) -> None:
+    def run(value: str) -> Side:
+        read = [arg(name, "in", value, storage=X) for name in ("left", "right")]
+        return [writer(0, value), launch(1, *read, name="reader")], []
+
+    assert compared(run("y"), run("z"))[1].notes.consequences == 1
 
 
 def test_an_operator_with_swapped_operands_is_the_same_operator(compared: Compare) -> None:

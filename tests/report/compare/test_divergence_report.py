@@ -7,7 +7,14 @@ from dataclasses import replace
 import msgspec
 from handmade.records import arg, launch
 
-from tracing.analyze.compare.divergence_kinds import Host, InputDiffers, LaunchPair, OperatorCause
+from tracing.analyze.compare.divergence_kinds import (
+    Host,
+    InputDiffers,
+    LaunchDiffers,
+    LaunchPair,
+    OperatorCause,
+)
+from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.model import CallSite, Digest
 from tracing.report.compare.cause import cause_text
 from tracing.report.compare.divergence import divergence_text, elements_text
@@ -126,6 +133,13 @@ def test_a_later_divergence_is_not_said_to_be_independent() -> None:
     title = str(next(divergence_text(differing_input(), first=False)))
 
     assert title.startswith("✗ another divergence, which those above do not explain: launch #3")
+
+
+def test_a_later_launch_with_other_settings_may_follow_from_the_first() -> None:
+    pair = LaunchPair(0, launch(3), launch(3))
+    differs = LaunchDiffers(pair, (SettingChange("grid", "1", "2"),), None, False, ())
+
+    assert str(next(divergence_text(differs, first=False))).startswith("✗ another divergence: launch #3")
 
 
 def test_a_range_of_elements_is_where_some_of_them_differ() -> None:

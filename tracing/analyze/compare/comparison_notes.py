@@ -29,7 +29,6 @@ class Notes:
     pairs: int = 0  # launches that both runs have
     undigested: int = 0  # of these, those without digests in one run
     swapped: int = 0  # pairs of independent launches that changed their order
-    consequences: int = 0  # launches whose differences follow from earlier ones
     reported: int = 0  # differences, without those that repeat one
     unwritten: int = 0  # results that differ in memory whose contents differed before the launch
     uninitialised: int = 0  # launches whose results differ because they read uninitialised memory
@@ -39,6 +38,12 @@ class Notes:
     addresses: set[tuple[str, str]] = field(default_factory=set)  # kernels and arguments that were left out
     damaged: Problem | None = None  # the first damage that ended a part of the comparison
     notes: list[str] = field(default_factory=list)  # what was not compared, and why
+    _following: set[tuple[int, int]] = field(default_factory=set)  # rank and index of a launch
+
+    @property
+    def consequences(self) -> int:
+        """The number of launches whose differences follow, or may follow, from earlier ones."""
+        return len(self._following)
 
     @property
     def complete(self) -> bool:
@@ -74,7 +79,7 @@ class Notes:
 
     def follows(self, divergence: InputDiffers | OutputDiffers) -> None:
         """Note a difference that follows, or may follow, from another one."""
-        self.consequences += 1
+        self._following.add((divergence.pair.rank, divergence.pair.launch.index))
         self.first_consequence = self.first_consequence or divergence
 
     def depends(self, divergences: Iterable[InputDiffers]) -> None:

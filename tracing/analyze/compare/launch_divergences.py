@@ -41,6 +41,7 @@ class LaunchDivergences:
     ) -> None:
         self._notes, self._pairing, self._causes, self._differences = notes, pairing, causes, differences
         self._winners = RecordedWinners(notes.a, notes.b)
+        self._read: set[tuple[Cause, str, str]] = set()  # the reported inputs that differ, with their bits
 
     def of(
         self, seen: LaunchDifference, launches: LaunchPair, unshown: OrderDiffers | None
@@ -95,9 +96,12 @@ class LaunchDivergences:
         if isinstance(cause, OperatorCause) and cause.target and cause.numbers is not None:
             self._pairing.accuse_call(cause.names[0], cause.arguments[0], cause.numbers[0] - 1)
         divergence = InputDiffers(launches, slot.position, cause)
-        if (self._notes.reported or self._notes.started) and not _proven(cause):
+        read = (cause, *_bits(launches, slot))
+        unproven = (self._notes.reported or self._notes.started) and not _proven(cause)
+        if unproven or read in self._read:  # a later launch may read what a reported one read
             self._notes.follows(divergence)
             return None
+        self._read.add(read)
         return divergence
 
     def _overlap(self, seen: LaunchDifference) -> SettingChange | None:
@@ -166,6 +170,13 @@ def _blame(slot: Slot, launches: LaunchPair) -> Blame:
     if not (one.before and other.before and one.after and other.after):
         return "launch"  # as far as digests were taken
     return blame((one.before, other.before), (one.after, other.after))
+
+
+def _bits(launches: LaunchPair, slot: Slot) -> tuple[str, str]:
+    # of an argument before the launch; empty: it has no digest
+    assert launches.a is not None and launches.b is not None
+    a, b = (launch.args[slot.position].before for launch in (launches.a, launches.b))
+    return a.bits if a else "", b.bits if b else ""
 
 
 def _names(seen: LaunchDifference, slots: Sequence[Slot]) -> tuple[str, ...]:

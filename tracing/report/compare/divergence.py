@@ -27,7 +27,6 @@ from tracing.model import Digest
 from tracing.report.compare.cause import Names, cause_text
 from tracing.report.text import plural, some_lines, step_text
 
-_OTHER = "another divergence, which those above do not explain"
 _VALUES = 6  # elements that are shown
 _WIDTH = 100  # characters of values on one line
 
@@ -72,10 +71,12 @@ def _title(divergence: Divergence, names: Names, first: bool) -> Text:
     moved = ""
     if pair.a is not None and pair.b is not None and pair.a.index != pair.b.index:
         moved = f" (#{pair.b.index} in {names[1]})"
-    title = ("first divergence" if first else _OTHER) + at
+    title = "first divergence" if first else "another divergence"
+    if not (first or isinstance(divergence, LaunchDiffers)):  # its settings may follow
+        title += ", which those above do not explain"
     step = "".join(f" ({one})" for one in step_text(launch))
     named = f": launch #{launch.index}{step} {launch.kernel_name}{moved}"
-    return Text.assemble((f"✗ {title}", "bold red"), named)
+    return Text.assemble((f"✗ {title}{at}", "bold red"), named)
 
 
 def _field(name: str, value: str) -> Text:
