@@ -53,7 +53,7 @@ def refused(line: str, folder: Path) -> str:
         ("run --launches 5 train.py", "'5' is not a range of launches"),
         ("run --runs train.py silu", "--runs: dir 'train.py' is a file"),
         ("report latest -o nosuch/a.html", "nosuch: there is no such folder"),
-        ("check train.py", "train.py is not a case: it has no build(device)"),
+        ("check train.py", "train.py is not a case: it has no build(device)\n  record it as a program"),
         ("diff mine", "there is no case mine\n  nearest: mine.py"),
         ("diff zzzz", "there is no case zzzz\n  known are bert"),
         ("minify sliu", "there is no case sliu\n  nearest: silu"),

@@ -244,6 +244,7 @@ def test_judge() -> None:
     require_documented(json.dumps({**of_run, **said.json()}), "## `tracing judge`")
 
 
+@pytest.mark.soak
 def test_lit_and_resume(compiled_run: Path) -> None:
     passes = json.loads(tracing("passes", str(compiled_run), "--json", runs=compiled_run.parent).stdout)
     kernel = passes["kernels"][0]
@@ -274,6 +275,7 @@ def test_passes_of_a_line_and_of_llvm(compiled_run: Path) -> None:
     require_documented(llvm, "### With `--llvm`")
 
 
+@pytest.mark.soak
 def test_repro(compiled_run: Path, tmp_path: Path) -> None:
     options = (str(compiled_run), "--launch", "0", "--output", str(tmp_path / "repro"), "--json")
 

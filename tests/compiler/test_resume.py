@@ -77,7 +77,10 @@ def add() -> Recorded:
 # ---- the recorded IR ----
 
 
-@pytest.mark.parametrize("name", kernels.KERNELS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=pytest.mark.soak) if one == "attention" else one for one in kernels.KERNELS],
+)
 def test_the_ir_before_and_after_a_pass_gives_the_recorded_ptx(name: str) -> None:
     compilation = recorded(name)
     places = list(compilation.places)[:: PLACES[name]] + list(compilation.places)[-1:]

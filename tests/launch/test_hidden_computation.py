@@ -13,9 +13,8 @@ from torch._dynamo import trace_rules
 
 from tracing.launch.hidden_computation import HiddenComputation, own_frames_skipped
 
-# With that of seed 74, which takes longest, they have every step that a random program can have; all two
-# hundred are in tests/soak.
-SEEDS = (5, 26, 49, 51, 52, 63, 64, 68, 78, 103, 104)
+# They have most of the steps that a random program can have; all two hundred are in tests/soak.
+SEEDS = (5, 26, 49, 51, 52)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

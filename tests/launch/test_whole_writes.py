@@ -198,7 +198,9 @@ def test_a_store_that_overwrites_a_tensor_is_proven(seed: int) -> None:
         assert store.proven(count), store
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(one, marks=pytest.mark.soak) for one in range(4, 8))]
+)
 def test_nothing_is_proven_that_brute_force_refutes(seed: int) -> None:
     choose = random.Random(100 + seed)
     refuted, proven = 0, 0

@@ -275,7 +275,9 @@ def compiler() -> None:
     extension("operator_observer")
 
 
-@pytest.mark.parametrize("order", [("python", "compiled"), ("compiled", "python")], ids="-".join)
+@pytest.mark.parametrize(
+    "order", [("python", "compiled"), pytest.param(("compiled", "python"), marks=pytest.mark.soak)]
+)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_both_forms_record_the_same_operators(
     name: str, order: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

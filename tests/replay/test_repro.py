@@ -46,6 +46,7 @@ def run_script(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.soak
 def test_a_script_that_reproduces_the_recorded_bits_is_a_repro(racing: Path, tmp_path: Path) -> None:
     options = ("--launch", "1", "--kernel", "racing_sum", "--output", str(tmp_path / "it"))
     done = tracing("repro", str(racing), *options, runs=racing.parent)

@@ -31,7 +31,9 @@ def test_whole_files_are_not_listed(run: Run) -> None:
     assert cut_files(run.path) == []
 
 
-@pytest.mark.parametrize("kind", ["kernels", "signatures", "launches", "digests"])
+@pytest.mark.parametrize(
+    "kind", ["kernels", pytest.param("signatures", marks=pytest.mark.soak), "launches", "digests"]
+)
 def test_every_cut_of_a_file_is_found_and_the_records_before_it_are_read(run: Run, kind: str) -> None:
     _path(run, "sizes").unlink()  # with it, cuts at the end of a line are found, too
     path = _path(run, kind)

@@ -400,6 +400,7 @@ def test_with_compile_only_kernels_are_compiled_and_recorded_and_nothing_is_comp
     assert not [one for one in run.records(NotCovered) if "launched no kernel" in one.what]
 
 
+@pytest.mark.soak
 def test_a_kernel_that_cannot_be_executed_is_refused_with_compile_only_as_remedy(tmp_path: Path) -> None:
     done = tracing("run", str(DATA / "gluon_case.py"), runs=tmp_path)
 

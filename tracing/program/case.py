@@ -12,6 +12,7 @@ import ast
 import importlib.util
 import inspect
 import linecache
+import os
 import re
 import symtable
 import sys
@@ -22,6 +23,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from types import ModuleType
 
 from tracing.errors import Problem, message
@@ -128,8 +130,11 @@ def _first_on_path(folder: Path) -> None:
 
 
 def _not_a_case(path: Path) -> Problem:
+    record = f"tracing run {quote(os.path.relpath(path))}"
     return Problem(
-        f"{path} is not a case: it has no build(device)", "add `def build(device: str) -> Workload`"
+        f"{path} is not a case: it has no build(device)",
+        f"record it as a program: `{record}`, then `tracing judge latest` and `tracing bisect latest`;"
+        " or add `def build(device: str) -> Workload`: docs/case.md",
     )
 
 

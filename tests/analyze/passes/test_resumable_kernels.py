@@ -19,10 +19,17 @@ STEPS = {
     "silu": 1,
     "flex_attention": 30,
 }  # a case's kernels are resumed from every n-th pass, and from the last one
+PAIRS = [  # of case and target
+    pytest.param(
+        pair, id="-".join(pair), marks=[pytest.mark.soak] if pair[0] == "flex_attention" and n else []
+    )
+    for case in STEPS
+    for n, pair in enumerate(product([case], TARGETS))
+]
 sources = cache(case_kernels.sources)
 
 
-@pytest.fixture(scope="module", params=product(["silu", "flex_attention"], TARGETS), ids="-".join)
+@pytest.fixture(scope="module", params=PAIRS)
 def compiled(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, str, Run]:

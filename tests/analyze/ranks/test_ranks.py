@@ -360,6 +360,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     return tracing("ranks", path, runs=runs).stdout, Path(path)
 
 
+@pytest.mark.soak
 def test_a_rank_with_a_different_winner_departs_first(faulty: tuple[str, Path]) -> None:
     first = faulty[0].split("✗")[1]
 

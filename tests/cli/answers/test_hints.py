@@ -134,6 +134,7 @@ def commands(a: store.Run, b: store.Run) -> tuple[list[str], str | None]:
     return divergence_hints.of_divergence(divergence, (a, b)), divergence_hints.deciding(divergence, (a, b))
 
 
+@pytest.mark.soak
 def test_the_commands_for_a_different_winner_make_the_runs_equal(tmp_path: Path) -> None:
     a, b = (recorded(f"{DATA / 'faults.py'}:fault={fault}", tmp_path) for fault in ("none", "winner"))
     (write, run), _ = commands(a, b)

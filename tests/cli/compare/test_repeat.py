@@ -46,6 +46,7 @@ def test_deterministic_settings_that_do_not_help_are_reported(racing: str) -> No
     assert "runs differ under the deterministic settings, too" in racing
 
 
+@pytest.mark.soak
 def test_an_unmasked_load_of_uninitialised_memory_is_named_with_the_unwritten_elements(
     tmp_path: Path,
 ) -> None:
@@ -57,7 +58,8 @@ def test_an_unmasked_load_of_uninitialised_memory_is_named_with_the_unwritten_el
     assert "no launch and no operator wrote 24 elements of this tensor, from element 40 on" in done.stdout
 
 
-@pytest.mark.parametrize("caches", [pytest.param((), marks=pytest.mark.soak), ("--fresh-caches",)])
+@pytest.mark.soak
+@pytest.mark.parametrize("caches", [(), ("--fresh-caches",)])
 def test_a_deterministic_case_differs_in_no_run(caches: tuple[str, ...], tmp_path: Path) -> None:
     done = tracing("repeat", "silu", "--times", "2", *caches, "--deterministic", runs=tmp_path)
 
@@ -147,12 +149,14 @@ def test_module_state_of_a_case_does_not_leak_into_the_next_run(leaking: str) ->
     assert leaking.count("all read and wrote the same bits") == 2
 
 
+@pytest.mark.soak
 def test_runs_that_agree_with_each_other_but_not_with_eager_are_no_success(
     leaking: str,
 ) -> None:
     assert "the runs agree with one another, and every run differs from eager: output: Tensor" in leaking
 
 
+@pytest.mark.soak
 def test_inputs_that_differ_from_the_start_are_named(tmp_path: Path) -> None:
     done = tracing("repeat", f"{DATA / 'leaking.py'}:unseeded=true", "--times", "2", runs=tmp_path)
 
@@ -181,6 +185,7 @@ def test_a_wrong_number_of_names_is_refused(args: tuple[str, ...], tmp_path: Pat
     assert any(one in done.stderr for one in said), done.stderr
 
 
+@pytest.mark.soak
 def test_a_program_that_refuses_its_arguments_is_no_run_to_compare(tmp_path: Path) -> None:
     (program := tmp_path / "train.py").write_text("import argparse\nargparse.ArgumentParser().parse_args()\n")
 
@@ -191,6 +196,7 @@ def test_a_program_that_refuses_its_arguments_is_no_run_to_compare(tmp_path: Pat
     assert "the first 2 runs failed" in done.stderr
 
 
+@pytest.mark.soak
 def test_a_program_that_depends_on_the_seed_of_string_hashes_differs(tmp_path: Path) -> None:
     (program := tmp_path / "hashes.py").write_text(
         "import torch\n"
@@ -222,7 +228,9 @@ def test_the_seed_of_string_hashes_is_not_named_if_every_run_has_another_one() -
     assert hashes_text([Repeat(1, (), ("output[0]",), 1)], {1}, 0) == ""
 
 
-@pytest.mark.parametrize("drawn", ["torch.rand(3)", "torch.tensor([random.random()])"])
+@pytest.mark.parametrize(
+    "drawn", ["torch.rand(3)", pytest.param("torch.tensor([random.random()])", marks=pytest.mark.soak)]
+)
 def test_a_program_that_seeds_no_generator_differs_in_each_run(drawn: str, tmp_path: Path) -> None:
     (program := tmp_path / "unseeded.py").write_text(
         f"import random, torch\nstart = {drawn}\ntorch.compile(lambda x: x * 2)(start)\n"
@@ -235,6 +243,7 @@ def test_a_program_that_seeds_no_generator_differs_in_each_run(drawn: str, tmp_p
     assert "string hashes" not in done.stdout
 
 
+@pytest.mark.soak
 def test_a_program_with_a_seed_draws_the_same_numbers_in_each_run(tmp_path: Path) -> None:
     (program := tmp_path / "unseeded.py").write_text(
         "import torch\ntorch.compile(lambda x: x * 2)(torch.rand(3))\n"

@@ -25,6 +25,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return faulty(tmp_path_factory.mktemp("runs"), edit=[["arith\\.mulf", "arith.addf"]])
 
 
+@pytest.mark.soak
 def test_resume_names_the_pass_that_gives_other_ir_and_what_to_do(run: Run) -> None:
     done = tracing("resume", run.name, "--pass", "triton-combine", "--to", "ptx", runs=run.path.parent)
 

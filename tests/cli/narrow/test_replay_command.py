@@ -70,6 +70,7 @@ def test_equal_runs_are_reproduced(case: Path, plain: store.Run) -> None:
 # ---- inputs that were not kept
 
 
+@pytest.mark.soak
 def test_a_launch_without_kept_inputs_is_recorded_anew(case: Path, tmp_path: Path) -> None:
     run = recorded(case, tmp_path)
 

@@ -32,6 +32,7 @@ def opt(*args: str, text: str = MODULE, **env: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.soak
 def test_lit_passes_every_file() -> None:
     pytest.importorskip("lit", reason="lit is not installed: `make test` installs it")
     call = [sys.executable, "-c", "from lit.main import main; main()", "-v", "-j2", str(LIT)]

@@ -61,7 +61,10 @@ def shown(path: Path, *args: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("kernel", COMPILED)
+@pytest.mark.parametrize(
+    "kernel",
+    [one if one.endswith("#1") else pytest.param(one, marks=pytest.mark.soak) for one in COMPILED],
+)
 def test_llvm_reproduces_the_recorded_output_and_its_passes_form_a_chain(recorded: Path, kernel: str) -> None:
     passes, run = derived(recorded, kernel), store.Run(recorded)
 

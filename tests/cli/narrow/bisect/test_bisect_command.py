@@ -130,6 +130,7 @@ def test_a_good_compiler_that_is_not_the_recorded_one_gives_no_answer(run: Run) 
     assert "full pipeline: good" not in [line for one in run.records(KeptAnswer) for line in one.lines]
 
 
+@pytest.mark.soak
 def test_a_fault_that_no_pass_explains_is_undecided_and_the_remaining_passes_are_listed(run: Run) -> None:
     done = bisect(run, *without("mma.sync"))
 

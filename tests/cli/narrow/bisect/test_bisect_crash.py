@@ -62,6 +62,7 @@ def test_with_json_a_crash_and_what_provokes_it_have_the_documented_keys(tmp_pat
     assert kept.lines[0].startswith("matmul dies in tritongpu-reduce-data-duplication")
 
 
+@pytest.mark.soak
 def test_a_crash_is_reduced_to_a_test_that_fails_until_the_pass_is_fixed(tmp_path: Path) -> None:
     variables = dying("tritongpu-coalesce", "error", "tt.reduce")
     run = recorded(tmp_path, variables, "softmax", "sm_80")
@@ -86,6 +87,7 @@ def test_a_crash_is_reduced_to_a_test_that_fails_until_the_pass_is_fixed(tmp_pat
     assert (faulty.returncode, mended.returncode) == (1, 0)
 
 
+@pytest.mark.soak
 @needs_exported_llvm
 def test_a_kernel_whose_llvm_died_is_named_by_show_with_the_command_that_finds_the_pass(
     tmp_path: Path,
@@ -121,6 +123,7 @@ def test_a_crash_in_llvm_names_the_llvm_pass(tmp_path: Path) -> None:
     assert "message        LLVM ERROR: Cannot select: intrinsic %llvm.amdgcn.s.barrier" in done.stdout
 
 
+@pytest.mark.soak
 def test_a_crash_in_ptxas_names_the_optimisation_levels_that_succeed(tmp_path: Path) -> None:
     script = tmp_path / "ptxas"
     script.write_text(
