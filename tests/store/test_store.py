@@ -155,6 +155,27 @@ def test_a_missing_signature_is_damage(tmp_path: Path) -> None:
         list(store.Run(writer.path).launches())
 
 
+def test_a_run_that_is_being_recorded_is_read_up_to_its_first_new_signature(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tracing.store.reader.being_recorded", lambda _: True)
+    writer = store.create(tmp_path, INFO)
+    write_launches(writer, 2)
+    run = store.Run(writer.path)
+    (process,) = run.processes()
+    joiner = run.joiner(process)
+    for record in (
+        Signature(1, 0, (1, 1, 1), "forward", "cpu", ()),
+        LaunchLine(2, 1, 0, ()),
+        LaunchLine(3, 0, 0, ()),
+    ):
+        writer.append(record)
+
+    assert [joiner.launch(row).index for row in run.rows(process)] == [0, 1]
+    assert [one.index for one in run.launches()] == [0, 1]
+    assert [one.index for one in store.Run(writer.path).launches()] == [0, 1, 2, 3]
+
+
 def test_near_names_are_suggested_for_an_unknown_run(tmp_path: Path) -> None:
     name = store.create(tmp_path, INFO).path.name
 

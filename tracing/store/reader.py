@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import TypeVar
 
@@ -48,6 +50,11 @@ from tracing.store.seals import is_own
 from tracing.store.snapshots import snapshot, temporary_folder
 
 R = TypeVar("R", bound=Record)
+_SIGNED: Mapping[type[Record], type[Record]] = {LaunchLine: Signature, OperatorCall: OperatorSignature}
+
+
+class _Numbered(Record, frozen=True):
+    id: int
 
 
 class Run:
@@ -70,6 +77,7 @@ class Run:
                 "list recorded runs with `tracing list`; record one with `tracing run CASE`",
             )
         self._folder: Path | None = None
+        self._signed: dict[tuple[str, type[Record]], frozenset[int]] = {}  # see `_known`
         self.info = _run_info(path, read(path / "run.json", RUN_JSON))
         self._blobs = Blobs([path, scratch] if scratch else [path])
 
@@ -145,8 +153,8 @@ class Run:
 
     def signatures(self, process: str) -> dict[int, tuple[Kernel, Signature]]:
         """The kernels and signatures with which one process launched, by number."""
+        signatures = {one.id: one for one in self._written(process, Signature)}  # first: a run may grow
         kernels = {kernel.id: kernel for kernel in self._written(process, Kernel)}
-        signatures = {one.id: one for one in self._written(process, Signature)}
         return {k: (kernels[one.kernel], one) for k, one in signatures.items() if one.kernel in kernels}
 
     def view(self, process: str, kind: type[Record], fields: type[R], skip: int = 0) -> Iterator[R]:
@@ -154,7 +162,11 @@ class Run:
 
         skip -- number of records to skip at the beginning
         """
-        return lines_of(files_of_process(self.folder, kind, process), fields, skip)
+        known = self._known(process, _SIGNED.get(kind, kind))  # first: a run may grow meanwhile
+        records = lines_of(files_of_process(self.folder, kind, process), fields, skip)
+        if known is None or kind not in _SIGNED or "signature" not in fields.__struct_fields__:
+            return records
+        return takewhile(lambda one: getattr(one, "signature") in known, records)  # noqa: B009
 
     def rows(self, process: str, launches: int = 0, batches: int = 0) -> Iterator[Row]:
         """The launches of one process in launch order, unjoined: some 2 µs a launch, of constant memory.
@@ -275,7 +287,21 @@ class Run:
                 yield self._compiled(compilations, artefact.compilation), artefact
 
     def _written(self, process: str, kind: type[R], skip: int = 0) -> Iterator[R]:
-        return lines_of(files_of_process(self.folder, kind, process), kind, skip)
+        return self.view(process, kind, kind, skip)
+
+    def _known(self, process: str, kind: type[Record]) -> frozenset[int] | None:
+        # The numbers of the signatures that a run which is being recorded had when they were first read:
+        # what refers to a later one is read no more. None: the run is complete, or it is another kind.
+        if kind not in _SIGNED.values() or not self._grows:
+            return None
+        if (process, kind) not in self._signed:
+            written = lines_of(files_of_process(self.folder, kind, process), _Numbered)
+            self._signed[process, kind] = frozenset(one.id for one in written)
+        return self._signed[process, kind]
+
+    @cached_property
+    def _grows(self) -> bool:
+        return being_recorded(self.path)
 
     def _joined_passes(
         self, process: str, sides: Mapping[tuple[str, int, int, str], Blob]
