@@ -310,6 +310,22 @@ def test_a_fallback_of_inductor_is_known_as_the_writer() -> None:
     assert "aten::_cdist_forward" in readers.found[-1].values()
 
 
+def test_an_exported_program_is_decomposed_as_without_the_mode() -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.linear(x, weight).sum(-1)
+
+    class Paused(Calls):
+        def passes_over(self) -> bool:
+            return True
+
+    exported = torch.export.export(Model(), (torch.ones(2, 2), torch.ones(2, 2)))
+    with Operators(Paused()):
+        graph = exported.run_decompositions().graph
+
+    assert {"aten.mm.default", "aten.sum.dim_IntList"} <= {str(node.target) for node in graph.nodes}
+
+
 def test_operators_of_the_compiler_are_not_passed_on() -> None:
     x, calls = torch.randn(8), Calls()
     with virtual_gpu(), Operators(calls):

@@ -19,6 +19,7 @@ from tracing.launch.tensors import has_memory, takes_itself_apart, tensors_in
 from tracing.operators.effects import Effect, effect_of
 from tracing.upstream.patch import Method, patched
 from tracing.upstream.torch.dispatch_modes import OperatorMode, is_active, pushed
+from tracing.upstream.torch.tensor_subclasses import FunctionalTensor
 
 
 class OperatorListener(Protocol):
@@ -86,6 +87,8 @@ class Operators(OperatorMode):
     ) -> Any:
         kwargs = kwargs or {}
         if types and any(map(takes_itself_apart, types)):
+            if FunctionalTensor in types:  # the mode that traces with it comes next
+                return func(*args, **kwargs)
             return NotImplemented  # its operators pass this mode, too
         try:
             effect = self._effects[func]

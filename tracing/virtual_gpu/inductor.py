@@ -9,7 +9,7 @@ from typing import Any
 
 from tracing.model.chips import CHIPS
 from tracing.upstream.inductor.autotuner import not_measured
-from tracing.upstream.inductor.compiler import first_template_taken
+from tracing.upstream.inductor.compiler import first_template_taken, packages_of_cpp
 from tracing.upstream.inductor.config import MEASURE_FUSIONS, settings_changed_everywhere
 from tracing.upstream.inductor.device import driver_forgotten, host_is_gpu
 from tracing.upstream.inductor.gpu_templates import templates_on_host
@@ -39,6 +39,7 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
         stack.enter_context(templates_on_host(target.backend, capability(name, target), processors))
         stack.enter_context(not_measured(_noted()))
         stack.enter_context(first_template_taken())
+        stack.enter_context(packages_of_cpp())
         yield
 
 

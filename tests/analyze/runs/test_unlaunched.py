@@ -14,8 +14,10 @@ from tracing.analyze.runs.unchecked_kernels import unchecked_kernels
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel, unlaunched
 from tracing.model import (
     Compilation,
+    Failure,
     FrameCompile,
     GraphBreak,
+    NotCovered,
     OperatorSignature,
     Record,
     Selection,
@@ -57,6 +59,15 @@ def test_a_run_with_a_launch_lacks_nothing(tmp_path: Path) -> None:
                           eager="print\nmore", raised=True),
              OperatorSignature(0, "aten::ones", "", (), ())],
             ["the compile of f (case.py:3) failed at case.py:5: print"],
+        ),
+        (
+            [GRAPH, Failure("launch", "huge", "out of resource"),
+             OperatorSignature(0, "aten::ones", "", (), ())],
+            ["kernel huge cannot be launched: out of resource"],
+        ),
+        (
+            [GRAPH, NotCovered("launches of processes that the program forks", "one process")],
+            ["one may be among launches of processes that the program forks"],
         ),
         (
             [FrameCompile("0/0", "f", "case.py:3", breaks=(GraphBreak(FAILED),), eager=FAILED, raised=True)],

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from tracing.model import (
     Compilation,
+    Failure,
     FrameCompile,
     Kernel,
     LaunchLine,
@@ -53,7 +54,8 @@ def reasons_for_no_kernel(run: Run, rank: int | None = None) -> list[str]:
         *([f"Inductor compiled C++, {_some([one.name for one in kernels])}"] if kernels else []),
         *_frames(recorded),
         *_libraries(recorded),
-        *(f"{one.what}: to cover it: {one.setting}" for one in recorded.records(NotCovered) if one.setting),
+        *(one.sentence for one in recorded.records(Failure)),
+        *(f"one may be among {one.what}" for one in recorded.records(NotCovered) if one.setting),
     ]
     return list(dict.fromkeys(reasons))  # ranks mostly have the same ones
 
@@ -116,7 +118,8 @@ def _frames(recorded: _Recorded) -> Iterator[str]:
 
 
 def _libraries(recorded: _Recorded) -> Iterator[str]:
-    if any(one.raised for one in recorded.records(FrameCompile)):  # that is the reason
+    raised = any(one.raised for one in recorded.records(FrameCompile))
+    if raised or any(recorded.records(Failure)):  # that is the reason
         return
     names = [one.name for one in recorded.records(OperatorSignature) if not one.allocates]
     if names:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from torch._inductor import async_compile
+from torch._inductor import async_compile, compile_fx, config
 from torch._inductor.compile_fx import _InProcessFxCompile
 from torch._inductor.decomposition import fast_random_decomps
 from torch._inductor.select_algorithm import AlgorithmSelectorCache, TritonTemplateCaller
@@ -60,6 +60,19 @@ def first_template_taken() -> Iterator[None]:
         yield
 
 
+def packages_of_cpp() -> AbstractContextManager[None]:
+    """While active, AOTInductor generates C++ for tensors on the CPU: its Triton kernels would need a GPU."""
+
+    def wrapper(original: Method) -> Method:
+        def compile_package(*args: Any, **kwargs: Any) -> Any:
+            with config.patch(cpu_backend="cpp"):
+                return original(*args, **kwargs)
+
+        return compile_package
+
+    return patched(compile_fx, "compile_fx_aot", wrapper)
+
+
 @contextmanager
 def worker_jobs(run: Callable[..., Any], *settings: Any) -> Iterator[bool]:
     """While active, compile workers call `run(*settings, job, *args)` for each kernel, not `job(*args)`.
@@ -79,6 +92,7 @@ def worker_jobs(run: Callable[..., Any], *settings: Any) -> Iterator[bool]:
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require_methods(_InProcessFxCompile, "codegen_and_compile")
+    require(hasattr(compile_fx, "compile_fx_aot"), "torch._inductor.compile_fx.compile_fx_aot")
     require(hasattr(fast_random_decomps, "cache_clear"), "fast_random_decomps() is cached")
     require_parameters(AlgorithmSelectorCache.__call__, "name", "choices")
     with worker_jobs(print) as wrapped:

@@ -8,11 +8,15 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from tracing.upstream.contract import require
 
-__all__ = ["NO_DISPATCH", "FakeTensor", "has_storage", "storage_key", "tree_leaves", "tree_map_only"]
+__all__ = [
+    "NO_DISPATCH", "FakeTensor", "FunctionalTensor", "has_storage", "storage_key", "tree_leaves",
+    "tree_map_only",
+]  # fmt: skip
 
 
 # The `__torch_dispatch__` of a class of tensors that has none of its own. This is a constant, and FakeTensor
