@@ -25,6 +25,7 @@ from tracing.model import (
     Signature,
     TensorMeta,
 )
+from tracing.store.appended_file import AppendedFile
 from tracing.store.lines import lines
 from tracing.store.run_files import PIECE, content
 
@@ -79,6 +80,26 @@ def test_a_program_that_changes_its_working_directory_is_recorded_to_its_end(
 
     run = store.Run(writer.path)
     assert (len(list(run.launches())), run.text(name)) == (1, "module {}")
+
+
+def test_a_disk_that_is_full_at_the_end_is_noted_and_every_file_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = store.create(tmp_path, INFO)
+    write_launches(writer, 1)
+
+    def noted(error: OSError) -> None:
+        writer.last(NotCovered(str(error)))
+
+    def full(_: AppendedFile) -> int:
+        monkeypatch.undo()
+        raise OSError("no space")
+
+    writer.failed = noted
+    monkeypatch.setattr(AppendedFile, "complete", full)
+    writer.close()
+
+    assert [one.what for one in store.Run(writer.path).records(NotCovered)] == ["no space"]
 
 
 def test_a_truncated_last_line_is_ignored(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ from tracing.model.results import (
 from tracing.model.run_info import (
     SCHEMA,
     UNDECIDED,
+    UNMARKED,
     Environment,
     FileSizes,
     NotCovered,
@@ -114,6 +115,7 @@ __all__ = [
     "KEPT_ON_DISK",
     "SCHEMA",
     "UNDECIDED",
+    "UNMARKED",
     "Access",
     "AnswerBars",
     "AnswerHeat",

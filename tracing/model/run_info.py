@@ -74,6 +74,11 @@ class NotCovered(Record, frozen=True, file="uncovered"):
     setting: str = ""  # empty: no setting shows it
 
 
+UNMARKED = NotCovered(
+    "steps: the program marked none, and counts as one step", "tracing.step() once in each iteration"
+)
+
+
 class ReadVariable(Record, frozen=True, file="variables"):
     """An environment variable that the code of the case read, as it was when it was first read."""
 

@@ -231,7 +231,7 @@ class RunWriter:
 
     def close(self) -> None:
         """Close the files; all appended data is already on disk, except for what an interrupt has left."""
-        for file in self._files.values():
+        for file in list(self._files.values()):  # a write that fails is noted in another one
             if self.writes:
                 with self.survived():
                     file.complete()

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tracing.model import NotCovered, ProgramStep, RecordingStop, Segment, StepSelection
+from tracing.model import UNMARKED, NotCovered, ProgramStep, RecordingStop, Segment, StepSelection
 from tracing.store import Run, rank_of
 
 _OPEN = 1 << 62  # beyond every step and launch
@@ -85,7 +85,13 @@ class RecordedSteps:
 
 def not_covered(run: Run) -> list[NotCovered]:
     """What a run does not cover, by what the recorder noted and by the options that left out steps."""
-    return [*not_covered_steps(run), *dict.fromkeys(run.records(NotCovered))]
+    return list(dict.fromkeys([*not_covered_steps(run), *run.records(NotCovered), *_unmarked(run)]))
+
+
+def _unmarked(run: Run) -> list[NotCovered]:
+    # a process that was killed did not note it
+    processes = run.processes() if run.info.steps.partial else []
+    return [UNMARKED] if processes and not any(map(run.steps, processes)) else []
 
 
 def not_covered_steps(run: Run) -> list[NotCovered]:

@@ -20,6 +20,7 @@ from tracing.cli.options.named import OutputOption, RunArgument
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
+from tracing.model import LaunchLine
 from tracing.store.recorded_launch import RecordedLaunch
 from tracing.store.recorded_operator import RecordedOperator, recorded_operator
 
@@ -125,13 +126,23 @@ def _of_operator(recorded: RecordedOperator, rank: int | None, output: Path | No
 def _require_inputs(recorded: RecordedLaunch) -> None:
     if not recorded.missing or recorded.inputs:
         return
-    index, info = recorded.launch.index, recorded.run
-    command = recording(info, "--keep-inputs", "--launches", f"{index}:{index + 1}")
+    index = recorded.launch.index
+    command = recording(recorded.run, "--keep-inputs", "--launches", f"{index}:{index + 1}")
     check = f"tracing repro latest --launch {index} --kernel {quote(recorded.launch.kernel_name)}"
     raise Problem(
         f"the inputs of launch {index} were not kept: {', '.join(recorded.missing)}",
-        f"record it with `{join(command)}`, then `{check}`",
+        f"record it with `{join(command)}`, then `{check}`{_numbered_anew(recorded)}",
     )
+
+
+def _numbered_anew(recorded: RecordedLaunch) -> str:
+    # threads may launch in another order
+    run = recorded.run
+    lines = (line for process in run.processes() for line in run.view(process, LaunchLine, LaunchLine))
+    if len({line.thread for line in lines}) < 2:
+        return ""
+    show = f"tracing show {quote(str(run.path))} --launch {recorded.launch.index}"
+    return f"; several threads launch, in any order: the inputs must have the digests of `{show}`"
 
 
 def _tried(script: Path, times: int, seconds: float) -> tuple[int, str]:

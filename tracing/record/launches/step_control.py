@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 
 from tracing.launch import hooks
 from tracing.launch.hidden_computation import HiddenComputation
+from tracing.model import UNMARKED
 from tracing.record.failsafe import Failsafe
 from tracing.record.flight_recorder import Counts, FlightRecorder
 from tracing.record.launches.cuda_graphs import RecordedCudaGraphs
@@ -66,8 +67,7 @@ class StepControl:
     def close(self) -> None:
         """The recording ends."""
         if self._flight.unmarked:
-            what = "steps: the program marked none, and counts as one step"
-            self._recording.catalogue.not_covered(what, "tracing.step() once in each iteration")
+            self._recording.catalogue.not_covered(UNMARKED.what, UNMARKED.setting)
 
     def _counts(self) -> Counts:
         return Counts(self._recording.launches, self._calls.count)
