@@ -15,6 +15,7 @@ from handmade.records import INFO
 from tracing import store
 from tracing.model import Outcome
 from tracing.numerics.referee import Referee
+from tracing.numerics.reference import Expected
 from tracing.program.device import Device
 from tracing.program.experiment import Experiment
 from tracing.record.launches.launch_recorder import LaunchRecorder
@@ -65,6 +66,28 @@ def test_rounding_is_no_difference(what: str, tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_fixed_tolerances_report_the_same_rounding_as_a_difference(tmp_path: Path) -> None:
     assert outcome(tmp_path, "attention", referee=False).status == "differs"
+
+
+@pytest.mark.parametrize(
+    ("elements", "verdict", "samples"), [(1, "within rounding", [8, 32]), (20, "compiled is off", [8])]
+)
+def test_few_elements_that_are_off_are_judged_by_more_runs(
+    elements: int, verdict: str, samples: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    eager, compiled = torch.ones(1000), torch.ones(1000)
+    compiled[:elements] = 2
+
+    def of_rare_jumps(run: object, samples: int = 8, **_: object) -> dict[str, Expected]:
+        asked.append(samples)
+        spread = torch.zeros(1000, dtype=torch.float64)
+        spread[0] = 0.2 if samples > 8 else 0
+        return {"output": Expected(torch.ones(1000, dtype=torch.float64), spread)}
+
+    monkeypatch.setattr("tracing.numerics.referee.reference", of_rare_jumps)
+    judged = Referee(lambda: {}, lambda: {}, lambda _: None).judge("output", compiled, eager)
+
+    assert judged is not None and (judged.verdict, asked) == (verdict, samples)
 
 
 def test_other_random_numbers_are_no_difference(tmp_path: Path) -> None:
