@@ -55,6 +55,27 @@ def test_the_shadow_equals_the_program_on_float64_inputs(name: str, dtype: torch
     torch.testing.assert_close(exact, PROGRAMS[name](x.double()), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda c: c.conj().imag * 3,
+        lambda c: (c * c.conj()).real.sqrt(),
+        lambda c: torch.view_as_real(c.mH @ c),
+        lambda c: c.conj().mul_(1j).real + 0,
+    ],
+    ids=["negated", "product", "matrix product", "in place"],
+)
+def test_numbers_that_are_lazily_conjugated_are_followed(program: Any) -> None:
+    torch.manual_seed(0)
+    c = torch.randn(4, 4, dtype=torch.complex64)
+
+    one = expected(lambda: program(c.clone()))
+
+    exact = program(c.to(torch.complex128))
+    assert torch.allclose(one.exact, exact, rtol=1e-12, atol=1e-12)
+    assert bool((one.spread < 1e-5).all())
+
+
 def test_integers_read_as_integers_of_another_size_are_exact() -> None:
     x = torch.tensor([1, -2, 1 << 40])
     shadow = Shadow()

@@ -53,7 +53,7 @@ class ShadowStorages:
             elements, reread = _reinterpreted(elements, known.size, tensor)
             if reread:
                 return self._reread(tensor, known)
-        return elements.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+        return _as(tensor, elements)
 
     def _reread(self, tensor: torch.Tensor, known: ShadowStorage) -> torch.Tensor:
         # bits that the program reads as another dtype
@@ -89,7 +89,7 @@ class ShadowStorages:
         """Make the shadow of a tensor's new storage from its exact values."""
         storage, size = tensor.untyped_storage(), tensor.element_size()
         elements = torch.zeros(storage.nbytes() // size, dtype=wide(tensor.dtype), device=tensor.device)
-        elements.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset()).copy_(exact)
+        _as(tensor, elements).copy_(exact)
         self._keep(storage, ShadowStorage(_weak(storage), elements, size, origin))
 
     def mark(self, tensor: torch.Tensor, origin: ValueOrigin) -> None:
@@ -109,6 +109,13 @@ class ShadowStorages:
 def is_inexact(value: Any) -> bool:
     """True for a tensor of a floating or complex dtype."""
     return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def _as(tensor: torch.Tensor, elements: torch.Tensor) -> torch.Tensor:
+    # the view of the shadow of a storage that a tensor is of the storage, lazily conjugated or negated as it
+    view = elements.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+    view = view.conj() if tensor.is_conj() else view
+    return view._neg_view() if tensor.is_neg() else view  # type: ignore[no-untyped-call, unused-ignore]
 
 
 def _weak(storage: torch.UntypedStorage) -> StorageWeakRef:

@@ -19,7 +19,7 @@ _WHAT = {
     "added": "not every rank reaches this event",
     "collective": "this collective must give every rank the same bits, and did not",
     "altered": "all ranks received equal bits from a collective; code changed them before this launch",
-    "update": "this parameter was equal on all ranks before the update",
+    "update": "this parameter was equal on all ranks after earlier updates, and differs after this one",
     "output": "all ranks read equal bits: the kernel or the device is not deterministic",
 }
 
@@ -56,6 +56,8 @@ def _explained(divergence: RankDivergence) -> Iterator[str]:
         yield f"the ranks call {call.name} with other arguments: {', '.join(given)}{where}"
     if divergence.writes is not None:
         yield f"its gradient: {_writes_text(divergence.writes)}"
+    if divergence.own_writes is not None:
+        yield f"the parameter itself: {_writes_text(divergence.own_writes)}"
     if divergence.gradients and not any(one.reduced for one in divergence.gradients.values()):
         yield "no collective reduced its gradient on any rank"
         return

@@ -106,3 +106,16 @@ def test_an_operator_that_one_rank_calls_on_the_reduced_gradient_is_named(tmp_pa
 
     assert divergence.writes is not None and divergence.gradients == {}
     assert divergence.writes.by_rank == {0: "", 1: "aten::clamp_(min=0)"}
+
+
+def test_an_operator_that_one_rank_calls_on_the_parameter_itself_is_named_without_the_update(
+    tmp_path: Path,
+) -> None:
+    poked = ("aten::add_", [WEIGHT], [WEIGHT], "other=1"), ("aten::copy_", [WEIGHT], [WEIGHT], "")
+    updated = ("aten::add_", [WEIGHT, GRADIENT], [WEIGHT], "alpha=-1")
+    divergence = stepped(tmp_path, called(MADE, SUMMED, updated), called(MADE, SUMMED, *poked, updated))
+
+    assert divergence.own_writes is not None and divergence.writes is None
+    assert divergence.own_writes.by_rank == {0: "", 1: "aten::add_(other=1)"}
+    text = "\n".join(map(str, divergence_text(divergence, first=True)))
+    assert "the parameter itself: only rank 1 wrote it by aten::add_(other=1)" in text

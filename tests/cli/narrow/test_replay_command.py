@@ -92,7 +92,7 @@ def test_a_deleted_case_is_refused_with_the_command_that_records_its_inputs(
     with pytest.raises(Problem, match="and recording it anew failed") as raised:
         record_anew(recorded_launch(run, GROW), tmp_path)
 
-    assert f"`tracing run {here} --keep-inputs" in raised.value.remedy
+    assert f"tracing run {here} --keep-inputs" in raised.value.remedy
 
 
 # ---- the commands

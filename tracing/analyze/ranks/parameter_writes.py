@@ -18,6 +18,7 @@ from tracing.model import CallSite, Landmark, LaunchLine, Operator
 from tracing.store import Run, rank_of
 
 _COPIES = ("aten::copy_", "aten::_foreach_copy_", "aten::clone", "aten::_to_copy")
+_EXTRA = 3  # most calls in a row that only some ranks make
 _DEVICE = re.compile(r"(?:, )?\bdevice=device\([^)]*\)")  # each rank has its own
 
 
@@ -63,12 +64,23 @@ def unlike_writes(
         if storage is None or not calls:
             return None
         made[rank] = _writes(calls, storage)
-    for together in zip_longest(*made.values()):
+    for at, together in enumerate(zip_longest(*made.values())):
         by_rank = dict(zip(made, map(_text, together), strict=True))
         if len(set(by_rank.values())) > 1:
             sites = (one.site if one is not None else None for one in together)
-            return UnlikeParameterWrites(by_rank, dict(zip(made, sites, strict=True)))
+            following = {rank: [_text(one) for one in calls[at + 1 :]] for rank, calls in made.items()}
+            return UnlikeParameterWrites(_extra(by_rank, following), dict(zip(made, sites, strict=True)))
     return None
+
+
+def _extra(by_rank: Mapping[int, str], following: Mapping[int, Sequence[str]]) -> Mapping[int, str]:
+    # calls that some ranks make in addition, before the one of the others: then without that of the others
+    extra = {
+        rank
+        for rank, calls in following.items()
+        if any(other != by_rank[rank] and other in calls[:_EXTRA] for other in by_rank.values())
+    }
+    return {rank: call if rank in extra else "" for rank, call in by_rank.items()} if extra else by_rank
 
 
 def unlike_gradients(run: Run, step: RankStep, number: int) -> Mapping[int, Gradient]:

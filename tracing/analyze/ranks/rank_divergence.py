@@ -34,6 +34,7 @@ class RankDivergence:
     calls: tuple[UnlikeArguments, ...] = ()  # of an update: operators before it
     gradients: Mapping[int, Gradient] = field(default_factory=dict)  # of an update, if not all are reduced
     writes: UnlikeParameterWrites | None = None  # of an update: calls on the gradient that was reduced
+    own_writes: UnlikeParameterWrites | None = None  # of an update: calls on the parameter itself
     count: int = 1  # consecutive launches and landmarks that are missing or added
 
     @property

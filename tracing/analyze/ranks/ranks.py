@@ -241,8 +241,9 @@ class RankComparison:
         # once for all parameters
         gradients = unlike_gradients(self.run, step, number)
         writes = unlike_writes(self.run, step, number, gradient=True) if not gradients else None
+        own = unlike_writes(self.run, step, number) if not (gradients or writes) else None
         calls = unlike_arguments(self.run, _launches_before(step))
-        return replace(divergence, calls=calls, gradients=gradients, writes=writes)
+        return replace(divergence, calls=calls, gradients=gradients, writes=writes, own_writes=own)
 
 
 def _parameter(number: int, names: Sequence[str]) -> str:

@@ -71,11 +71,17 @@ def of_wrong_result(run: store.Run) -> list[str]:
         return judged
     if not all(outcome.eager_repeats for outcome in run.records(Outcome)):  # it has no answer then
         return judged
+    return [*judged, bisection(run)]
+
+
+def bisection(run: store.Run) -> str:
+    """The command that finds the step of the compiler that makes a case differ from eager."""
+    info = run.info
     words = [*with_variables(run), "tracing", "bisect", case_of(info)]
     words += ["--seed", str(info.seed)] if info.seed else []
     if is_virtual(info.environment) and target_of(info.environment) != DEFAULT_TARGET:
         words += ["--target", target_of(info.environment)]
-    return [*judged, join(words)]
+    return join(words)
 
 
 def of_kernel(

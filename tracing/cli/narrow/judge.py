@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from shlex import join
 from typing import Any
 
 import msgspec
@@ -15,7 +14,7 @@ import typer
 from tracing import store
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.judge.reached_results import reached_results
-from tracing.analyze.runs.recording_commands import case_of, is_virtual, with_variables
+from tracing.analyze.runs.recording_commands import is_virtual
 from tracing.analyze.runs.unchecked_kernels import unchecked_kernels
 from tracing.cli.answers import hints
 from tracing.cli.answers.kept_answer import keep_answer
@@ -87,7 +86,7 @@ def _refuse_failed(run: store.Run) -> None:
         if outcome.status == "failed":
             raise Problem(
                 f"the case of {run.path} failed, and what its launches read was not kept: {outcome.detail}",
-                f"the step of torch.compile that fails: `{_bisect(run)}`",
+                f"the step of torch.compile that fails: `{hints.bisection(run)}`",
             )
 
 
@@ -191,7 +190,7 @@ _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))
 
 def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
     repeats = judgement.outcome is None or judgement.outcome.eager_repeats  # else it has no answer
-    bisect = [_bisect(run)] if run.info.kind == "case" and repeats else []
+    bisect = [hints.bisection(run)] if run.info.kind == "case" and repeats else []
     named = [one for one in (judgement.accused, *judgement.suspects) if one is not None]
     if named:
         _, launch = find_launch(run, named[0].launch)
@@ -199,7 +198,3 @@ def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
         sourced = is_virtual(run.info.environment) or judgement.suspects
         return [*hints.of_launch(run, launch), *(bisect if sourced else [])]
     return bisect if judgement.findings or judgement.differs else []
-
-
-def _bisect(run: store.Run) -> str:
-    return join([*with_variables(run), "tracing", "bisect", case_of(run.info)])
