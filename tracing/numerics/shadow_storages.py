@@ -9,6 +9,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tracing.numerics.rounding import Noise, perturbed, wide
+from tracing.upstream.torch.tensor_subclasses import negated_view
 
 _MOST = 256  # number of shadows beyond which those of freed storages are dropped
 
@@ -115,7 +116,7 @@ def _as(tensor: torch.Tensor, elements: torch.Tensor) -> torch.Tensor:
     # the view of the shadow of a storage that a tensor is of the storage, lazily conjugated or negated as it
     view = elements.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
     view = view.conj() if tensor.is_conj() else view
-    return view._neg_view() if tensor.is_neg() else view  # type: ignore[no-untyped-call, unused-ignore]
+    return negated_view(view) if tensor.is_neg() else view
 
 
 def _weak(storage: torch.UntypedStorage) -> StorageWeakRef:

@@ -28,6 +28,10 @@ NO_DISPATCH = torch._C._disabled_torch_dispatch_impl
 has_storage: Callable[[torch.Tensor], bool] = torch._C._has_storage
 
 
+# (tensor) -> tensor: a view that is lazily negated, as the imaginary part of a conjugated tensor is
+negated_view: Callable[[torch.Tensor], torch.Tensor] = torch._neg_view
+
+
 # (storage) -> int: equal for two live objects if and only if they are the same storage
 storage_key: Callable[[torch.UntypedStorage], int] = operator.attrgetter("_cdata")
 
@@ -40,6 +44,7 @@ def contract() -> None:
         storage_key(dense.untyped_storage()) == storage_key(dense[1:].untyped_storage()),
         "one number for each storage",
     )
+    require(negated_view(dense).is_neg(), "a lazily negated view")
     kinds: tuple[Any, ...] = (torch.Tensor, torch.nn.Parameter)
     require(
         all(kind.__torch_dispatch__ is NO_DISPATCH for kind in kinds), "plain tensors that do not dispatch"
