@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from commands import tracing
 from debugger.conftest import PROGRAMS, gdb_that_calls
 from recorded import kernels
@@ -80,6 +81,7 @@ def test_the_process_that_waits_is_found_and_attached_to(shared: Path) -> None:
     assert COALESCE in done.stdout and started.wait(60) == 0
 
 
+@pytest.mark.soak
 def test_attached_gdb_reads_symbols_of_the_compiler_and_not_of_torch(tmp_path: Path) -> None:
     words = ("debug", "silu", "--pass", "tritongpu-coalesce", "--ex", "info sharedlibrary", "--ex", "bt")
     said = tracing(*words, runs=tmp_path).stdout
