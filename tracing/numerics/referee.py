@@ -122,7 +122,8 @@ class Referee:
                 self._finer = reference(
                     self._eager, samples=_MORE, progress=lambda runs: self._ended(runs, _MORE)
                 )
-            except Exception:  # out of memory
+            except Exception as error:  # out of memory
+                self._progress(f"more runs are not possible, and few decide: {type(error).__name__}")
                 self._finer = {}
         return self._finer
 

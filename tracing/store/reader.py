@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from itertools import takewhile
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
@@ -51,6 +52,7 @@ from tracing.store.snapshots import snapshot, temporary_folder
 
 R = TypeVar("R", bound=Record)
 _SIGNED: Mapping[type[Record], type[Record]] = {LaunchLine: Signature, OperatorCall: OperatorSignature}
+_signature: Callable[[Record], int] = attrgetter("signature")  # of a record of a launch or of an operator
 
 
 class _Numbered(Record, frozen=True):
@@ -166,7 +168,7 @@ class Run:
         records = lines_of(files_of_process(self.folder, kind, process), fields, skip)
         if known is None or kind not in _SIGNED or "signature" not in fields.__struct_fields__:
             return records
-        return takewhile(lambda one: getattr(one, "signature") in known, records)  # noqa: B009
+        return takewhile(lambda one: _signature(one) in known, records)
 
     def rows(self, process: str, launches: int = 0, batches: int = 0) -> Iterator[Row]:
         """The launches of one process in launch order, unjoined: some 2 µs a launch, of constant memory.

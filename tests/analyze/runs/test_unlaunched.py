@@ -67,7 +67,7 @@ def test_a_run_with_a_launch_lacks_nothing(tmp_path: Path) -> None:
         ),
         (
             [GRAPH, NotCovered("launches of processes that the program forks", "one process")],
-            ["one may be among launches of processes that the program forks"],
+            ["not covered, and may have launched one: launches of processes that the program forks"],
         ),
         (
             [FrameCompile("0/0", "f", "case.py:3", breaks=(GraphBreak(FAILED),), eager=FAILED, raised=True)],

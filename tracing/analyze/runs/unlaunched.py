@@ -55,7 +55,11 @@ def reasons_for_no_kernel(run: Run, rank: int | None = None) -> list[str]:
         *_frames(recorded),
         *_libraries(recorded),
         *(one.sentence for one in recorded.records(Failure)),
-        *(f"one may be among {one.what}" for one in recorded.records(NotCovered) if one.setting),
+        *(
+            f"not covered, and may have launched one: {one.what}"
+            for one in recorded.records(NotCovered)
+            if one.setting
+        ),
     ]
     return list(dict.fromkeys(reasons))  # ranks mostly have the same ones
 
