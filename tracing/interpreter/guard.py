@@ -83,11 +83,11 @@ def _guarded(original: Method) -> Method:
 
 def tensors_in_use() -> Iterator[torch.Tensor]:
     """All tensors in host memory that Python holds; iterates over all objects of the garbage collector."""
-    for tracked in gc.get_objects():
-        plain = type(tracked) in (torch.Tensor, torch.nn.Parameter)
+    kinds = {torch.Tensor, torch.nn.Parameter}
+    for tensor in [tracked for tracked in gc.get_objects() if type(tracked) in kinds]:
         # a tensor inside of torch.vmap has no storage of its own
-        if plain and tracked.device.type == "cpu" and has_storage(tracked):
-            yield tracked
+        if tensor.device.type == "cpu" and has_storage(tensor):
+            yield tensor
 
 
 def spans_of(tensors: Iterable[torch.Tensor]) -> list[Span]:
