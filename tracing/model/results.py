@@ -22,7 +22,7 @@ class Outcome(Record, frozen=True, file="outcomes"):
     differing: tuple[str, ...] = ()  # names of the results that differ from eager's, the worst first
     drawn: tuple[str, ...] = ()  # those of them for which eager draws random numbers
     laid_out: tuple[str, ...] = ()  # those of them that differ in strides or dtype, and not in their values
-    undeclared: tuple[str, ...] = ()  # "mylib::op writes x, and its schema does not say so"
+    undeclared: tuple[str, ...] = ()  # "mylib::op writes x, and its schema does not say so (f.py:2)"
 
 
 class Cut(Record, frozen=True, file="cuts"):

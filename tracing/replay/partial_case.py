@@ -51,7 +51,7 @@ _OF_OPERATOR = (
 )
 _UNDECLARED = (
     "no step of the compiler is to blame: torch.compile orders and merges reads by what schemas declare; "
-    "name the argument in the operator's `mutates_args`"
+    "name a written argument in the operator's `mutates_args`; return a clone instead of an input or a view"
 )
 _IN_PROCESS = {"compile_threads": 1}  # a fork has no workers, and a worker none of the steps
 
