@@ -84,7 +84,8 @@ def deterministic_text(still: bool, least: float, count: int) -> str:
 def hashes_text(repeats: Sequence[Repeat], other: Collection[int], first: int) -> str:
     """The sentence that runs differ with the seed of Python's string hashes; "" unless it divides the runs.
 
-    Some of several runs with another seed may be equal: few strings have the same order under many seeds.
+    Several seeds may give a set of few strings the same order. So where two runs with another seed differ,
+    others with another seed may be equal.
 
     other -- the runs whose seed is not that of the first run
     first -- the number of the first run
