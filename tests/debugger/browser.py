@@ -24,8 +24,10 @@ class Browser:
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]
         command = [executable, *flags, "--window-size=1500,950", f"--user-data-dir={profile}"]
         self.process = subprocess.Popen(
-            ["sh", "-c", shell, "sh", *command], pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL
-        )
+            ["bash", "-c", shell, "bash", *command],
+            pass_fds=(theirs_in, theirs_out),
+            stderr=subprocess.DEVNULL,
+        )  # dash knows no file descriptor above 9
         os.close(theirs_in)
         os.close(theirs_out)
         self.reader, self.writer = os.fdopen(ours_in, "rb"), os.fdopen(ours_out, "wb")

@@ -82,6 +82,7 @@ def test_the_process_that_waits_is_found_and_attached_to(shared: Path) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.soak
 def test_attached_gdb_reads_symbols_of_the_compiler_and_not_of_torch(tmp_path: Path) -> None:
     words = ("debug", "silu", "--pass", "tritongpu-coalesce", "--ex", "info sharedlibrary", "--ex", "bt")
     said = tracing(*words, runs=tmp_path).stdout

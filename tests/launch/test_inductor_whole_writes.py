@@ -123,6 +123,7 @@ class Block(nn.Module):
         return x + self.narrowed(F.gelu(self.widened(self.norms[1](x))))
 
 
+@pytest.mark.soak
 def test_in_a_transformer_block_all_outputs_without_gaps_are_proven() -> None:
     # no attention that Inductor recognises, which is no Triton kernel
     with torch._inductor.config.patch(pattern_matcher=False):

@@ -69,6 +69,7 @@ def said(built: Built, about: str) -> str:
     return next((line for line in built.done.stdout.splitlines() if about in line), "")
 
 
+@pytest.mark.soak
 def test_python_imports_the_library_that_was_built(built: Built) -> None:
     assert (
         said(built, "Python imports")

@@ -146,7 +146,9 @@ def build(device):
 PROGRAM = "from kernels_of_it import broken, torch\nbroken[(1,)](torch.rand(64), BLOCK=64)\n"
 
 
-@pytest.mark.parametrize("program", [CASE, PROGRAM], ids=["case", "program"])
+@pytest.mark.parametrize(
+    "program", [pytest.param(CASE, id="case"), pytest.param(PROGRAM, id="program", marks=pytest.mark.soak)]
+)
 def test_a_kernel_that_the_frontend_refuses_is_a_problem_at_its_line(program: str, tmp_path: Path) -> None:
     kernels = tmp_path / "kernels_of_it.py"
     kernels.write_text(KERNEL)

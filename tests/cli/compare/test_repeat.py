@@ -27,6 +27,17 @@ def racing(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout
 
 
+def test_two_runs_of_a_race_are_enough_to_name_its_kernel(tmp_path: Path) -> None:
+    done = tracing("repeat", str(DATA / "racing.py"), "--times", "2", "--perturb", runs=tmp_path)
+
+    assert done.returncode == 1, done.stderr
+    assert "launch #1 racing_sum" in done.stdout
+    assert "this kernel is not deterministic" in done.stdout
+    assert "racing_sum output output" in words(done.stdout)
+    assert "1 of 1 runs" in done.stdout
+
+
+@pytest.mark.soak
 def test_a_race_of_float_atomics_is_reported_as_a_nondeterministic_kernel(racing: str) -> None:
     assert "launch #1 racing_sum" in racing
     assert "output    out_ptr (argument 1)" in racing
@@ -34,6 +45,7 @@ def test_a_race_of_float_atomics_is_reported_as_a_nondeterministic_kernel(racing
     assert "the kernel's TTIR adds floats atomically" in racing
 
 
+@pytest.mark.soak
 def test_a_race_is_reported_with_a_table_of_runs_and_a_rate(racing: str) -> None:
     assert "racing_sum output output" in words(racing)
     assert "  diverges as run 1 does\n" in racing
@@ -41,6 +53,7 @@ def test_a_race_is_reported_with_a_table_of_runs_and_a_rate(racing: str) -> None
     assert "2 of 2 runs (between 34% and 100% at 95% confidence) differ from run 0" in racing
 
 
+@pytest.mark.soak
 def test_deterministic_settings_that_do_not_help_are_reported(racing: str) -> None:
     assert "under Inductor's deterministic settings:" in racing
     assert "runs differ under the deterministic settings, too" in racing
@@ -257,9 +270,8 @@ def test_the_seed_of_string_hashes_is_not_named_if_every_run_has_another_one() -
     assert hashes_text([Repeat(1, (), ("output[0]",), 1)], {1}, 0) == ""
 
 
-@pytest.mark.parametrize(
-    "drawn", ["torch.rand(3)", pytest.param("torch.tensor([random.random()])", marks=pytest.mark.soak)]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("drawn", ["torch.rand(3)", "torch.tensor([random.random()])"])
 def test_a_program_that_seeds_no_generator_differs_in_each_run(drawn: str, tmp_path: Path) -> None:
     (program := tmp_path / "unseeded.py").write_text(
         f"import random, torch\nstart = {drawn}\ntorch.compile(lambda x: x * 2)(start)\n"

@@ -62,6 +62,7 @@ def test_lit_of_such_a_pass_names_the_compiler_and_no_option(run: Run) -> None:
     assert "tracing run" in done.stderr and "--grep" not in done.stderr
 
 
+@pytest.mark.soak
 def test_lit_of_a_pass_that_dies_in_the_recorded_compiler_only_says_so(tmp_path: Path) -> None:
     run = faulty(tmp_path, die="abort", **{"if": "arith.mulf"})
 
@@ -72,6 +73,7 @@ def test_lit_of_a_pass_that_dies_in_the_recorded_compiler_only_says_so(tmp_path:
     assert "tracing run" in done.stderr
 
 
+@pytest.mark.soak
 def test_lit_that_no_line_distinguishes_still_offers_to_choose_lines(tmp_path: Path) -> None:
     sound = recorded("silu", tmp_path, "--compile-only")
 

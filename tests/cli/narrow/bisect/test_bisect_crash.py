@@ -46,6 +46,7 @@ def test_the_pass_that_dies_and_the_earlier_one_that_provokes_it_are_named(tmp_p
     assert re.search(r"nor without    .*tritongpu-assign-latencies \(#\d+\)", done.stdout)
 
 
+@pytest.mark.soak
 def test_with_json_a_crash_and_what_provokes_it_have_the_documented_keys(tmp_path: Path) -> None:
     variables = dying("tritongpu-reduce-data-duplication", "abort", "ttg.async_wait")
     run = recorded(tmp_path, variables, "matmul", "sm_80")
@@ -142,6 +143,7 @@ def test_a_crash_in_ptxas_names_the_optimisation_levels_that_succeed(tmp_path: P
     assert re.search(r"-O0            it ends\n +-O1            .+", done.stdout)
 
 
+@pytest.mark.soak
 def test_a_compile_that_does_not_crash_is_no_finding(tmp_path: Path) -> None:
     run = recorded(tmp_path, dict(os.environ), "vector_add", "sm_80")
 

@@ -27,7 +27,10 @@ try:
     printing.require()
 except Problem:
     pytest.skip("this Triton exports no function with which IR is edited in place", allow_module_level=True)
-QUICK = ("ttir-inline-sm_80", "llir-convert-triton-gpu-to-llvm-sm_80")
+MLIR = (
+    "ttir-inline-sm_80",
+    pytest.param("llir-convert-triton-gpu-to-llvm-sm_80", marks=pytest.mark.soak),
+)
 NATIVE = (
     pytest.param("LLVM-gvn-gfx942", marks=needs_exported_llvm),
     pytest.param("ptxas-ptxas-sm_80", marks=pytest.mark.soak),
@@ -43,7 +46,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_library(tmp_path_factory.mktemp("library"))
 
 
-@pytest.mark.parametrize("name", [*QUICK, *NATIVE])
+@pytest.mark.parametrize("name", [*MLIR, *NATIVE])
 def test_the_pass_that_is_faulty_is_named(name: str, tmp_path: Path, library: Path) -> None:
     fault = planted(name)
     variables = environment(fault, library)
