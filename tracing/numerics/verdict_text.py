@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tracing.model.numbers import number_text
+from tracing.numerics.eager_difference import EagerDifference
 from tracing.numerics.verdict import TYPICAL, Judged
 
 
@@ -44,20 +45,13 @@ def less_precise_text(name: str, judged: Judged) -> str:
 
 
 def apart_text(judged: Judged) -> str:
-    """The difference between compiled and eager, if exact arithmetic agrees with neither."""
+    """The difference between compiled and eager, if exact arithmetic does not decide between them."""
     one = judged.apart
     assert one is not None
-    values = ", ".join(
-        [
-            f"{_where(one.index)} is {number_text(one.compiled)}",
-            f"in eager {number_text(one.eager)}",
-            f"in exact arithmetic {number_text(one.exact)}",
-        ]
-    )
-    return (
-        f"compiled and eager differ from each other in {one.elements} of {one.of} elements, and exact "
-        f"arithmetic agrees with neither: {values}"
-    )
+    differ = f"differ from each other in {one.elements} of {one.of} elements"
+    if one.unknown or isinstance(one.compiled, int):
+        return f"compiled and eager {differ}, and exact arithmetic agrees with neither: {_values(one)}"
+    return f"compiled and eager are {_far_text(judged)}, and {differ} by more than 1/16: {_values(one)}"
 
 
 def _alike_text(judged: Judged) -> str:
@@ -68,15 +62,26 @@ def _alike_text(judged: Judged) -> str:
             f", and differ from each other in {apart.elements} of {apart.of} elements" if apart else ""
         )
         return f"compiled and eager are inexact alike{differing}"
+    own = ""
+    if apart and apart.elements:
+        differ = f"differ from each other in {apart.elements} of {apart.of} elements by more than 1/16"
+        own = f", and {differ}: {_values(apart)}"
     if math.isinf(ours.farthest):
         element = f"{_where(ours.index)} is {number_text(ours.value)}"
         exact = f"where exact arithmetic gives {number_text(judged.exact)}"
-        return f"compiled and eager agree with each other, and not with float64: {element}, {exact}"
-    far = f"{ours.farthest:.2g} and {judged.eager.farthest:.2g} roundings from float64"
-    own = f"; {apart_text(judged)}" if apart and apart.elements else ""
+        return f"compiled and eager agree with each other, and not with float64: {element}, {exact}{own}"
     if apart and not own:
         own = f", and differ from each other by at most {100 * apart.relative:.2g} %"
-    return f"compiled and eager are about equally far from exact, {far}{own}"
+    return f"compiled and eager are about equally far from exact, {_far_text(judged)}{own}"
+
+
+def _far_text(judged: Judged) -> str:
+    return f"{judged.compiled.farthest:.2g} and {judged.eager.farthest:.2g} roundings from float64"
+
+
+def _values(one: EagerDifference) -> str:
+    compiled, eager, exact = map(number_text, (one.compiled, one.eager, one.exact))
+    return f"{_where(one.index)} is {compiled}, in eager {eager}, in exact arithmetic {exact}"
 
 
 def _where(index: Sequence[int]) -> str:
