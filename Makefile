@@ -30,7 +30,7 @@ BUILD = --venv $(VENV) --torch "$(TORCH)" --triton "$(TRITON)" --toolchain $(TOO
 INPUTS = scripts/pins.toml scripts/venv.py pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help doctor venv llvm triton vscode run demo test lint test-gpu bench soak page clean
+.PHONY: help doctor venv llvm triton vscode run demo test lint lint-style lint-types lint-types-gpu test-gpu bench soak page clean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,11 +67,18 @@ test: lint ## lint, then run every test that needs no GPU, on up to eight cores
 	@$(VENV)/bin/python -m pytest -n logical --maxprocesses 8 --dist loadfile
 
 lint: $(STAMP)-test ## run ruff, mypy and the lint of words
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint-style lint-types lint-types-gpu
+
+lint-style:
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
-	@$(VENV)/bin/mypy
-	@$(VENV)/bin/mypy --config-file tests/gpu/mypy.ini
 	@$(VENV)/bin/python -m scripts.lint_words
+
+lint-types:
+	@$(VENV)/bin/mypy
+
+lint-types-gpu:
+	@$(VENV)/bin/mypy --config-file tests/gpu/mypy.ini
 
 test-gpu: $(STAMP)-test ## run the tests that need a GPU
 	@$(VENV)/bin/python -m pytest tests/gpu

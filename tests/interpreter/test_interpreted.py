@@ -325,3 +325,10 @@ def test_tensors_that_outlive_a_vmap_are_not_asked_for_their_storage() -> None:
     torch.vmap(lambda row: kept.append(row) or row + 1)(torch.ones(3, 4))
 
     assert not any(one is kept[0] for one in tensors_in_use())
+
+
+def test_tensors_that_outlive_a_functionalization_have_no_memory_to_be_in_use() -> None:
+    kept: list[torch.Tensor] = []
+    torch.func.functionalize(lambda x: kept.append(x) or x + 1)(torch.ones(3))
+
+    assert not any(one is kept[0] for one in tensors_in_use())

@@ -148,9 +148,36 @@ def test_a_write_that_a_schema_does_not_declare_is_named_and_followed() -> None:
     assert (writes, right.missing) == ([], ())
 
     wrong = reference(lambda: {"y": updated(hidden)}, undeclared=writes.append)["y"]
-    assert writes == ["shadow_tests::ema writes seen, and its schema does not say so"]
+    (write,) = writes
+    assert write.startswith("shadow_tests::ema writes seen, and its schema does not say so (test_shadow.py:")
     assert wrong.missing == ("shadow_tests::ema",)
     assert wrong.spread.max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("schema", "returned", "said"),
+    [
+        ("(Tensor x) -> Tensor", "x", True),
+        ("(Tensor x) -> Tensor", "x[2:]", True),
+        ("(Tensor x) -> Tensor", "x.clone()", False),
+        ("(Tensor(a) x) -> Tensor(a)", "x", False),
+    ],
+)
+def test_an_input_that_an_operator_returns_as_if_it_were_new_is_named(
+    schema: str, returned: str, said: bool
+) -> None:
+    def program() -> dict[str, torch.Tensor]:
+        return {"y": torch.ops.shadow_tests.same(torch.ones(8).sin()) * 2}
+
+    effects: list[str] = []
+    with torch.library._scoped_library("shadow_tests", "FRAGMENT") as library:
+        library.define(f"same{schema}")
+        library.impl("same", eval(f"lambda x: {returned}"), "CPU")
+        reference(program, undeclared=effects.append)
+
+    assert [one.partition(" (test_shadow.py:")[0] for one in effects] == (
+        ["shadow_tests::same returns the memory of x, and its schema says that it is new"] if said else []
+    )
 
 
 def test_a_result_names_the_operator_without_float64_that_it_depends_on() -> None:

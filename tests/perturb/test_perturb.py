@@ -16,6 +16,7 @@ from tracing.model import Perturbed
 from tracing.perturb.autotuner_times import OtherWinners
 from tracing.perturb.delays import Delays
 from tracing.perturb.perturbation import Perturbation
+from tracing.record.repeat import hash_seed
 from tracing.store import Run
 from tracing.virtual_gpu import virtual_gpu
 
@@ -43,9 +44,11 @@ def test_a_run_that_is_not_perturbed_delays_no_launch() -> None:
     assert held_back(Delays(None), 200) == []
 
 
-def perturbed(folder: Path, run: int, virtual: bool = True) -> dict[str, Perturbed]:
+def perturbed(
+    folder: Path, run: int, virtual: bool = True, hash_seed: int | None = 0
+) -> dict[str, Perturbed]:
     writer = new_run(folder)
-    with Perturbation(run, virtual, 0, writer) as beside, beside:
+    with Perturbation(run, virtual, 0, writer, hash_seed) as beside, beside:
         pass
     return {one.what: one for one in Run(writer.path).records(Perturbed)}
 
@@ -62,12 +65,21 @@ def test_a_run_records_its_perturbations_and_those_that_could_not_be_made(tmp_pa
     assert perturbation["late stream"].why_not == "the virtual GPU makes one launch after the other"
 
 
-def test_memory_and_winners_are_changed_in_turn(tmp_path: Path) -> None:
-    runs = [perturbed(tmp_path / str(run), run) for run in (1, 2, 3, 4, 5, 7)]
+def test_memory_winners_and_the_hash_seed_are_changed_in_turn(tmp_path: Path) -> None:
+    runs = [
+        perturbed(tmp_path / str(run), run, hash_seed=hash_seed(run, perturb=True))
+        for run in (1, 2, 3, 4, 5, 6, 7, 10)
+    ]
+    in_turn = [{"memory", "winners", "hash seed"} & run.keys() for run in runs]
 
+    assert in_turn == [*2 * [{"memory"}, {"winners"}, {"hash seed"}], {"memory"}, {"memory"}]
     assert [run["memory"].how for run in runs if "memory" in run] == ["0xff", "0x7b", "0x01", "0xff"]
-    assert ["winners" in run for run in runs] == [False, True, False, True, False, False]
     assert runs[1]["winners"].why_not == "no kernel was tuned"
+    assert runs[2]["hash seed"].how == "3"
+
+
+def test_a_hash_seed_that_the_user_fixed_is_recorded_as_not_changed(tmp_path: Path) -> None:
+    assert perturbed(tmp_path, 3, hash_seed=None)["hash seed"].why_not == "PYTHONHASHSEED is set"
 
 
 BLOCKS = [triton.Config({"BLOCK": block}) for block in (32, 64, 128)]

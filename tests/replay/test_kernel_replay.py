@@ -18,7 +18,16 @@ from data.summed import summed
 from handmade.records import INFO
 
 from tracing import store
-from tracing.analyze.replay.replay_verdict import left_as, rate, varies
+from tracing.analyze.replay.replay_verdict import (
+    NotComparable,
+    Reproduced,
+    UndecidedReplay,
+    left_as,
+    rate,
+    varies,
+    verdict,
+)
+from tracing.digest.host import digest
 from tracing.errors import Problem
 from tracing.model import ReplayResult
 from tracing.record.launches.launch_recorder import LaunchRecorder
@@ -30,13 +39,20 @@ from tracing.replay.loaded_kernel import load_kernel
 from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
 from tracing.virtual_gpu import virtual_gpu
 
-RACING, DOUBLE, FILL, SUMMED, SUMMED_OTHERWISE, BEYOND, EXPANDED = range(7)
+RACING, DOUBLE, FILL, SUMMED, SUMMED_OTHERWISE, BEYOND, EXPANDED, PART, SOME = range(9)
 
 
 @triton.jit
 def beyond(in_ptr, out_ptr, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.store(out_ptr + at, tl.load(in_ptr + at) + tl.load(in_ptr + n + at))
+
+
+@triton.jit
+def some(in_ptr, out_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    wanted = tl.load(in_ptr + BLOCK + at) == 0  # outside of the argument
+    tl.store(out_ptr + at, at.to(tl.float32), wanted & (at < 8))
 
 
 def launches() -> None:
@@ -48,6 +64,8 @@ def launches() -> None:
     summed[(1,)](x, total, 64, BLOCK=64)
     beyond[(1,)](x[:16], out[:16], 16, BLOCK=16)
     double[(1,)](torch.ones(1).expand(8), total)
+    fill[(1,)](torch.full((64,), 7.0), 40, BLOCK=64)
+    some[(1,)](x[:16], torch.full((16,), 7.0), BLOCK=16)
 
 
 def recorded(runs: Path, call: Callable[[], None], **options: Any) -> store.Run:
@@ -89,10 +107,45 @@ def test_a_deterministic_kernel_reproduces_the_recorded_results_each_time(index:
     assert left_as(series, one.expected) == 21
 
 
-def test_elements_that_a_kernel_leaves_unwritten_are_named(run: store.Run) -> None:
-    series = replayed(recorded_launch(run, FILL)).series[0]
+@pytest.mark.parametrize("index", [FILL, PART])
+def test_elements_that_a_launch_does_not_write_are_named_and_do_not_hide_the_others(
+    index: int, run: store.Run
+) -> None:
+    one = recorded_launch(run, index)
+    result = replayed(one)
+    series = result.series[0]
 
-    assert [(one.argument, one.ranges) for one in series.unwritten] == [("out_ptr", ((40, 64),))]
+    assert [(each.argument, each.ranges) for each in series.untouched] == [("out_ptr", ((40, 64),))]
+    assert series.unwritten == ()
+    assert left_as(series, one.expected) == 21
+    assert verdict(result, {"a": one.expected}, ()) == Reproduced()
+
+
+def test_wrong_bits_next_to_elements_that_a_launch_does_not_write_are_no_reproduction(run: store.Run) -> None:
+    one, other = recorded_launch(run, PART), torch.full((64,), 7.0)
+    other[:39] = torch.arange(39)
+
+    assert left_as(replayed(one).series[0], {"out_ptr": digest(other)}) == 0
+
+
+def test_without_the_content_of_elements_that_a_launch_does_not_write_digests_cannot_be_compared(
+    run: store.Run,
+) -> None:
+    kept = recorded_launch(run, PART)
+    one = replace(kept, results={})
+
+    assert verdict(replayed(one), {"a": one.expected}, ()) == NotComparable()
+    anew = replay([ReplayRequest("a", one, "a", kept)], ["out_ptr"], 1)
+    assert verdict(anew, {"a": one.expected}, ()) == Reproduced()
+
+
+def test_elements_whose_writing_depends_on_memory_that_was_not_kept_are_undecided(run: store.Run) -> None:
+    one = recorded_launch(run, SOME)
+    result = replayed(one)
+
+    assert result.series[0].untouched == ()
+    assert [each.count for each in result.series[0].unwritten] == [16]
+    assert verdict(result, {"a": one.expected}, ()) == UndecidedReplay()
 
 
 def test_elements_that_depend_on_memory_outside_of_the_arguments_are_named(run: store.Run) -> None:

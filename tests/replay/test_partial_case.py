@@ -166,7 +166,7 @@ def test_no_step_of_the_compiler_is_searched_for_a_write_that_a_schema_does_not_
     symptom = case.evaluate("inductor", {}, {}, {})["symptom"]
 
     assert symptom["kind"] == "no answer"
-    assert symptom["text"] == "partial_case::ema writes seen, and its schema does not say so"
+    assert symptom["text"] == "partial_case::ema writes seen, and its schema does not say so (case.py:18)"
 
 
 WRONG_BACKWARD = (

@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
@@ -137,6 +137,11 @@ def wants_one_program_at_a_time() -> bool:
 def hashes_are_random() -> bool:
     """True if each process of Python hashes strings by another seed."""
     return os.environ.get("PYTHONHASHSEED", "random") == "random"
+
+
+def with_hash_seed(command: Sequence[str], seed: int) -> tuple[str, ...]:
+    """A command that starts another one of Python, whose string hashes have this seed; 0: they have none."""
+    return ("/usr/bin/env", f"PYTHONHASHSEED={seed}", *command)
 
 
 def state_folder() -> Path:

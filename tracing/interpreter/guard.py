@@ -82,12 +82,20 @@ def _guarded(original: Method) -> Method:
 
 
 def tensors_in_use() -> Iterator[torch.Tensor]:
-    """All tensors in host memory that Python holds; iterates over all objects of the garbage collector."""
-    for tracked in gc.get_objects():
-        plain = type(tracked) in (torch.Tensor, torch.nn.Parameter)
+    """All tensors with host memory that Python holds; iterates over all objects of the garbage collector."""
+    kinds = {torch.Tensor, torch.nn.Parameter}
+    for tensor in [tracked for tracked in gc.get_objects() if type(tracked) in kinds]:
         # a tensor inside of torch.vmap has no storage of its own
-        if plain and tracked.device.type == "cpu" and has_storage(tracked):
-            yield tracked
+        if tensor.device.type == "cpu" and has_storage(tensor) and _has_memory(tensor):
+            yield tensor
+
+
+def _has_memory(tensor: torch.Tensor) -> bool:
+    try:
+        tensor.untyped_storage().data_ptr()
+    except RuntimeError:  # as those that torch functionalizes, which a graph or an error can keep alive
+        return False
+    return True
 
 
 def spans_of(tensors: Iterable[torch.Tensor]) -> list[Span]:

@@ -77,7 +77,7 @@ class Storages:
             block = _around(address, blocks)
             if block is None:
                 if in_use is None:
-                    in_use = [block for tensor in tensors_in_use() for block in _block_of(tensor)]
+                    in_use = [_block_of(tensor) for tensor in tensors_in_use()]
                 block = _around(address, in_use)
             return block
 
@@ -93,13 +93,9 @@ class Storages:
         return self._blocks[:, 0], self._blocks[:, 1]
 
 
-def _block_of(tensor: torch.Tensor) -> Iterable[tuple[int, int, object]]:
+def _block_of(tensor: torch.Tensor) -> tuple[int, int, object]:
     storage = tensor.untyped_storage()
-    try:
-        start = storage.data_ptr()
-    except RuntimeError:  # one without memory: torch 2.11 on Python 3.12 keeps some
-        return []
-    return [(start, start + storage.nbytes(), storage)]
+    return storage.data_ptr(), storage.data_ptr() + storage.nbytes(), storage
 
 
 def _around(address: int, blocks: Iterable[tuple[int, int, object]]) -> tuple[int, int, object] | None:

@@ -45,7 +45,9 @@ class ReplaySeries(Record, frozen=True):
     unwritten: tuple[DifferingElements, ...]  # elements that depend on memory whose content was not kept
     written: Mapping[
         str, tuple[int, ...]
-    ]  # of arguments in `unwritten`: the ranges of `Digest.tiles` without it
+    ]  # of arguments in `unwritten` and `untouched`: the ranges of `Digest.tiles` without them
+    untouched: tuple[DifferingElements, ...] = ()  # elements of unkept content that the launch does not write
+    completed: tuple[str, ...] = ()  # arguments whose untouched elements hold what `launched` recorded
 
 
 class SeriesDifference(Record, frozen=True):

@@ -24,7 +24,7 @@ class Outcome(Record, frozen=True, file="outcomes"):
     drawn: tuple[str, ...] = ()  # those of them for which eager draws random numbers
     laid_out: tuple[str, ...] = ()  # those of them that differ in strides or dtype, and not in their values
     less_precise: tuple[str, ...] = ()  # "output is 8.7 roundings from exact, eager's 0.53", the worst first
-    undeclared: tuple[str, ...] = ()  # "mylib::op writes x, and its schema does not say so"
+    undeclared: tuple[str, ...] = ()  # "mylib::op writes x, and its schema does not say so (f.py:2)"
 
 
 class Cut(Record, frozen=True, file="cuts"):

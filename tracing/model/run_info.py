@@ -44,7 +44,7 @@ class Winner(Exact, frozen=True, file="winners"):
 class Perturbed(Record, frozen=True, file="perturbed"):
     """A deliberate change of a condition that no correct program depends on."""
 
-    what: str  # "memory", "winners", "programs", "delays", "late stream"
+    what: str  # "memory", "winners", "hash seed", "programs", "delays", "late stream"
     how: str  # "0xff"; empty: it was not changed
     why_not: str = ""
 

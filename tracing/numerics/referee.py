@@ -35,7 +35,7 @@ class Referee:
         self._as_compiled: Mapping[str, Expected] | None = None
         self._finer: Mapping[str, Expected] | None = None  # of more runs
         self._drawn: Results | None = None
-        self.undeclared: list[str] = []  # writes of the program's operators that their schemas do not declare
+        self.undeclared: list[str] = []  # what operators of the program do against their schemas
         self._steps = False  # an optimizer makes a step
         self.failure = ""  # why there is no reference at all
 

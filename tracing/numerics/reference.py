@@ -44,21 +44,22 @@ def reference(
     *,
     samples: int = SAMPLES,
     progress: Callable[[int], None] = lambda done: None,
-    undeclared: Callable[[str], None] = lambda write: None,
+    undeclared: Callable[[str], None] = lambda effect: None,
 ) -> dict[str, Expected]:
     """The results of a workload in exact arithmetic, by name.
 
     run      -- builds the workload, seeds it, runs it in eager and returns its results by name
     progress -- called after each run with the number of runs that have ended
-    undeclared -- called with "mylib::op writes x, and its schema does not say so" for each such operator
+    undeclared -- called with "mylib::op writes x, and its schema does not say so (train.py:12)" for each such
+                operator, or with "mylib::op returns the memory of x, and its schema says that it is new"
     """
     shadow, results = _followed(run, None)
     exact = {name: shadow.of(one).clone() for name, one in _tensors(results)}
     own = {name: one.detach().clone() for name, one in _tensors(results)}
     missing = {name: set(shadow.missing(one)) for name, one in _tensors(results)}
     drawn = {name for name, one in _tensors(results) if shadow.drawn(one)}
-    for write in shadow.undeclared:
-        undeclared(write)
+    for effect, line in shadow.undeclared.items():
+        undeclared(f"{effect} ({line})" if line else effect)
     del shadow, results
     progress(1)
     squares = {

@@ -25,7 +25,7 @@ import torch
 
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
-from tracing.numerics.undeclared_writes import InputBits
+from tracing.numerics.undeclared_effects import InputBits, calling_line, returned_inputs
 from tracing.program.building import is_building
 from tracing.upstream.torch.decompositions import decomposition
 from tracing.upstream.torch.dispatch_modes import OperatorMode
@@ -67,7 +67,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self._noise = noise
         self._storages = ShadowStorages(noise)
-        self.undeclared: dict[str, None] = {}  # writes of the program's operators, as sentences
+        # what the program's operators do and their schemas do not declare: sentences, with the first line
+        self.undeclared: dict[str, str] = {}
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         """[*] the exact values of a tensor of the program."""
@@ -111,9 +112,14 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         changed = inputs.changed()
         self._follow(func, (args, kwargs), given, result, origin)
         for name, tensor in changed:
-            self.undeclared[f"{inputs.operator} writes {name}, and its schema does not say so"] = None
+            self._note(f"{inputs.operator} writes {name}, and its schema does not say so")
             self.written(tensor, inputs.operator)
+        for name in returned_inputs(func, args, kwargs, result):
+            self._note(f"{inputs.operator} returns the memory of {name}, and its schema says that it is new")
         return result
+
+    def _note(self, effect: str) -> None:
+        self.undeclared.setdefault(effect, calling_line())
 
     def _as_it_is(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         result = func(*args, **kwargs)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import torch
 
@@ -21,6 +21,8 @@ from tracing.upstream.torch.dispatch_modes import OperatorMode, dispatch_disable
 
 # the contents of uninitialised memory: zeros, NaN in every floating dtype, large numbers, small ones
 PATTERNS = (0x00, 0xFF, 0x7B, 0x01)
+InTurn: TypeAlias = Literal["memory", "winners", "hash seed"]
+_IN_TURN: tuple[InTurn, ...] = ("memory", "winners", "hash seed")
 _EMPTY = {
     torch.ops.aten.empty.memory_format,
     torch.ops.aten.empty_strided.default,
@@ -31,30 +33,39 @@ _EMPTY = {
 _ALLOCATORS = ("empty_strided_cpu", "empty_strided_cuda", "empty_strided_xpu")
 
 
+def changed_in_turn(run: int) -> InTurn | None:
+    """The condition that this run of a series changes, and that the runs next to it do not; None: run 0."""
+    return _IN_TURN[(run - 1) % len(_IN_TURN)] if run else None
+
+
 class Perturbation:
     """A context manager for one run of a series; it returns a second one for the launches that matter.
 
     In each run launches are delayed and, without a GPU, the programs of a launch reordered. If run 0 used
-    several streams, each later run delays another one of them. In odd runs uninitialised memory has other
-    contents than in run 0 and autotuners choose by measuring. In even runs the contents are those of run 0,
-    so unwritten memory explains no difference, and autotuners choose the slowest or a random configuration
-    in turn.
+    several streams, each later run delays another one of them. Of the other conditions, a run changes one:
+    the contents of uninitialised memory, the winners of autotuning (the slowest or a random configuration,
+    in turn), or the seed of Python's string hashes, which the process of the run has from its start. So the
+    runs that differ show which of these three explains the difference.
     """
 
-    def __init__(self, run: int, virtual: bool, streams: int, writer: RunWriter) -> None:
+    def __init__(
+        self, run: int, virtual: bool, streams: int, writer: RunWriter, hash_seed: int | None = 0
+    ) -> None:
         """The changes for one run.
 
-        run     -- the number of the run in the series; run 0 is not perturbed
-        virtual -- True on the virtual GPU, which executes launches one after another
-        streams -- the number of streams that run 0 used
-        writer  -- receives a record of each change
+        run       -- the number of the run in the series; run 0 is not perturbed
+        virtual   -- True on the virtual GPU, which executes launches one after another
+        streams   -- the number of streams that run 0 used
+        writer    -- receives a record of each change
+        hash_seed -- of Python's string hashes; 0: that of run 0; None: the user fixed it
         """
-        self._run, self._virtual, self._writer = run, virtual, writer
+        self._run, self._virtual, self._writer, self._hash_seed = run, virtual, writer, hash_seed
+        turn, nth = changed_in_turn(run), max(0, run - 1) // len(_IN_TURN)
         self._held = (run - 1) % streams if run and streams > 1 else None
         self._delays = Delays(run or None, self._held)
-        other = OtherWinners("slowest" if run % 4 else "random", run)
-        self._winners = None if run % 2 or not run else other
-        self._pattern = PATTERNS[1 + run // 2 % 3] if run % 2 else PATTERNS[0]
+        other = OtherWinners("random" if nth % 2 else "slowest", run)
+        self._winners = other if turn == "winners" else None
+        self._pattern = PATTERNS[1 + nth % 3] if turn == "memory" else PATTERNS[0]
         self._exit = contextlib.ExitStack()
 
     @property
@@ -78,8 +89,12 @@ class Perturbation:
         self._exit.close()
 
     def _changes(self) -> Iterator[Perturbed]:
-        if self._run % 2:
+        if self._pattern != PATTERNS[0]:
             yield Perturbed("memory", f"{self._pattern:#04x}")
+        if self._hash_seed is None:
+            yield Perturbed("hash seed", "", "PYTHONHASHSEED is set")
+        elif self._hash_seed:
+            yield Perturbed("hash seed", str(self._hash_seed))
         if (winners := self._winners) is not None:
             kernels = f"{len(winners.tuned)} kernel{'' if len(winners.tuned) == 1 else 's'}"
             how = f"{winners.choice}, {kernels}" if winners.tuned else ""

@@ -4,8 +4,8 @@ Most runs are forks of this process, which has imported torch and run nothing. S
 patches and random generators are new in each run, and a crash ends only its run. A generator that the case
 does not seed has another seed in each run. The runs share the files that the case writes and the compiled
 kernels on disk. Forks also share the seed of Python's string hashes and where memory lies, on which a program
-may depend: every third run is a new program, which imports torch anew. So is each run where this process has
-opened a GPU, as a fork cannot use it.
+may depend: every third run is a new program with another seed, which imports torch anew. Each run is a new
+program where this process has opened a GPU, as a fork cannot use it; then two of three have one seed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ import tracing.upstream.inductor.compiler  # noqa: F401  # imported once, for al
 from tracing import store
 from tracing.compiler import stalled_child
 from tracing.compiler.child import ChildResult, in_child, opened_gpu, respond, send_message
-from tracing.environment import fresh_caches, hashes_are_random
+from tracing.environment import fresh_caches, hashes_are_random, with_hash_seed
 from tracing.errors import Problem
 from tracing.model import SCHEMA, Outcome, RunInfo
-from tracing.perturb.perturbation import Perturbation
+from tracing.perturb.perturbation import Perturbation, changed_in_turn
 from tracing.program.device import Device
 from tracing.program.experiment import Experiment
 from tracing.program.user_program import UserProgram
@@ -70,13 +70,25 @@ class Interrupted(Exception):
         self.run = run
 
 
-def has_another_hash_seed(index: int) -> bool:
-    """True if Python's string hashes have another seed in a run than in the first one."""
-    return hashes_are_random() and _is_new_program(index)
+class SeriesRun(msgspec.Struct, frozen=True):
+    """One run of a series."""
+
+    series: Series
+    index: int
+    streams: int  # that the first run used
+    hash_seed: int | None  # see `hash_seed`
 
 
-def _is_new_program(index: int) -> bool:
-    return opened_gpu() or index % _NEW == 1
+def hash_seed(index: int, *, perturb: bool) -> int | None:
+    """The seed of Python's string hashes in a run; 0: that of run 0; None: the user fixed it for all runs."""
+    if not hashes_are_random():
+        return None
+    return index if _is_for_hashes(index, perturb=perturb) else 0
+
+
+def _is_for_hashes(index: int, *, perturb: bool) -> bool:
+    # with `perturb` nothing else is changed in turn in this run
+    return changed_in_turn(index) == "hash seed" if perturb else index % _NEW == 1
 
 
 def recordings(
@@ -96,7 +108,8 @@ def recordings(
         if not (series.fresh_caches or series.perturb):
             stack.enter_context(fresh_caches())
         for index in range(series.count):
-            path, ended = _in_child(series, index, streams, progress, waits)
+            one = SeriesRun(series, index, streams, hash_seed(index, perturb=series.perturb))
+            path, ended = _in_child(one, progress, waits)
             result = ended.result or {}
             if "problem" in result:
                 raise Problem(result["problem"], result["remedy"])
@@ -109,7 +122,7 @@ def recordings(
 
 
 def _in_child(
-    series: Series, index: int, streams: int, progress: Callable[[str], None], waits: Callable[[str], None]
+    one: SeriesRun, progress: Callable[[str], None], waits: Callable[[str], None]
 ) -> tuple[Path | None, ChildResult]:
     # the run's path, once it has one, and how its process ended
     path: Path | None = None
@@ -122,18 +135,24 @@ def _in_child(
             progress(text)
 
     def waiting(where: str) -> None:
-        waits(f"run {index}: {where}")
+        waits(f"run {one.index}: {where}")
 
-    arguments = msgspec.json.encode((series, index, streams)).decode()
-    program = (sys.executable, "-c", _PROGRAM, arguments) if _is_new_program(index) else ()
     try:
         ended = in_child(
-            lambda: _record(series, index, streams), None,
-            received=received, waits=waiting, patience=PATIENCE, program=program,
+            lambda: _record(one), None,
+            received=received, waits=waiting, patience=PATIENCE, program=_program(one),
         )  # fmt: skip
     except KeyboardInterrupt:
         raise Interrupted(path) from None
     return path, ended
+
+
+def _program(one: SeriesRun) -> tuple[str, ...]:
+    # the command of a new program; none: the run is a fork
+    if not (opened_gpu() or _is_for_hashes(one.index, perturb=one.series.perturb)):
+        return ()
+    python = sys.executable, "-c", _PROGRAM, msgspec.json.encode(one).decode()
+    return python if one.hash_seed is None else with_hash_seed(python, one.hash_seed)
 
 
 def _outcome(path: Path, ended: ChildResult) -> Outcome:
@@ -153,25 +172,26 @@ def _outcome(path: Path, ended: ChildResult) -> Outcome:
 def program() -> None:
     """Record one run in a new Python process; the arguments describe the recording and name a pipe."""
     arguments, pipe = sys.argv[1:]
-    series, index, streams = msgspec.json.decode(arguments, type=tuple[Series, int, int])
-    respond(lambda: _record(series, index, streams), int(pipe))
+    one = msgspec.json.decode(arguments, type=SeriesRun)
+    respond(lambda: _record(one), int(pipe))
 
 
-def _record(series: Series, index: int, streams: int) -> dict[str, Any]:
+def _record(one: SeriesRun) -> dict[str, Any]:
     stalled_child.answer_with_frames()
     try:
-        return {"streams": _recorded(series, index, streams)}
+        return {"streams": _recorded(one)}
     except Problem as problem:
         return {"problem": problem.problem, "remedy": problem.remedy}
     except KeyboardInterrupt:
         return {"interrupted": True}
 
 
-def _recorded(series: Series, index: int, streams: int) -> int:
+def _recorded(one: SeriesRun) -> int:
     _seed_as_a_new_process()
+    series = one.series
     device = Device(series.target, select=not series.program)
     if series.program:
-        return _recorded_program(series, index, streams, device)
+        return _recorded_program(one, device)
     with Reads() as reads:
         case = device.load(series.case)
     with contextlib.ExitStack() as stack:
@@ -185,9 +205,9 @@ def _recorded(series: Series, index: int, streams: int) -> int:
         )  # fmt: skip
         writer = stack.enter_context(contextlib.closing(store.create(Path(series.runs), info)))
         send_message(str(writer.path))
-        perturbation = Perturbation(index, device.virtual, streams, writer) if series.perturb else None
+        perturbation = _perturbation(one, device, writer)
         around = stack.enter_context(perturbation) if perturbation else contextlib.nullcontext()
-        passes: PassIRWhen | None = None if index else "after"
+        passes: PassIRWhen | None = None if one.index else "after"
         experiment = Experiment(case, device, series.seed or 0)
         record(experiment, LaunchRecorder(writer), send_message, passes=passes, reads=reads, around=around)
     return perturbation.streams if perturbation else 0
@@ -200,7 +220,14 @@ def _seed_as_a_new_process() -> None:
     torch.default_generator.seed()
 
 
-def _recorded_program(series: Series, index: int, streams: int, device: Device) -> int:
+def _perturbation(one: SeriesRun, device: Device, writer: store.RunWriter) -> Perturbation | None:
+    if not one.series.perturb:
+        return None
+    return Perturbation(one.index, device.virtual, one.streams, writer, one.hash_seed)
+
+
+def _recorded_program(one: SeriesRun, device: Device) -> int:
+    series = one.series
     program = UserProgram(series.program)
     info = RunInfo(
         SCHEMA, program.name, str(program.path), series.argv, series.seed, store.now(), device.environment(),
@@ -213,9 +240,9 @@ def _recorded_program(series: Series, index: int, streams: int, device: Device) 
             stack.enter_context(settings_changed(DETERMINISTIC))
         writer = store.create(Path(series.runs), info)
         send_message(str(writer.path))
-        perturbation = Perturbation(index, device.virtual, streams, writer) if series.perturb else None
+        perturbation = _perturbation(one, device, writer)
         around = [stack.enter_context(perturbation)] if perturbation else []
         recorder = LaunchRecorder(writer, strict=False)
-        session = Session(device, recorder, passes=None if index else "after", around=around)
+        session = Session(device, recorder, passes=None if one.index else "after", around=around)
         RecordedProgram(program, session, series.seed).run_to_end()
     return perturbation.streams if perturbation else 0

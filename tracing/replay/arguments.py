@@ -116,14 +116,18 @@ def memory_of(layout: LaunchLayout, contents: Mapping[str, bytes], fill: int, de
     }
     tensors = tensors_in(layout, memory)
     for name, data in contents.items():
-        tensor, content = tensors[name], load(data)
-        for dim, step in enumerate(tensor.stride()):
-            if step == 0 and tensor.shape[dim]:  # expanded: one element is written for all
-                tensor, content = tensor.narrow(dim, 0, 1), content.narrow(dim, 0, 1)
-        if tensor.element_size() == 1:  # torch does not copy integers of fewer than 8 bits
-            tensor, content = tensor.view(torch.uint8), content.view(torch.uint8)
-        tensor.copy_(content)
+        put(tensors[name], load(data))
     return memory
+
+
+def put(tensor: torch.Tensor, content: torch.Tensor) -> None:
+    """Copy a content of the same shape and dtype into a tensor of a launch."""
+    for dim, step in enumerate(tensor.stride()):
+        if step == 0 and tensor.shape[dim]:  # expanded: one element is written for all
+            tensor, content = tensor.narrow(dim, 0, 1), content.narrow(dim, 0, 1)
+    if tensor.element_size() == 1:  # torch does not copy integers of fewer than 8 bits
+        tensor, content = tensor.view(torch.uint8), content.view(torch.uint8)
+    tensor.copy_(content)
 
 
 def tensors_in(layout: LaunchLayout, memory: Memory) -> Tensors:

@@ -73,6 +73,16 @@ def elements(differences: Mapping[str, Difference]) -> tuple[DifferingElements, 
     )
 
 
+def chosen(mask: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The elements of `a` where a mask of elements in logical order is True, those of `b` elsewhere.
+
+    a, b -- [*] of one dtype and shape; `b` is contiguous
+    """
+    result = b.clone()
+    _bytes(result)[mask] = _bytes(a.to(b.device).contiguous())[mask]
+    return result
+
+
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(-1).view(torch.uint8).reshape(tensor.numel(), tensor.element_size())
 

@@ -3,7 +3,8 @@
 Each replay starts from the same bytes: the kept contents, and zeros everywhere else. Its results are
 compared bit by bit with those of the first replay. Two further replays start with other bytes instead of the
 zeros: elements that differ in both of them, and were equal before, depend on memory whose content was not
-kept.
+kept, or the launch does not write them. Unwritten elements have the recorded content if the run kept it, so
+that digests can be compared.
 
 On a GPU Triton's own launcher executes it. Without a GPU the interpreter executes it, with the programs in
 another order in each replay: this detects races between programs, but not between threads of a program.
@@ -15,6 +16,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeAlias
 
 import torch
 
@@ -22,12 +24,15 @@ from tracing.digest.host import digest
 from tracing.errors import Problem
 from tracing.interpreter import permuted
 from tracing.model import DifferingElements, Digest, ReplayResult, ReplaySeries, SeriesDifference, Side
-from tracing.replay.arguments import Memory, ReplayInputs, Tensors, copied
-from tracing.replay.differing import Difference, elements
+from tracing.record.outputs import load
+from tracing.replay.arguments import Memory, ReplayInputs, Tensors, copied, put
+from tracing.replay.differing import Difference, chosen, elements
 from tracing.replay.loaded_kernel import LoadedKernel, load_kernel
+from tracing.replay.untouched_elements import untouched_elements
 from tracing.store.recorded_launch import RecordedLaunch
 
 _FILLS = (0xFF, 0x7B)  # bytes that differ in each float: NaN, large numbers
+Differences: TypeAlias = dict[str, Difference]  # by argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +69,15 @@ def _series(asked: ReplayRequest, outputs: Sequence[str], times: int) -> tuple[R
         one = _Replays(asked, outputs, kernel)
         memory = one.memory(0x00)
         one.require_recorded(memory)
-        first = one.left(memory, 0)
-        outcomes = [_digests(first)]
-        varying = {name: Difference.none(tensor) for name, tensor in first.items()}
-        for order in range(1, times + 1):
-            now = one.left(memory, order)
-            changed = {name: Difference.between(first[name], tensor) for name, tensor in now.items()}
-            outcomes.append(outcomes[0] | _digests({n: now[n] for n, change in changed.items() if change}))
-            varying = {name: varying[name] | change for name, change in changed.items()}
-        unwritten = one.unwritten(first, varying)
-    written = {n: one.untouched_ranges(first[n].nbytes) for n, one in unwritten.items() if one}
-    counts = (tuple(outcomes), elements(varying), elements(unwritten), written)
-    return ReplaySeries(asked.launched, asked.inputs, *counts), first
+        left = one.left(memory, 0)
+        depending = one.depending(left)
+        untouched = one.untouched(depending)
+        completed = one.complete(memory, untouched)
+        outcomes, varying = one.outcomes(memory, times)
+    written = {n: each.untouched_ranges(left[n].nbytes) for n, each in depending.items() if each}
+    unwritten = {n: each.without(varying[n] | untouched[n]) for n, each in depending.items()}
+    counts = (elements(varying), elements(unwritten), written, elements(untouched), completed)
+    return ReplaySeries(asked.launched, asked.inputs, outcomes, *counts), left
 
 
 class _Replays:
@@ -113,14 +115,56 @@ class _Replays:
                 self.kernel.interpret(arguments, grid)
         return {name: tensors[name].contiguous() for name in self.outputs}
 
-    def unwritten(self, first: Tensors, varying: dict[str, Difference]) -> dict[str, Difference]:
-        # elements that differ with either fill, and did not vary by themselves
-        depending: dict[str, Difference] = {}
+    def outcomes(self, memory: Memory, times: int) -> tuple[tuple[dict[str, Digest], ...], Differences]:
+        # the results of each replay, and the elements that differ in any of them from the first
+        first = self.left(memory, 0)
+        outcomes = [_digests(first)]
+        varying = {name: Difference.none(tensor) for name, tensor in first.items()}
+        for order in range(1, times + 1):
+            now = self.left(memory, order)
+            changed = {name: Difference.between(first[name], tensor) for name, tensor in now.items()}
+            outcomes.append(outcomes[0] | _digests({n: now[n] for n, change in changed.items() if change}))
+            varying = {name: varying[name] | change for name, change in changed.items()}
+        return tuple(outcomes), varying
+
+    def untouched(self, depending: Differences) -> Differences:
+        # those of these elements that the launch does not write: they hold what fills the memory
+        some = any(depending.values())
+        known = untouched_elements(self.asked.launch.launch, self.inputs, self.kernel) if some else {}
+        return {
+            name: one & Difference(known[name].to(one.mask.device), 0.0)
+            if name in known
+            else one.without(one)
+            for name, one in depending.items()
+        }
+
+    def complete(self, memory: Memory, untouched: Differences) -> tuple[str, ...]:
+        # gives unwritten elements the recorded contents, of arguments whose contents were kept
+        tensors = self.inputs.tensors(memory)
+        every = {name: self._recorded(name) for name, one in untouched.items() if one}
+        known = {name: content for name, content in every.items() if content is not None}
+        for name, content in known.items():
+            put(tensors[name], chosen(untouched[name].mask, load(content), tensors[name].contiguous()))
+        return tuple(known)
+
+    def _recorded(self, name: str) -> bytes | None:
+        # what an argument held after the recorded launch; also known if it held the same bits when it was
+        # recorded anew
+        launch, anew = self.asked.launch, self.asked.given
+        if name in launch.results:
+            return launch.run.bytes(launch.results[name])
+        bits = [one.expected[name].bits for one in (launch, anew) if name in one.expected]
+        same = name in anew.results and len(bits) == 2 and bits[0] == bits[1]
+        return anew.run.bytes(anew.results[name]) if same else None
+
+    def depending(self, first: Tensors) -> Differences:
+        # elements that differ with either fill
+        depending: Differences = {}
         for fill in _FILLS:
             filled = self.left(self.memory(fill), 0)
             now = {name: Difference.between(first[name], tensor) for name, tensor in filled.items()}
             depending = {name: depending.get(name, one) & one for name, one in now.items()}
-        return {name: one.without(varying[name]) for name, one in depending.items()}
+        return depending
 
 
 def _differences(a: Tensors, b: Tensors) -> tuple[DifferingElements, ...]:

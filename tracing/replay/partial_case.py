@@ -51,7 +51,7 @@ _OF_OPERATOR = (
 )
 _UNDECLARED = (
     "no step of the compiler is to blame: torch.compile orders and merges reads by what schemas declare; "
-    "name the argument in the operator's `mutates_args`"
+    "name a written argument in the operator's `mutates_args`; return a clone instead of an input or a view"
 )
 _UNDECIDED = (
     "exact arithmetic agrees neither with compiled nor with eager: give the case inputs for which eager "

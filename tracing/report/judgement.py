@@ -30,9 +30,11 @@ _LAUNCHES = 5  # launches that are listed for one reason
 def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Iterator[str]:
     """The findings, the judged and unjudged launches, and the next commands."""
     accused = judgement.accused
-    for write in judgement.undeclared:
-        yield f"✗ {write}"
-        yield "    so        torch.compile orders and merges reads as if nothing were written"
+    for effect in judgement.undeclared:
+        yield f"✗ {effect}"
+    if judgement.undeclared:
+        yield "    so        torch.compile, which trusts the schema, orders and merges reads wrongly"
+        yield "    mend      name a written argument in `mutates_args`; return a clone instead of an input"
     if accused is not None:
         yield from _accused(accused)
         if further := judgement.further:

@@ -19,6 +19,7 @@ from tracing.analyze.replay.replay_verdict import (
     InputsDiffer,
     NeedsOtherMemory,
     NeedsSurroundings,
+    NotComparable,
     NothingRecorded,
     NotReproduced,
     Recorded,
@@ -55,6 +56,7 @@ _KINDS = {
     NotReproduced: "not reproduced",
     NothingRecorded: "nothing recorded",
     UndecidedReplay: "undecided",
+    NotComparable: "undecided",
 }
 
 
@@ -139,7 +141,16 @@ def verdict_text(
         case NeedsOtherMemory():
             return f"it needs its surroundings: elements depend on {_OTHER}"
         case UndecidedReplay():
-            return f"cannot be decided: elements that depend on {_OTHER} hide the others"
+            return (
+                f"cannot be decided: elements that the launch computes depend on {_OTHER}, "
+                "and the recorded bits include them"
+            )
+        case NotComparable():
+            return (
+                "cannot be decided: every replay writes the same bits, but the recorded bits include "
+                "elements that this launch does not write, and their content was not kept; "
+                "`tracing run --keep-inputs` keeps it"
+            )
         case Reproduced():
             return (
                 f"{deterministic}: every replay reproduces the recorded bits of "
@@ -185,9 +196,10 @@ def replay_json(
             "inputs": one.inputs,
             "replays": len(one.outcomes),
             "differing": rate(one).differing,
-            "as_recorded": {side: left_as(one, bits) for side, bits in recorded.items() if bits},
+            "as_recorded": {side: left_as(one, bits, side) for side, bits in recorded.items() if bits},
             "varying": msgspec.to_builtins(one.varying),
             "unwritten": msgspec.to_builtins(one.unwritten),
+            "untouched": msgspec.to_builtins(one.untouched),
         }
         for one in result.series
     ]
@@ -209,7 +221,7 @@ def _series_text(series: ReplaySeries, recorded: Recorded, names: RunNames) -> I
     yield f"{indent}{rate(series)} differ from the first"
     yield from _elements_text(series.varying, indent)
     of = len(series.outcomes)
-    counts = {names[side]: left_as(series, bits) for side, bits in recorded.items() if bits}
+    counts = {names[side]: left_as(series, bits, side) for side, bits in recorded.items() if bits}
     left = [
         f"{count} of {of} reproduce the recorded bits of {name}"
         for name, count in counts.items()
@@ -220,6 +232,9 @@ def _series_text(series: ReplaySeries, recorded: Recorded, names: RunNames) -> I
     if series.unwritten:
         yield f"{indent}elements that depend on {_OTHER}:"
         yield from _elements_text(series.unwritten, indent)
+    if series.untouched:
+        yield f"{indent}not written by this launch, and so not compared:"
+        yield from _elements_text(series.untouched, indent)
 
 
 def _same_inputs(result: ReplayResult, pair: tuple[int, int]) -> bool:

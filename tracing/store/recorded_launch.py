@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tracing.digest.columns import Row
@@ -25,6 +25,7 @@ class RecordedLaunch:
     module: str  # Python text that defines KERNEL, CONSTANTS and OPTIONS
     inputs: Mapping[str, Blob]  # contents before the launch that were kept, by argument: safetensors files
     missing: tuple[str, ...]  # arguments that the kernel reads, and whose contents were not kept
+    results: Mapping[str, Blob] = field(default_factory=dict)  # contents after it that were kept, by argument
 
     @property
     def tensors(self) -> dict[str, KernelArg]:
@@ -74,10 +75,13 @@ def recorded_launch(
         _require_kernel(run, process, launch, kernel)
     source = f"{run.path}/blobs/{launch.kernel.module}.zst" if launch.kernel.module else "unknown"
     run.require_trust(f"the source of {launch.kernel_name}: {source}")
-    kept = (one for one in run.view(process, KeptTensor, KeptTensor) if one.launch == index)
-    inputs = {launch.args[one.position].name: one.blob for one in kept if one.side == "before"}
+    kept = [one for one in run.view(process, KeptTensor, KeptTensor) if one.launch == index]
+    inputs, results = (
+        {launch.args[one.position].name: one.blob for one in kept if one.side == side}
+        for side in ("before", "after")
+    )
     missing = tuple(arg.name for arg in launch.args if arg.reads and arg.name not in inputs)
-    return RecordedLaunch(run, process, launch, kernel_file(run, launch.kernel), inputs, missing)
+    return RecordedLaunch(run, process, launch, kernel_file(run, launch.kernel), inputs, missing, results)
 
 
 def find_launch(run: Run, index: int, rank: int | None = None) -> tuple[str, KernelLaunch]:

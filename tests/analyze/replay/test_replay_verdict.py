@@ -14,6 +14,7 @@ from tracing.analyze.replay.replay_verdict import (
     InputsDiffer,
     NeedsOtherMemory,
     NeedsSurroundings,
+    NotComparable,
     NothingRecorded,
     NotReproduced,
     ReplaysDiffer,
@@ -153,6 +154,16 @@ def test_a_result_whose_ranges_all_depend_on_other_memory_is_undecided() -> None
     assert verdict(result(hidden), recorded("zzz", "yyy"), ()) == NeedsOtherMemory()
 
 
+def test_elements_that_the_launch_does_not_write_make_no_verdict_undecided_where_they_are_known() -> None:
+    known = series("xxx", untouched=(ALL,), written={"y": ()}, completed=("y",))
+    unknown = series("xxx", untouched=(ALL,), written={"y": ()})
+
+    assert verdict(result(known), recorded("xxx"), ()) == Reproduced()
+    assert verdict(result(known), recorded("zzz"), ()) == NotReproduced()
+    assert verdict(result(known), recorded("xxx", "yyy"), ()) == NotComparable()
+    assert verdict(result(unknown), recorded("zzz"), ()) == NotComparable()
+
+
 # ---- the printed verdict
 
 
@@ -188,6 +199,13 @@ def test_the_counts_are_printed_after_the_verdict() -> None:
     assert "1 of 2 replays (between 9% and 91% at 95% confidence) differ from the first" in text
     assert "2 of 3 reproduce the recorded bits of a, 1 of 3 reproduce the recorded bits of b" in text
     assert "y: 4 of 4 elements, 0:4" in text
+
+
+def test_elements_that_the_launch_does_not_write_are_printed_with_their_range() -> None:
+    text = printed(result(series("xxx", untouched=(ALL,))), recorded("xxx"))
+
+    assert "deterministic: every replay reproduces the recorded bits" in text
+    assert "not written by this launch, and so not compared:\n    y: 4 of 4 elements, 0:4" in text
 
 
 def test_replays_of_both_launches_are_counted_if_the_code_differs() -> None:

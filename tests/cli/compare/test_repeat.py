@@ -197,19 +197,24 @@ def test_a_program_that_refuses_its_arguments_is_no_run_to_compare(tmp_path: Pat
 
 
 @pytest.mark.soak
-def test_a_program_that_depends_on_the_seed_of_string_hashes_differs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "differing", "equal"), [("--times 3", "1", "2"), ("--perturb --times 4", "3", "1, 2")]
+)
+def test_a_program_that_depends_on_the_seed_of_string_hashes_differs(
+    options: str, differing: str, equal: str, tmp_path: Path
+) -> None:
     (program := tmp_path / "hashes.py").write_text(
         "import torch\n"
         "start = torch.tensor([float(hash('a') % 100003)])\n"
         "torch.compile(lambda x: x * 2)(start)\n"
     )
 
-    done = tracing("repeat", "--times", "3", str(program), runs=tmp_path, PYTHONHASHSEED="random")
+    done = tracing("repeat", *options.split(), str(program), runs=tmp_path, PYTHONHASHSEED="random")
 
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "each run that differs (1) has another seed of Python's string hashes than run 0" in done.stdout
-    assert "each run with the seed of run 0 (2) is equal to it" in done.stdout
-    assert "1 of 2 runs" in done.stdout
+    assert f"each run that differs ({differing}) has another seed of Python's string hashes" in done.stdout
+    assert f"each run with the seed of run 0 ({equal}) is equal to it" in done.stdout
+    assert ("seed of string hashes · · 3" in words(done.stdout)) == ("--perturb" in options)
 
 
 @pytest.mark.parametrize(
@@ -222,6 +227,30 @@ def test_the_seed_of_string_hashes_is_named_only_if_it_divides_the_runs(
     repeats = [Repeat(index, (), ("output[0]",) if index in differing else (), 1) for index in range(1, 5)]
 
     assert bool(hashes_text(repeats, {1, 3}, 0)) == said
+
+
+def test_several_runs_that_differ_by_the_seed_of_string_hashes_are_named_next_to_equal_ones() -> None:
+    repeats = [Repeat(index, (), ("output[0]",) if index in (1, 4) else (), 1) for index in range(1, 8)]
+
+    said = hashes_text(repeats, {1, 4, 7}, 0)
+
+    assert said.startswith("each run that differs (1, 4) has another seed")
+    assert said.endswith("(2, 3, 5, 6) is equal to it; also equal, with another seed: 7")
+
+
+@pytest.mark.parametrize(
+    ("seeds", "said"), [([0, 0, 0, 3], True), ([None] * 4, False), ([4, 0, 0, 4], False)]
+)
+def test_with_perturb_the_seed_of_string_hashes_is_named_too(
+    seeds: list[int | None], said: bool, tmp_path: Path
+) -> None:
+    settings = RepeatSettings(4, None, "sm_90", False, False, True, 10)
+    repeats = [Repeat(index, (), ("output[0]",) if index == 3 else (), 1) for index in range(1, 4)]
+    first = 0, saved(tmp_path, [launch(0)])
+
+    series = RepeatSeries(settings, first, repeats, hash_seeds=dict(enumerate(seeds)))
+
+    assert series.hashes.startswith("each run that differs (3) has another seed") == said
 
 
 def test_the_seed_of_string_hashes_is_not_named_if_every_run_has_another_one() -> None:

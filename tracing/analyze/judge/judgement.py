@@ -222,7 +222,7 @@ class RunJudgement:
 
     @property
     def undeclared(self) -> Sequence[str]:
-        """Writes that schemas of the program's operators do not declare, if the results differ from eager."""
+        """What the program's operators do against their schemas, if the results differ from eager."""
         return self.outcome.undeclared if self.outcome is not None and self.differs else ()
 
     @property

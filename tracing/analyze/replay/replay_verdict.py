@@ -6,6 +6,7 @@
 - it depends on its surroundings: all replays reproduce one run's results, and none the other's, so other
   streams, adjacent memory or memory outside of its arguments decide; or some elements depend on memory whose
   content was not kept;
+- it is not decided: the recorded bits include elements that depend on such memory, or that are not written;
 - it was not reproduced: no replay writes the results of a run, or the inputs do not recur.
 """
 
@@ -86,6 +87,11 @@ class UndecidedReplay:
     """Undecided, because some elements depend on memory that was not kept."""
 
 
+@dataclass(frozen=True, slots=True)
+class NotComparable:
+    """Replays agree; the recorded bits include unwritten elements whose content is not known."""
+
+
 ReplayVerdict: TypeAlias = (
     ReplaysDiffer
     | CodeDiffers
@@ -97,6 +103,7 @@ ReplayVerdict: TypeAlias = (
     | NotReproduced
     | NothingRecorded
     | UndecidedReplay
+    | NotComparable
 )
 
 
@@ -116,12 +123,14 @@ def verdict(
         if a.inputs == b.inputs:
             return CodeDiffers(a.inputs, difference.elements)
     own = {one.inputs: one for one in sorted(result.series, key=lambda one: one.launched == one.inputs)}
-    left = {side: left_as(own.get(side, result.series[0]), bits) for side, bits in recorded.items() if bits}
+    left = {
+        side: left_as(own.get(side, result.series[0]), bits, side) for side, bits in recorded.items() if bits
+    }
     if changed_inputs and not (left and all(left.values())):
         return InputsChanged(tuple(changed_inputs))
     if other_inputs and all(left.values()) and result.differences:
         return InputsDiffer(tuple(other_inputs))
-    return _of_one_result(left, recorded)
+    return _of_one_result(left, recorded, depends=any(one.unwritten for one in result.series))
 
 
 def varies(series: ReplaySeries) -> bool:
@@ -135,9 +144,16 @@ def rate(series: ReplaySeries) -> Rate:
     return Rate(sum(one != first for one in others), len(others), "replays")
 
 
-def left_as(series: ReplaySeries, recorded: Mapping[str, Digest]) -> int | None:
-    """The number of replays with the recorded results; None if dependence on other memory hides it."""
-    matches = [_matches(outcome, recorded, series.written) for outcome in series.outcomes]
+def left_as(series: ReplaySeries, recorded: Mapping[str, Digest], side: Side | None = None) -> int | None:
+    """The number of replays with the recorded results; None if the results cannot be compared.
+
+    side -- the run that recorded the results; None: that of the replayed launch
+    """
+    completed = series.completed if side in (None, series.launched) else ()
+    depending = {one.argument for one in series.unwritten}
+    exact = {name for name in completed if name not in depending}
+    written = {name: ranges for name, ranges in series.written.items() if name not in exact}
+    matches = [_matches(outcome, recorded, written) for outcome in series.outcomes]
     return None if None in matches else sum(matches)  # type: ignore[arg-type]
 
 
@@ -158,8 +174,9 @@ def _alike(left: Digest, recorded: Digest, written: Sequence[int] | None) -> boo
     return all(a == b for a, b in ranges) if ranges else None
 
 
-def _of_one_result(left: Mapping[Side, int | None], recorded: Recorded) -> ReplayVerdict:
+def _of_one_result(left: Mapping[Side, int | None], recorded: Recorded, *, depends: bool) -> ReplayVerdict:
     # all replays have one result; left: the number that reproduces each run
+    # depends: elements that the launch writes depend on memory whose content was not kept
     if not left:
         return NothingRecorded()
     appeared = [side for side, count in left.items() if count]
@@ -169,8 +186,10 @@ def _of_one_result(left: Mapping[Side, int | None], recorded: Recorded) -> Repla
     if missing:
         return NotReproduced()
     if _differ(recorded):
-        return NeedsOtherMemory()
-    return UndecidedReplay() if None in left.values() else Reproduced()
+        return NeedsOtherMemory() if depends else NotComparable()
+    if None in left.values():
+        return UndecidedReplay() if depends else NotComparable()
+    return Reproduced()
 
 
 def _differ(recorded: Recorded) -> bool:

@@ -32,9 +32,9 @@ def repeat(
         bool,
         typer.Option(
             "--perturb",
-            help="Change in each run what no program may rely on: uninitialised memory, the winners of "
-            "autotuning (in turn: record at least 3 runs), when launches start, on a GPU the order of "
-            "streams, and without a GPU that of programs.",
+            help="Change what no program may rely on: in each run when launches start, on a GPU the order "
+            "of streams, and without a GPU that of programs; in turn uninitialised memory, the winners of "
+            "autotuning, and the seed of string hashes (record at least 4 runs).",
         ),
     ] = False,
     fresh_caches: Annotated[

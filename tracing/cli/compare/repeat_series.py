@@ -67,7 +67,7 @@ class RepeatSeries:
     # launches below which the commands to type next were printed
     known: set[int] = field(default_factory=set)
     printed: dict[_Divergences, str] = field(default_factory=dict)  # the first run that diverged so
-    other_hashes: set[int] = field(default_factory=set)  # runs with another seed of string hashes
+    hash_seeds: dict[int, int | None] = field(default_factory=dict)  # of string hashes, by run
 
     @property
     def differing(self) -> bool:
@@ -79,6 +79,15 @@ class RepeatSeries:
         """The accesses to memory that no correct kernel makes, of all runs, each once."""
         every = (line for run in self.runs.values() for line in memory_findings_text(run))
         return list({line.plain: line for line in every}.values())
+
+    @property
+    def hashes(self) -> str:
+        """The sentence that runs differ with the seed of Python's string hashes; empty: they do not."""
+        if self.first is None:
+            return ""
+        own = self.hash_seeds.get(self.first[0])
+        other = {index for index, seed in self.hash_seeds.items() if seed != own}
+        return hashes_text(self.repeats, other, self.first[0])
 
     @property
     def status(self) -> int:
@@ -99,7 +108,7 @@ class RepeatSeries:
         """Record and compare every run; raises Problem if none can be compared, or after an interruption."""
         with spinner("importing torch"):
             from tracing.compiler.child import opened_gpu
-            from tracing.record.repeat import Interrupted, Series, has_another_hash_seed, recordings
+            from tracing.record.repeat import Interrupted, Series, hash_seed, recordings
 
         if opened_gpu():
             err.print(
@@ -122,7 +131,7 @@ class RepeatSeries:
             try:
                 for index, (run, outcome) in enumerate(recorded):
                     bar.update(task, advance=1, refresh=True)
-                    self.other_hashes |= {index} if has_another_hash_seed(index) else set()
+                    self.hash_seeds[index] = hash_seed(index, perturb=asked.perturb)
                     self._add(index, run, outcome)
                     ended += 1
             except Interrupted as interruption:
@@ -197,10 +206,8 @@ class RepeatSeries:
         if not self.repeats or self.first is None:
             return
         number, reference = self.first
-        # what is perturbed differs in each run, too: then the seeds say nothing
-        hashes = "" if self.settings.perturb else hashes_text(self.repeats, self.other_hashes, number)
-        if hashes:
-            out.print(hashes)
+        if self.hashes:
+            out.print(self.hashes)
         differences = table(self.repeats)
         if differences.kernels or differences.results or differences.perturbed:
             out.print()

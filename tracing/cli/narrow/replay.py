@@ -13,7 +13,12 @@ from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.suspect import suspect
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.memory.evidence import memory_evidence
-from tracing.analyze.replay.replay_verdict import NothingRecorded, Reproduced, UndecidedReplay
+from tracing.analyze.replay.replay_verdict import (
+    NotComparable,
+    NothingRecorded,
+    Reproduced,
+    UndecidedReplay,
+)
 from tracing.cli.answers.divergence_answer import print_divergence
 from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.answers.memory_answer import print_memory_check
@@ -96,7 +101,7 @@ def _replayed(launches: LaunchOfSide, how: Replaying, *, as_json: bool) -> int:
     else:
         _print(answer)
     status = 0 if isinstance(answer.verdict, Reproduced) else 1
-    if isinstance(answer.verdict, NothingRecorded | UndecidedReplay):
+    if isinstance(answer.verdict, NothingRecorded | UndecidedReplay | NotComparable):
         status = 2
     if _races(answer):
         status = 1

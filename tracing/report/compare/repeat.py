@@ -18,6 +18,7 @@ _CHANGES = "changed by --perturb (·: not in this run)"
 _PERTURBED = {  # by `Perturbed.what`
     "memory": "bytes of fresh memory",
     "winners": "autotuned configuration",
+    "hash seed": "seed of string hashes",
     "programs": "order of programs",
     "late stream": "late start of a stream",
     "delays": "delayed launches and operators",
@@ -48,6 +49,8 @@ def equal_text(repeat: Repeat, configured: int) -> Iterator[Text]:
         for one in repeat.perturbed:
             if one.what == "memory":
                 yield Text(f"  → or unwritten memory, which held {one.how} in this run")
+            elif one.what == "hash seed" and one.how:
+                yield Text("  → or the order of a set: Python's string hashes have another seed in this run")
 
 
 def unlike_eager_text(unlike: Mapping[int, str], count: int, *, differing: bool) -> Text:
@@ -81,17 +84,22 @@ def deterministic_text(still: bool, least: float, count: int) -> str:
 def hashes_text(repeats: Sequence[Repeat], other: Collection[int], first: int) -> str:
     """The sentence that runs differ with the seed of Python's string hashes; "" unless it divides the runs.
 
+    Several seeds may give a set of few strings the same order. So where two runs with another seed differ,
+    others with another seed may be equal.
+
     other -- the runs whose seed is not that of the first run
     first -- the number of the first run
     """
     differing = [one.index for one in repeats if one.differs]
-    equal = [one.index for one in repeats if not one.differs]
-    if not differing or not equal or {one.index for one in repeats} & set(other) != set(differing):
+    same = [one.index for one in repeats if one.index not in other]
+    unchanged = [one.index for one in repeats if one.index in other and not one.differs]
+    if not differing or not same or not set(differing) <= set(other) or (unchanged and len(differing) < 2):
         return ""
-    which, others = (", ".join(map(str, runs)) for runs in (differing, equal))
+    which, others, rest = (", ".join(map(str, runs)) for runs in (differing, same, unchanged))
+    too = f"; also equal, with another seed: {rest}" if rest else ""
     return (
         f"each run that differs ({which}) has another seed of Python's string hashes than run {first}; "
-        f"each run with the seed of run {first} ({others}) is equal to it"
+        f"each run with the seed of run {first} ({others}) is equal to it{too}"
     )
 
 

@@ -1,0 +1,84 @@
+"""Finds what an operator of the program does although its schema does not declare it.
+
+It may change an input, or return one, or a view of one. torch.compile orders and merges reads by what schemas
+declare, and takes a result for new memory, so a correct compiler gives wrong results. Operators of torch
+itself are not observed: their schemas are tested.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from tracing.digest.host import digest
+from tracing.program.user_code import is_users
+from tracing.upstream.torch.custom_operators import custom_operator
+from tracing.upstream.torch.operator_schemas import OWN_NAMESPACES, is_composite, schema_of
+from tracing.upstream.torch.pytrees import tree_leaves
+from tracing.upstream.torch.tensor_subclasses import has_storage, storage_key
+
+
+class InputBits:
+    """The bits of the inputs that an operator does not declare to write, before it is executed."""
+
+    def __init__(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Cost: a digest of each such input; nothing for an operator of torch itself."""
+        self.operator = custom_operator(func) or ""
+        self._inputs: list[tuple[str, torch.Tensor, Any]] = []
+        if self.operator:
+            self._take(
+                _named(func, args, kwargs), {one.name for one in schema_of(func).arguments if _written(one)}
+            )
+
+    def _take(self, given: Mapping[str, Any], declared: set[str]) -> None:
+        for name, value in given.items():
+            for leaf in tree_leaves(value) if name not in declared else ():
+                if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and not leaf.is_quantized:
+                    self._inputs.append((name, leaf, digest(leaf).bits))
+
+    def changed(self) -> list[tuple[str, torch.Tensor]]:
+        """Name and tensor of each input whose bits are others now."""
+        return [(name, one) for name, one, before in self._inputs if digest(one).bits != before]
+
+
+def returned_inputs(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Iterator[str]:
+    """The names of the inputs whose memory an output shares, of which the schema says that it is new.
+
+    A composite operator is taken apart by torch.compile: its schema decides nothing.
+    """
+    if custom_operator(func) is None or func.namespace in OWN_NAMESPACES or is_composite(func.name()):
+        return
+    returns = schema_of(func).returns
+    results = result if len(returns) > 1 else (result,)
+    new = [one for one, declared in zip(results, returns, strict=False) if not declared.alias_info]
+    shared = _storages(new)
+    for name, value in _named(func, args, kwargs).items():
+        if shared & _storages(value):
+            yield name
+
+
+def calling_line() -> str:
+    """The line of the user's code that makes the current call: "train.py:12"; empty: there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame is not None else ""
+
+
+def _named(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    given = {one.name: value for one, value in zip(schema_of(func).arguments, args, strict=False)}
+    return {**given, **kwargs}
+
+
+def _storages(value: Any) -> set[int]:
+    tensors = [one for one in tree_leaves(value) if isinstance(one, torch.Tensor) and has_storage(one)]
+    return {storage_key(one.untyped_storage()) for one in tensors}
+
+
+def _written(argument: Any) -> bool:
+    return bool(argument.alias_info and argument.alias_info.is_write)
