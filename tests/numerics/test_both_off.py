@@ -9,7 +9,7 @@ from tracing.numerics.agreement import judged
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import Expected
 from tracing.numerics.verdict import judge
-from tracing.numerics.verdict_text import judged_text
+from tracing.numerics.verdict_text import apart_text, judged_text
 from tracing.program.structure import facts_of
 
 X = torch.linspace(1, 2, 64)
@@ -28,6 +28,16 @@ def test_a_reference_that_is_not_finite_acquits_only_what_agrees_with_eager(
     exact = torch.full_like(X, reference)
 
     assert judge(X * factor, X, expected(exact)).verdict == verdict
+
+
+@pytest.mark.parametrize("reference", [torch.nan, torch.inf])
+def test_a_number_that_only_eager_gives_is_not_decided(reference: float) -> None:
+    compiled, exact = X.clone(), X.clone()
+    compiled[3] = exact[3] = reference
+    said = judge(compiled, X, expected(exact))
+
+    assert said.verdict == "not decided"
+    assert "in 1 of 64 elements, and exact arithmetic gives no number: [3] is " in apart_text(said)
 
 
 def test_an_element_that_is_undecided_acquits_no_other_element() -> None:

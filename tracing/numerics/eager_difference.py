@@ -1,8 +1,8 @@
-"""How far compiled and eager are from each other where both are far from exact arithmetic.
+"""How far compiled and eager are from each other where exact arithmetic may not decide between them.
 
 Two results may be inexact alike, as with TF32: then they differ from each other by little. If they differ by
-much, or if float64 gives NaN or infinity where they are numbers, exact arithmetic does not decide which one
-is wrong.
+much, or if float64 gives NaN or infinity where eager gives a number, exact arithmetic does not decide which
+one is wrong.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _FEW = 1 / 64  # of the elements; the sign of a few gradients that are almost ze
 
 @dataclass(frozen=True, slots=True)
 class EagerDifference:
-    """The elements in which compiled and eager differ from each other, if both are off."""
+    """The elements in which compiled and eager differ from each other, and from exact arithmetic."""
 
     elements: int  # with a large difference, or a difference beyond eager's tolerances without a reference
     of: int
-    unknown: bool  # some of them have no reference: both are infinitely far from it
+    unknown: bool  # some of them have no reference: it is not finite, or both are infinitely far from it
     index: tuple[int, ...]  # of the largest difference
     compiled: float | complex
     eager: float | complex
@@ -41,14 +41,14 @@ class EagerDifference:
 def eager_difference(
     compiled: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, far: Far, *, limit: float
 ) -> EagerDifference:
-    """Compare compiled with eager, both of which are off.
+    """Compare compiled with eager, where exact arithmetic may not decide between them.
 
     compiled, eager, exact -- [*] of one shape, with at least one element
     far                    -- the distance of each element from its exact value
     limit                  -- the distance that rounding explains, in roundings
     """
     relative = _relative(compiled, eager, exact)
-    lost = far[0].isinf() & far[1].isinf()
+    lost = far[1].isinf() & (far[0].isinf() | ~exact.isfinite())
     large = (far[0] > limit) & ~lost & (relative > _LARGE)
     unknown = not _agree(compiled[lost], eager[lost])
     counted = large | (lost & (relative > 0)) if unknown else large

@@ -80,7 +80,7 @@ class Judged:
     undecided: int = (
         0  # elements within the rounding of the tensor's larger elements, but not within their own
     )
-    apart: EagerDifference | None = None  # between compiled and eager, if both are off
+    apart: EagerDifference | None = None  # if exact arithmetic may not decide between compiled and eager
 
     @property
     def right(self) -> bool:
@@ -130,7 +130,7 @@ def judge(
     if verdict == "within rounding":
         bare, distance, _ = results.decided(results.roundings(noise))
         return replace(judged, undecided=distance.elements if bare == "compiled is off" else 0)
-    if verdict != "both are off":
+    if verdict != "both are off" and not (verdict == "eager is off" and results.only_eager_is_finite()):
         return judged
     apart = eager_difference(compiled, eager, expected.exact, far, limit=ours.limit)
     return replace(judged, verdict="not decided" if apart.decides_nothing else verdict, apart=apart)
@@ -156,6 +156,11 @@ class _Results:
             others = self._compared((far[0].masked_fill(lost, 0), far[1].masked_fill(lost, 0)))
             return others if others[0] == "compiled is off" else verdict
         return verdict
+
+    def only_eager_is_finite(self) -> bool:
+        """True if an element is a number in eager only: exact arithmetic that has none acquits nothing."""
+        others = self.compiled.isfinite() | self.expected.exact.isfinite()
+        return bool((self.eager.isfinite() & ~others).any())
 
     def _compared(self, far: Far) -> tuple[Verdict, Distance, Distance]:
         ours = _distance(self.compiled, far[0], self.narrow)

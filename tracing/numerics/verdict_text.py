@@ -49,6 +49,8 @@ def apart_text(judged: Judged) -> str:
     one = judged.apart
     assert one is not None
     differ = f"differ from each other in {one.elements} of {one.of} elements"
+    if not isinstance(one.exact, complex) and not math.isfinite(one.exact):
+        return f"compiled and eager {differ}, and exact arithmetic gives no number: {_values(one)}"
     if one.unknown or isinstance(one.compiled, int):
         return f"compiled and eager {differ}, and exact arithmetic agrees with neither: {_values(one)}"
     return f"compiled and eager are {_far_text(judged)}, and {differ} by more than 1/16: {_values(one)}"
