@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from tracing.model import Container, PlainValue, Uncomparable
-from tracing.numerics.agreement import judged, judged_text
+from tracing.numerics.agreement import judged
 from tracing.numerics.reference import Expected
 from tracing.numerics.verdict import judge
+from tracing.numerics.verdict_text import judged_text
 from tracing.program.structure import facts_of
 
 X = torch.arange(4.0)

@@ -90,6 +90,30 @@ def test_few_elements_that_are_off_are_judged_by_more_runs(
     assert judged is not None and (judged.verdict, asked) == (verdict, samples)
 
 
+@pytest.mark.parametrize("off", [1, 0])
+def test_a_compile_with_eagers_random_numbers_is_judged_by_more_runs_and_for_its_precision(
+    off: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = torch.ones(1000, dtype=torch.float64)
+    eager, equal_numbers = torch.ones(1000), torch.ones(1000)
+    equal_numbers[:off] = 2
+    # far enough away to be called less precise, if the random numbers were equal
+    other_numbers = torch.full((1000,), 2.0) if off else eager + 7 * torch.finfo(torch.float32).eps
+
+    def of_rare_jumps(run: object, samples: int = 8, **_: object) -> dict[str, Expected]:
+        spread = torch.zeros(1000, dtype=torch.float64)
+        spread[0] = 0.2 if samples > 8 else 0
+        return {"output": Expected(exact, spread, drawn=True)}
+
+    monkeypatch.setattr("tracing.numerics.referee.reference", of_rare_jumps)
+    referee = Referee(lambda: {}, lambda: {"output": equal_numbers}, lambda _: None)
+    judged = referee.judge("output", other_numbers, eager)
+
+    assert judged is not None
+    assert (judged.verdict, judged.other_numbers) == ("within rounding", True)
+    assert not judged.less_precise
+
+
 def test_other_random_numbers_are_no_difference(tmp_path: Path) -> None:
     verdict = outcome(tmp_path, "dropout")
 

@@ -11,9 +11,9 @@ from graphs import faulty, graph, inputs, run
 from torch._inductor.decomposition import select_decomp_table
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tracing.numerics.agreement import undecided_text
 from tracing.numerics.reference import Expected, reference
 from tracing.numerics.verdict import Judged, judge
+from tracing.numerics.verdict_text import undecided_text
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 SEEDS = range(40)

@@ -235,6 +235,28 @@ def test_a_case_that_eager_does_not_repeat_has_no_answer(tmp_path: Path) -> None
     assert "build(device)" in problem(seen).remedy and "tracing run" not in problem(seen).remedy
 
 
+NAN_IN_FLOAT64 = """
+import torch
+from tracing import Workload
+
+
+def fn(x):
+    y = x + (1 - (x * 0 + 1 + 1e-9)).sqrt()  # 1 + 1e-9 is 1 in float32
+    return y * 1.5 if torch.compiler.is_compiling() else y
+
+
+def build(device):
+    return Workload(fn, (torch.linspace(1, 2, 64, device=device),))
+"""
+
+
+def test_no_step_is_accused_if_float64_decides_nothing(tmp_path: Path) -> None:
+    seen = symptom(NAN_IN_FLOAT64, tmp_path)
+
+    assert seen.kind == "no answer" and seen.text.startswith("not decided: output: ")
+    assert "inputs for which eager agrees with float64" in problem(seen).remedy
+
+
 def test_an_operator_of_the_program_that_lacks_a_formula_is_named_and_no_step_accused(tmp_path: Path) -> None:
     seen = symptom(NO_FORMULA, tmp_path)
 

@@ -77,7 +77,11 @@ def wrong_elements(name: str, buffer: str, value: FxValue, verdict: Judged, of: 
 
 
 def undecided(verdict: Judged) -> str:
-    """What a judged tensor depends on that decides nothing, as the text of a NoReference."""
+    """What a judged tensor depends on that decides nothing, as the text of a NoReference; "": nothing."""
+    if verdict.verdict == "not decided":
+        return "values of which ATen's own are as far from float64"
+    if not verdict.undecided:
+        return ""
     return f"the rounding of its larger elements, which hides that of {verdict.undecided} others"
 
 

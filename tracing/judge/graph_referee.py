@@ -108,7 +108,7 @@ class GraphReferee:
                 verdict = judged(self._program, plan, given, {result.value: tensor})[result.value]
             if verdict.verdict == "no reference":
                 raise NoReference(", ".join(verdict.missing))
-            if verdict.undecided:
+            if undecided(verdict):
                 raise NoReference(undecided(verdict))
         except NoReference as reason:
             what = f"{result.name} of graph {self._steps.graph}"

@@ -117,8 +117,8 @@ class StepJudge:
             return [other.elements(name, buffer, tensor)], False
         if verdict.verdict == "no reference":
             raise NoReference(", ".join(verdict.missing))
-        if verdict.undecided:
-            raise NoReference(undecided(verdict))
+        if reason := undecided(verdict):
+            raise NoReference(reason)
         if verdict.verdict != "compiled is off":
             return [], verdict.eager.off and not verdict.compiled.off
         if plan.uninitialised:

@@ -12,8 +12,9 @@ class Outcome(Record, frozen=True, file="outcomes"):
     """The ending of the case; a run without one was killed, or is still being recorded."""
 
     status: Literal[
-        "passed", "differs", "out of bounds", "failed", "interrupted", "compiled", "ended"
-    ]  # out of bounds: it agrees with eager, but a kernel left its arguments; compiled: nothing was executed;
+        "passed", "differs", "not decided", "out of bounds", "failed", "interrupted", "compiled", "ended"
+    ]  # not decided: no result is known to be wrong, and of some neither compiled nor eager is right;
+    # out of bounds: it agrees with eager, but a kernel left its arguments; compiled: nothing was executed;
     # ended: a program, which is not compared with eager
     detail: str  # the comparison with eager, or the error with the line of the case that it came from
     traceback: str = ""
@@ -22,6 +23,7 @@ class Outcome(Record, frozen=True, file="outcomes"):
     differing: tuple[str, ...] = ()  # names of the results that differ from eager's, the worst first
     drawn: tuple[str, ...] = ()  # those of them for which eager draws random numbers
     laid_out: tuple[str, ...] = ()  # those of them that differ in strides or dtype, and not in their values
+    less_precise: tuple[str, ...] = ()  # "output is 8.7 roundings from exact, eager's 0.53", the worst first
     undeclared: tuple[str, ...] = ()  # "mylib::op writes x, and its schema does not say so (f.py:2)"
 
 

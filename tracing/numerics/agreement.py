@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
 from tracing.digest.host import digest
 from tracing.model import Container, Outcome, PlainValue, Uncomparable
-from tracing.model.numbers import number_text
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import UNREPEATABLE
-from tracing.numerics.verdict import TYPICAL, Judged
+from tracing.numerics.verdict import Judged
+from tracing.numerics.verdict_text import apart_text, judged_text, less_precise_text, undecided_text
 from tracing.program.state import AFTERWARDS, STEPPED
 from tracing.program.structure import Fact, Facts
 
@@ -57,17 +58,26 @@ def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) ->
     without = [name for name, one in actual.items() if isinstance(one, Uncomparable)]
     undeclared = tuple(referee.undeclared) if referee is not None else ()
     remarks = [*undeclared, *verdicts.remarks(), *([f"not compared: {_some(without)}"] if without else [])]
-    summary = _detail(differing) if differing else _agreed(actual)
+    status, summary = _summary(differing, verdicts.undecided(), actual)
     outcome = Outcome(
-        "differs" if differing else "passed",
+        status,
         "; ".join([summary, *remarks]),
         eager_repeats=verdicts.eager_repeats,
         differing=tuple(one.name for one in differing),
         drawn=tuple(verdicts.off_and_drawn),
         laid_out=tuple(one.name for one in differing if one.laid_out),
+        less_precise=tuple(verdicts.less_precise()),
         undeclared=undeclared,
     )
     return Agreement(outcome, tuple(differing), verdicts.eager_off())
+
+
+def _summary(
+    differing: list[Disagreement], undecided: list[str], actual: Facts
+) -> tuple[Literal["differs", "not decided", "passed"], str]:
+    if differing:
+        return "differs", "; ".join([_detail(differing), *(f"not decided: {one}" for one in undecided)])
+    return ("not decided", "; ".join(undecided)) if undecided else ("passed", _agreed(actual))
 
 
 def _agreed(actual: Facts) -> str:
@@ -209,6 +219,20 @@ class _Verdicts:
         """The results for which eager is off."""
         return tuple(name for name, one in self._explained.items() if one.verdict == "eager is off")
 
+    def undecided(self) -> list[str]:
+        """The results of which neither compiled nor eager is right."""
+        return [
+            f"{name}: {apart_text(one)}"
+            for name, one in self._explained.items()
+            if one.verdict == "not decided"
+        ]
+
+    def less_precise(self) -> list[str]:
+        """The results that are within rounding, and much farther from exact than eager's; the worst first."""
+        some = [(name, one) for name, one in self._explained.items() if one.less_precise]
+        some.sort(key=lambda each: -each[1].compiled.farthest)
+        return [less_precise_text(name, one) for name, one in some]
+
     def remarks(self) -> Iterator[str]:
         """Further remarks on the results, including those that agree."""
         within = {name: one for name, one in self._explained.items() if one.verdict == "within rounding"}
@@ -220,8 +244,10 @@ class _Verdicts:
             counted = "1 result, " if len(within) == 1 else f"{len(within)} results, most of all "
             yield f"within rounding: {counted}{name}{far}"
         yield from (f"{name}: {undecided_text(one)}" for name, one in within.items() if one.undecided)
-        others = {name: one for name, one in self._explained.items() if name not in within}
-        yield from (f"{name}: {judged_text(one)}" for name, one in others.items())
+        if less := self.less_precise():
+            yield f"less precise than eager: {_some(less)}"
+        decided = {name: one for name, one in self._explained.items() if one.verdict != "not decided"}
+        yield from (f"{name}: {judged_text(one)}" for name, one in decided.items() if name not in within)
         if self._drawn:
             yield f"other random numbers than eager's in {_some(self._drawn)}"
         if self._stepped:
@@ -230,36 +256,6 @@ class _Verdicts:
         yield from self._without
         if self._referee is not None and self._referee.failure:
             yield f"no reference: {self._referee.failure}"
-
-
-def judged_text(judged: Judged) -> str:
-    """A verdict as text, with the element that is farthest from its exact value."""
-    if judged.verdict == "both are off":
-        far = f"{judged.compiled.farthest:.2g} and {judged.eager.farthest:.2g} roundings from float64"
-        apart = f"compiled and eager are about equally far from exact, {far}"
-        return "compiled and eager are inexact alike" if isinstance(judged.compiled.value, int) else apart
-    compiled = judged.verdict == "compiled is off"
-    ours, others = (judged.compiled, judged.eager) if compiled else (judged.eager, judged.compiled)
-    where = f"[{', '.join(map(str, ours.index))}]"
-    exact = f", where exact arithmetic gives {number_text(judged.exact)}" if compiled else ""
-    element = f"{judged.verdict}: {where} is {number_text(ours.value)}{exact}"
-    farther = f"{ours.elements} of its elements are farther away than rounding explains"
-    if not ours.elements:  # each is within the limit of one element, and their mean is not
-        farther = f"{ours.mean:.2g} on average, where rounding explains {TYPICAL:g}"
-    if isinstance(ours.value, int):  # rounding explains no difference of integers
-        return f"{element}; wrong elements: {ours.elements}"
-    own = "; eager draws random numbers for it, and a kernel that draws its own gives others"
-    return (
-        f"{element}, {ours.farthest:.2g} roundings away, "
-        f"{'eager' if compiled else 'compiled'} {others.farthest:.2g} at most; "
-        f"{farther}{own if judged.still_off else ''}"
-    )
-
-
-def undecided_text(judged: Judged) -> str:
-    """The elements of a result that agrees of which it is not known whether rounding explains them."""
-    elements = "1 element is" if judged.undecided == 1 else f"{judged.undecided} elements are"
-    return f"not decided: {elements} within the rounding of larger elements, but not within the own one"
 
 
 def _relative(actual: torch.Tensor, expected: torch.Tensor) -> float:

@@ -49,23 +49,25 @@ class Referee:
             return None
         if expected.own is not None and not repeats(eager, expected.own):
             expected = replace(expected, missing=tuple({*expected.missing, UNREPEATABLE}))
+        judged, expected = self._judged(name, compiled, eager, expected)
+        if judged.right:
+            return judged
+        if expected.drawn:
+            other = self._with_eagers_numbers().get(name)
+            if isinstance(other, torch.Tensor) and other.shape == compiled.shape:
+                second, _ = self._judged(name, other, eager, expected)
+                return _drawn(judged, second)
+        return (self._with_compiled_steps(name, compiled, eager, expected) if self._steps else None) or judged
+
+    def _judged(
+        self, name: str, compiled: torch.Tensor, eager: torch.Tensor, expected: Expected
+    ) -> tuple[Judged, Expected]:
         judged = judge(compiled, eager, expected)
         if judged.verdict == "compiled is off" and judged.compiled.elements <= _FEW * compiled.numel():
             # few runs miss what rounding moves rarely, as a gradient's sign, which decides a step of Adam
             expected = self._reference_of_more_runs().get(name, expected)
             judged = judge(compiled, eager, expected)
-        if judged.verdict == "compiled is off" and expected.drawn:
-            other = self._with_eagers_numbers().get(name)
-            if isinstance(other, torch.Tensor) and other.shape == compiled.shape:
-                second = judge(other, eager, expected)
-                return (
-                    second.despite_equal_numbers()
-                    if second.verdict == "compiled is off"
-                    else second.with_other_numbers()
-                )
-        if judged.verdict == "compiled is off" and self._steps:
-            return self._with_compiled_steps(name, compiled, eager, expected) or judged
-        return judged
+        return judged, expected
 
     def _with_compiled_steps(
         self, name: str, compiled: torch.Tensor, eager: torch.Tensor, expected: Expected
@@ -135,3 +137,10 @@ class Referee:
             self._progress("compiling once more, with the random numbers of eager")
             self._drawn = self._compiled()
         return self._drawn
+
+
+def _drawn(judged: Judged, second: Judged) -> Judged:
+    # judged -- of other random numbers than eager's; second -- of equal ones
+    if second.verdict == "compiled is off":
+        return judged if judged.verdict == "within rounding" else second.despite_equal_numbers()
+    return second.with_other_numbers()

@@ -14,11 +14,14 @@ from typing import Literal
 
 import torch
 
+from tracing.numerics.eager_difference import EagerDifference, Far, eager_difference, index_of
 from tracing.numerics.reference import Expected
 from tracing.numerics.rounding import real, units
 from tracing.numerics.shadow_storages import is_inexact
 
-Verdict = Literal["within rounding", "compiled is off", "eager is off", "both are off", "no reference"]
+Verdict = Literal[
+    "within rounding", "compiled is off", "eager is off", "both are off", "not decided", "no reference"
+]
 
 FARTHEST = 64.0  # greatest distance of one element of a right result, in roundings; of 16 bits and less:
 FARTHEST_NARROW = 24.0
@@ -27,6 +30,8 @@ _SHARE = 1 / 16  # of the root mean square of the usual noise of a tensor, which
 _USUAL = 16.0  # the usual noise is at most that many times the lower quartile of the elements that differ
 _LIBRARY = 16.0  # factor for library functions such as erf, imprecise where they are nearly constant
 _ALIKE = 4.0  # factor of eager's distance that is accepted: covers unknown noise, as of TF32
+_NOTICED = 1 / 12  # of the limit: a right result that is farther away may be called less precise
+_FARTHER = 2.0  # so many times eager's mean distance is that of a result called less precise
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,11 @@ class Distance:
         """True if this distance is much larger than another one."""
         return self.farthest > _ALIKE * other.farthest or self.mean > _ALIKE * other.mean
 
+    def less_precise(self, other: Distance) -> bool:
+        """True if this distance is noticeable, and much larger than another one also on average."""
+        noticed = self.farthest > max(_NOTICED * self.limit, _ALIKE * other.farthest)
+        return noticed and self.mean > _FARTHER * other.mean
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -70,6 +80,21 @@ class Judged:
     undecided: int = (
         0  # elements within the rounding of the tensor's larger elements, but not within their own
     )
+    apart: EagerDifference | None = None  # if exact arithmetic may not decide between compiled and eager
+
+    @property
+    def right(self) -> bool:
+        """True if nothing has to be explained: compiled is neither off, nor undecided, nor less precise."""
+        return self.verdict not in ("compiled is off", "not decided") and not self.less_precise
+
+    @property
+    def less_precise(self) -> bool:
+        """True if compiled is within rounding, and eager is much nearer to the exact result."""
+        return (
+            self.verdict == "within rounding"
+            and not self.as_compiled
+            and self.compiled.less_precise(self.eager)
+        )
 
     def despite_equal_numbers(self) -> Judged:
         """The verdict for a program that is off even where it draws eager's random numbers."""
@@ -97,14 +122,50 @@ def judge(
     differing = (compiled != eager) & ~(compiled.isnan() & eager.isnan())
     noise = _noise(expected, compiled.dtype)
     usual = noise + _common(noise, expected, differing)
-    ours, theirs = (_distance(one, expected, usual, narrow) for one in (compiled, eager))
+    results = _Results(compiled, eager, expected, narrow)
+    far = results.roundings(usual)
+    verdict, ours, theirs = results.decided(far)
     exact = expected.exact[ours.index].item() if expected.exact.numel() else 0.0
-    verdict = _verdict(ours, theirs, expected)
-    undecided = 0
+    judged = Judged(verdict, ours, theirs, exact, expected.missing)
     if verdict == "within rounding":
-        bare, eagers = (_distance(one, expected, noise, narrow) for one in (compiled, eager))
-        undecided = bare.elements if _verdict(bare, eagers, expected) == "compiled is off" else 0
-    return Judged(verdict, ours, theirs, exact, expected.missing, undecided=undecided)
+        bare, distance, _ = results.decided(results.roundings(noise))
+        return replace(judged, undecided=distance.elements if bare == "compiled is off" else 0)
+    if verdict != "both are off" and not (verdict == "eager is off" and results.only_eager_is_finite()):
+        return judged
+    apart = eager_difference(compiled, eager, expected.exact, far, limit=ours.limit)
+    return replace(judged, verdict="not decided" if apart.decides_nothing else verdict, apart=apart)
+
+
+@dataclass(frozen=True, slots=True)
+class _Results:
+    compiled: torch.Tensor
+    eager: torch.Tensor
+    expected: Expected
+    narrow: float
+
+    def roundings(self, rounding: torch.Tensor) -> Far:
+        # of each element of both
+        ours, theirs = (_roundings(one, self.expected, rounding) for one in (self.compiled, self.eager))
+        return ours, theirs
+
+    def decided(self, far: Far) -> tuple[Verdict, Distance, Distance]:
+        verdict = self._compared(far)
+        lost = far[1].isinf()
+        if verdict[0] in ("eager is off", "both are off") and bool(lost.any()):
+            # eager overflows there, or the reference is NaN: that acquits no other element
+            others = self._compared((far[0].masked_fill(lost, 0), far[1].masked_fill(lost, 0)))
+            return others if others[0] == "compiled is off" else verdict
+        return verdict
+
+    def only_eager_is_finite(self) -> bool:
+        """True if an element is a number in eager only: exact arithmetic that has none acquits nothing."""
+        others = self.compiled.isfinite() | self.expected.exact.isfinite()
+        return bool((self.eager.isfinite() & ~others).any())
+
+    def _compared(self, far: Far) -> tuple[Verdict, Distance, Distance]:
+        ours = _distance(self.compiled, far[0], self.narrow)
+        theirs = _distance(self.eager, far[1], self.narrow)
+        return _verdict(ours, theirs, self.expected), ours, theirs
 
 
 def _verdict(compiled: Distance, eager: Distance, expected: Expected) -> Verdict:
@@ -119,17 +180,12 @@ def _verdict(compiled: Distance, eager: Distance, expected: Expected) -> Verdict
     return "both are off" if compiled.off and eager.off else "within rounding"
 
 
-def _distance(actual: torch.Tensor, expected: Expected, rounding: torch.Tensor, narrow: float) -> Distance:
+def _distance(actual: torch.Tensor, roundings: torch.Tensor, narrow: float) -> Distance:
     if actual.numel() == 0:
         return Distance(0.0, 0.0, (), 0.0, 0, FARTHEST)
     limit = narrow if actual.dtype.itemsize <= 2 and actual.is_floating_point() else FARTHEST
-    roundings = _roundings(actual, expected, rounding)
     flat = int(roundings.argmax())
-    index = (
-        tuple(int(one) for one in torch.unravel_index(torch.tensor(flat), actual.shape))
-        if actual.dim()
-        else ()
-    )
+    index = index_of(flat, actual.shape)
     return Distance(
         float(roundings.flatten()[flat]), float(roundings.mean()), index, actual[index].item(),
         int((roundings > limit).sum()), limit,
@@ -144,7 +200,9 @@ def _roundings(actual: torch.Tensor, expected: Expected, rounding: torch.Tensor)
         return wrong.to(torch.float64) * (2 * FARTHEST)
     values = actual.to(exact.dtype)
     apart = (values - exact).abs().to(torch.float64) / rounding
-    return torch.where(_alike(values, exact, actual.dtype), 0.0, apart).nan_to_num(nan=torch.inf)
+    return torch.where(_alike(values, exact, actual.dtype), 0.0, apart).nan_to_num(
+        nan=torch.inf, posinf=torch.inf
+    )
 
 
 def rounding(expected: Expected, differing: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

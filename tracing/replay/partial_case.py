@@ -53,6 +53,10 @@ _UNDECLARED = (
     "no step of the compiler is to blame: torch.compile orders and merges reads by what schemas declare; "
     "name a written argument in the operator's `mutates_args`; return a clone instead of an input or a view"
 )
+_UNDECIDED = (
+    "exact arithmetic agrees neither with compiled nor with eager: give the case inputs for which eager "
+    "agrees with float64; `tracing run CASE --no-referee` compares by fixed tolerances"
+)
 _IN_PROCESS = {"compile_threads": 1}  # a fork has no workers, and a worker none of the steps
 
 
@@ -216,6 +220,8 @@ def _described(one: Agreement, actual: Facts, expected: Facts) -> dict[str, Any]
         return {"kind": "no answer", "text": _UNREPEATABLE[0], "remedy": _UNREPEATABLE[1]}
     if one.differing and one.outcome.undeclared:
         return {"kind": "no answer", "text": "; ".join(one.outcome.undeclared), "remedy": _UNDECLARED}
+    if one.outcome.status == "not decided":
+        return {"kind": "no answer", "text": f"not decided: {one.outcome.detail}", "remedy": _UNDECIDED}
     if one.differing:
         results = [
             {"name": other.name, "how": _how(other, actual.get(other.name), expected.get(other.name))}

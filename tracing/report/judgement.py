@@ -100,6 +100,11 @@ def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
     if judgement.unchecked:
         yield f"nothing checks the hand-written {_some(judgement.unchecked)}; {judged}"
         yield reference_text(len(judgement.unchecked), of_case=judgement.of_case)
+    elif judgement.undecided:
+        yield judged
+        yield "the comparison with eager does not decide whether the results are right"
+    elif judgement.less_precise and not judgement.differs:
+        yield from _less_precise(judgement, judged)
     elif judgement.checked and not judgement.differs:
         also = f"{judged}; " if judgement.any_right else ""
         yield f"{also}eager's results agree, and check the hand-written {_some(judgement.checked)}"
@@ -107,6 +112,13 @@ def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
         yield judged
     if judgement.differs:
         yield "the results differ from eager, and no launch that was judged explains it"
+
+
+def _less_precise(judgement: RunJudgement, judged: str) -> Iterator[str]:
+    also = f"{judged}; " if judgement.any_right else ""
+    code = f"the hand-written {_some(judgement.checked)}" if judgement.checked else "the program's code"
+    yield f"{also}eager's results agree within rounding only: {_some(judgement.less_precise)}"
+    yield f"    look at   {code}: an accumulator or an intermediate of 16 bits makes results less precise"
 
 
 def _accused(launch: JudgedLaunch) -> Iterator[str]:
@@ -210,6 +222,7 @@ def judgement_json(judgement: RunJudgement) -> dict[str, Any]:
         "only_gradients": judgement.forward_of_gradients,
         "laid_out": [*judgement.laid_out],
         "unchecked": judgement.unchecked,
+        "less_precise": [*judgement.less_precise],
         "launches": launches,
         "findings": findings,
         "not_covered": [*judgement.not_covered],

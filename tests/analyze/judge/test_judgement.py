@@ -156,6 +156,35 @@ def test_hand_written_kernels_that_eagers_results_check_need_no_other_judged_lau
     assert RunJudgement(launches, (), (), Outcome("ended", "")).status == 2  # nothing was compared
 
 
+@pytest.mark.parametrize(
+    ("kernel", "graph", "code"),
+    [("rowmean", -1, "the hand-written rowmean"), ("triton_0", 0, "the program's code")],
+)
+def test_results_that_are_less_precise_than_eagers_agree_within_rounding_only(
+    kernel: str, graph: int, code: str
+) -> None:
+    less = "output is 8.7 roundings from exact, eager's 0.53"
+    launches = JudgedLaunch(0, "add", 0, "right"), JudgedLaunch(1, kernel, graph, "no reference")
+    judgement = RunJudgement(launches, (), (), Outcome("passed", "", less_precise=(less,)))
+    first, second, *_ = judgement_text(judgement, [])
+
+    assert (
+        first == f"every launch that was judged is right; eager's results agree within rounding only: {less}"
+    )
+    assert second.startswith(f"    look at   {code}: an accumulator or an intermediate of 16 bits")
+    assert (judgement.status, judgement_json(judgement)["less_precise"]) == (0, [less])
+
+
+def test_a_comparison_that_does_not_decide_checks_no_kernel() -> None:
+    launches = (JudgedLaunch(0, "rowmean", -1, "no reference"),)
+    judgement = RunJudgement(launches, (), (), Outcome("not decided", "output: ..."))
+
+    assert judgement.status == 2
+    assert "the comparison with eager does not decide whether the results are right" in [
+        *judgement_text(judgement, [])
+    ]
+
+
 def wrong(name: str) -> WrongElements:
     return WrongElements(name, "buf0", "cos", 2, 4, (1,), 0.5, 0.25, 64.0, 1.0)
 

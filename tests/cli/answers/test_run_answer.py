@@ -45,6 +45,23 @@ def test_after_the_verdict_come_findings_and_the_next_command(
     ]
 
 
+def test_an_outcome_that_is_not_decided_is_no_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = saved(tmp_path, [launch(0)])
+    answer = RunAnswer(run, Outcome("not decided", "output: compiled and eager differ"))
+
+    assert answer.print(show=False, as_json=False) == 2
+    assert capsys.readouterr().err.splitlines()[0] == "not decided: output: compiled and eager differ"
+
+
+def test_less_precise_results_are_listed_as_json(tmp_path: Path) -> None:
+    less = "output is 8.7 roundings from exact, eager's 0.53"
+    answer = RunAnswer(saved(tmp_path, [launch(0)]), Outcome("passed", "", less_precise=(less,)))
+
+    assert (answer.status, answer.json()["less_precise"]) == (0, [less])
+
+
 def test_a_case_that_raises_is_shown_with_its_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

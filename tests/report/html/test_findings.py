@@ -12,9 +12,10 @@ def answer(status: int, line: str) -> dict[str, Any]:
     return {**facts, "status": status, "lines": [line]}
 
 
-def titles(*answers: dict[str, Any]) -> list[str]:
+def titles(*answers: dict[str, Any], status: str = "passed") -> list[str]:
+    outcome = {"name": "k", "status": status, "detail": ""}
     run = {
-        "answers": answers, "kernels": [], "failures": [], "outcomes": [{"name": "k", "status": "passed"}],
+        "answers": answers, "kernels": [], "failures": [], "outcomes": [outcome],
         "growing": False, "nan": {"origin": None}, "evidence": [], "winners": [], "violations": [], "cut": [],
         "next": [],
     }  # fmt: skip
@@ -29,6 +30,10 @@ def test_the_latest_accusation_is_shown() -> None:
     assert titles(answer(1, "one pass"), answer(2, "undecided"), answer(1, "other pass")) == [
         "bisect: other pass"
     ]
+
+
+def test_an_outcome_that_is_not_decided_is_a_finding() -> None:
+    assert titles(status="not decided") == ["exact arithmetic does not decide which result is wrong"]
 
 
 def test_a_good_answer_follows_one_that_was_not_decided() -> None:

@@ -142,7 +142,8 @@ class RunJudgement:
         """
         if self.accused or self.findings or self.suspects or self.undeclared or self.laid_out:
             return 1
-        return 0 if (self.any_right or self.checked) and not self.differs else 2
+        checked = self.checked and not self.undecided
+        return 0 if (self.any_right or checked) and not self.differs else 2
 
     @property
     def any_right(self) -> bool:
@@ -158,8 +159,14 @@ class RunJudgement:
     @property
     def unchecked(self) -> list[str]:
         """The hand-written kernels that neither a reference nor the comparison with eager checks."""
-        compared = self.outcome is not None and self.outcome.status in ("passed", "differs", "out of bounds")
+        status = self.outcome.status if self.outcome is not None else ""
+        compared = status in ("passed", "differs", "not decided", "out of bounds")
         return [one for one in self.hand_written if one in self.in_eager or not compared]
+
+    @property
+    def less_precise(self) -> Sequence[str]:
+        """The results that agree with eager's within rounding only, and how far both are from exact."""
+        return self.outcome.less_precise if self.outcome is not None else ()
 
     @property
     def checked(self) -> list[str]:
@@ -217,6 +224,11 @@ class RunJudgement:
     def undeclared(self) -> Sequence[str]:
         """What the program's operators do against their schemas, if the results differ from eager."""
         return self.outcome.undeclared if self.outcome is not None and self.differs else ()
+
+    @property
+    def undecided(self) -> bool:
+        """True if exact arithmetic agrees with neither compiled nor eager, which differ from each other."""
+        return self.outcome is not None and self.outcome.status == "not decided"
 
     @property
     def differs(self) -> bool:

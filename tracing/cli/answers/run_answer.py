@@ -64,6 +64,7 @@ class RunAnswer:
             "status": self.status,
             "outcome": self._verdict,
             "detail": self.outcome.detail,
+            "less_precise": list(self.outcome.less_precise),
             "unchecked_kernels": self._unchecked,
             "memory_evidence": memory_evidence_json(self.run),
             "next": hints.of_wrong_result(self.run) if self._leads_on else [],
@@ -102,7 +103,7 @@ class RunAnswer:
                 print_wrong_result(self.run, err)
         if self._unchecked and self.judgement is None:  # else the judgement says so
             err.print(reference_text(len(self._unchecked)))
-        if outcome.status in ("passed", "out of bounds"):
+        if outcome.status in ("passed", "out of bounds", "not decided"):
             shown = "passes" if show else "show"
             err.print(f"    next      tracing {shown} {quote(str(path))}")
         if self.hash_failure and outcome.status != "failed":

@@ -93,7 +93,10 @@ def print_run(opened: store.Run, page: int | None = 1) -> None:
     for failure in opened.records(Failure):
         for excerpt in failure_text(failure, opened.text):
             out.print(excerpt)
-    if any(outcome.status in ("passed", "differs", "out of bounds") for outcome in opened.records(Outcome)):
+    if any(
+        outcome.status in ("passed", "differs", "not decided", "out of bounds")
+        for outcome in opened.records(Outcome)
+    ):
         return
     try:
         derived = open_derived(str(opened.path), opened.path.parent)

@@ -158,6 +158,8 @@ def _of_run(number: int, run: Data) -> Iterator[dict[str, Any]]:
             yield finding(BAD, f"the program {one['status']}", [one["detail"]])
         elif one["status"] == "out of bounds":
             yield finding(BAD, "a kernel accesses memory outside of its arguments", [one["detail"]])
+        elif one["status"] == "not decided":
+            yield finding(DOUBT, "exact arithmetic does not decide which result is wrong", [one["detail"]])
         elif one["status"] == "differs":
             judged = any(each["name"] == "judge" for each in run["answers"])
             commands = [each for each in run["next"] if not (judged and "tracing judge " in each)]

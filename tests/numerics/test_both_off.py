@@ -1,0 +1,99 @@
+"""Where neither compiled nor eager is near exact arithmetic, only results that are alike pass."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tracing.numerics.agreement import judged
+from tracing.numerics.referee import Referee
+from tracing.numerics.reference import Expected
+from tracing.numerics.verdict import judge
+from tracing.numerics.verdict_text import apart_text, judged_text
+from tracing.program.structure import facts_of
+
+X = torch.linspace(1, 2, 64)
+
+
+def expected(exact: torch.Tensor) -> Expected:
+    spread = torch.zeros(exact.shape, dtype=torch.float64)
+    return Expected(exact.double() if exact.is_floating_point() else exact, spread)
+
+
+@pytest.mark.parametrize("reference", [torch.nan, torch.inf])
+@pytest.mark.parametrize(("factor", "verdict"), [(1.5, "not decided"), (1 + 1e-6, "both are off")])
+def test_a_reference_that_is_not_finite_acquits_only_what_agrees_with_eager(
+    reference: float, factor: float, verdict: str
+) -> None:
+    exact = torch.full_like(X, reference)
+
+    assert judge(X * factor, X, expected(exact)).verdict == verdict
+
+
+@pytest.mark.parametrize("reference", [torch.nan, torch.inf])
+def test_a_number_that_only_eager_gives_is_not_decided(reference: float) -> None:
+    compiled, exact = X.clone(), X.clone()
+    compiled[3] = exact[3] = reference
+    said = judge(compiled, X, expected(exact))
+
+    assert said.verdict == "not decided"
+    assert "in 1 of 64 elements, and exact arithmetic gives no number: [3] is " in apart_text(said)
+
+
+def test_an_element_that_is_undecided_acquits_no_other_element() -> None:
+    wrong, eager, exact = X * 1.5, X.clone(), X.clone()
+    exact[3] = torch.nan
+    assert judge(wrong, eager, expected(exact)).verdict == "compiled is off"
+    assert judge(X, eager, expected(exact)).verdict == "both are off"
+
+    exact[3], eager[3] = X[3], torch.inf  # eager overflows
+    assert judge(wrong, eager, expected(exact)).verdict == "compiled is off"
+    assert judge(X, eager, expected(exact)).verdict == "eager is off"
+
+
+def test_results_that_are_off_and_half_as_large_as_each_other_are_undecided() -> None:
+    assert judge(X * 2.5, X * 1.5, expected(X)).verdict == "not decided"
+
+
+def test_results_that_are_inexact_alike_pass_with_their_difference() -> None:
+    said = judge(X * 1.001, X * 1.0012, expected(X))
+
+    assert said.verdict == "both are off"
+    assert judged_text(said).endswith(
+        " roundings from float64, and differ from each other by at most 0.011 %"
+    )
+
+
+def test_a_few_elements_that_differ_much_are_named() -> None:
+    compiled, eager = (X.repeat(4) for _ in range(2))
+    compiled[5], eager[7] = -compiled[5], -eager[7]
+
+    said = judge(compiled, eager, expected(X.repeat(4)))
+
+    assert said.verdict == "both are off"
+    assert "differ from each other in 1 of 256 elements by more than 1/16: " in judged_text(said)
+    assert "agrees with neither" not in judged_text(said)  # eager is right in this element
+    assert "[5] is -1.07936513, in eager 1.07936513, in exact arithmetic" in judged_text(said)
+
+
+def test_integers_that_differ_in_many_elements_are_undecided() -> None:
+    exact = torch.arange(64)
+
+    assert judge(exact + 2, exact + 1, expected(exact)).verdict == "not decided"
+    assert judge(exact + 1, exact + 1, expected(exact)).verdict == "both are off"
+
+
+def nan_in_float64(x: torch.Tensor) -> torch.Tensor:
+    return x + (1 - (x * 0 + 1 + 1e-9)).sqrt()  # 1 + 1e-9 is 1 in float32
+
+
+@pytest.mark.parametrize(("factor", "status"), [(1.5, "not decided"), (1 + 1e-6, "passed")])
+def test_an_outcome_that_float64_does_not_decide_is_no_pass(factor: float, status: str) -> None:
+    referee = Referee(lambda: {"output": nan_in_float64(X.clone())}, lambda: {}, lambda _: None)
+    eager = nan_in_float64(X)
+
+    outcome = judged(facts_of(eager * factor, "output"), facts_of(eager, "output"), referee)
+
+    assert outcome.status == status
+    assert ("differ from each other in 64 of 64 elements" in outcome.detail) == (status == "not decided")
+    assert "exact arithmetic" in outcome.detail
