@@ -6,8 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracing.launch.memory.occupied_mask import occupied
 from tracing.model import TensorMeta
-from tracing.views import dense, extent, occupied, relation, row_major, same_digest
+from tracing.views import dense, extent, relation, row_major, same_digest
 
 
 def meta_of(tensor: torch.Tensor) -> TensorMeta:

@@ -7,9 +7,6 @@ import math
 import re
 from typing import Literal, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from tracing.model import TensorMeta
 
 Relation: TypeAlias = Literal["disjoint", "inside", "overlap"]
@@ -84,23 +81,30 @@ def relation(of: TensorMeta, to: TensorMeta, distance: int) -> Relation:
         return "overlap"
     if max(math.prod(of.shape), math.prod(to.shape)) > _EXACT or max(length, room) > 64 * _EXACT:
         return "overlap"
-    mine, theirs = occupied(of), occupied(to)
-    first, last = max(0, distance), min(room, distance + length)
-    shared = int((mine[first - distance : last - distance] & theirs[first:last]).sum())
+    mine, theirs = occupied_bits(of), occupied_bits(to)
+    shared = (mine << distance if distance > 0 else mine >> -distance) & theirs
     if not shared:
         return "disjoint"
-    return "inside" if shared == int(mine.sum()) else "overlap"
+    return "inside" if shared.bit_count() == mine.bit_count() else "overlap"
 
 
 @functools.lru_cache(256)
-def occupied(meta: TensorMeta) -> npt.NDArray[np.bool_]:
-    """[bytes of its extent] True where a tensor has an element."""
-    start, stop = extent(meta)
+def occupied_bits(meta: TensorMeta) -> int:
+    """A bit for each byte of a tensor's extent, from the lowest: 1 where the tensor has an element."""
+    if 0 in meta.shape:
+        return 0
     size = element_bytes(meta.dtype)
-    first = np.zeros((), np.int64)
+    bits = (1 << size) - 1
     for n, stride in zip(meta.shape, meta.stride, strict=True):
-        first = np.add.outer(first, np.arange(n) * stride * size)
-    mask = np.zeros(stop - start, np.bool_)
-    for byte in range(size):
-        mask[first.reshape(-1) + byte] = True
-    return mask
+        bits = _repeated(bits, n, stride * size)
+    return bits
+
+
+def _repeated(bits: int, times: int, distance: int) -> int:
+    # by doubling: the number of steps is the logarithm of `times`
+    done = 1
+    while done < times:
+        more = min(done, times - done)
+        bits |= bits << (more * distance)
+        done += more
+    return bits

@@ -6,6 +6,11 @@ import pkgutil
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
+
+import pytest
+from handmade.records import launch
+from handmade.runs import saved
 
 import tracing.cli
 from tracing.cli.app import COMMANDS, app
@@ -15,6 +20,13 @@ import sys
 from tracing.cli.app import app
 app(["compare", "--help"], standalone_mode=False)
 print(*(name for name in sys.modules if name.startswith(("tracing.cli.", "triton", "torch"))))
+"""
+
+READING = """
+import sys
+from tracing.cli.app import app
+app(sys.argv[1:], standalone_mode=False)
+print(*sys.modules)
 """
 
 
@@ -48,3 +60,25 @@ def test_the_modules_of_all_commands_import_neither_triton_nor_torch() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "modules"),
+    [
+        ("list", {"tracing.cli.answers.hints", "tracing.analyze.passes.pass_table"}),
+        ("show latest", {"tracing.cli.look.passes.command", "tracing.analyze.compare.first_divergence"}),
+        ("passes latest", {"tracing.analyze.compare.first_divergence"}),
+        ("compare latest~1 latest", {"tracing.cli.look.passes.command"}),
+    ],
+)
+def test_a_command_that_reads_a_run_imports_neither_numpy_nor_the_analyses_of_others(
+    command: str, modules: set[str], tmp_path: Path
+) -> None:
+    for _ in range(2):
+        saved(tmp_path, [launch(0)])
+
+    words = [sys.executable, "-c", READING, *command.split(), "--runs", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+
+    imported = set(done.stdout.splitlines()[-1].split())
+    assert not imported & {*modules, "numpy", "torch", "triton"}

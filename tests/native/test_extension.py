@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -26,6 +28,20 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit_answers() {
 """
 
 
+TWO_PROCESSES = """
+import os, sys
+from pathlib import Path
+from tracing.native.extension import NotCompiledError, extension_of
+child = os.fork()
+try:
+    print(extension_of(Path(sys.argv[1])).answer)
+except NotCompiledError as error:
+    print(error)
+if child:
+    os.wait()
+"""
+
+
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A C++ file, in a process that has neither compiled nor reported anything."""
@@ -45,6 +61,35 @@ def failing_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
     return folder / "calls"
+
+
+def slow_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch, result: str) -> Path:
+    """A compiler that waits for the file `go`, and appends a line to a file for each call.
+
+    result -- what it does then, in shell
+    """
+    compiler = folder / "slow-c++"
+    wait = f"until [ -e {folder}/go ]; do sleep 0.05; done"
+    compiler.write_text(f"#!/bin/sh\necho called >> {folder}/calls\n{wait}\n{result}\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    return folder / "calls"
+
+
+def good_compiler() -> str:
+    good = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    assert good is not None
+    return good
+
+
+def printed_by_two_processes(source: Path) -> str:
+    command = [sys.executable, "-c", TWO_PROCESSES, str(source)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for _ in range(2):
+            assert "compiling answers.cpp" in process.stderr.readline()
+        (source.parent / "go").touch()  # both compile, or wait
+        return process.communicate()[0]
 
 
 def message(source: Path) -> str:
@@ -80,11 +125,27 @@ def test_another_compiler_at_the_same_path_is_tried(
     calls = failing_compiler(tmp_path, monkeypatch)
     message(source)
 
-    good = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    assert good is not None
     compiler = Path(os.environ["CXX"])
-    compiler.write_text(f'#!/bin/sh\nexec {good} "$@"\n')
+    compiler.write_text(f'#!/bin/sh\nexec {good_compiler()} "$@"\n')
     assert extension_of(source).answer == 42
+    assert calls.read_text() == "called\n"
+
+
+def test_two_processes_at_the_same_time_run_the_compiler_once(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = slow_compiler(tmp_path, monkeypatch, f'exec {good_compiler()} "$@"')
+
+    assert printed_by_two_processes(source) == "42\n42\n"
+    assert calls.read_text() == "called\n"
+
+
+def test_two_processes_at_the_same_time_share_a_failure(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = slow_compiler(tmp_path, monkeypatch, "echo 'x.cpp:1: error: no concepts' >&2; exit 1")
+
+    assert printed_by_two_processes(source).count("x.cpp:1: error: no concepts") == 2
     assert calls.read_text() == "called\n"
 
 

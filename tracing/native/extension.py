@@ -3,6 +3,7 @@
 The compiler is the one that Triton and Inductor use for their launchers: $CXX, c++, g++ or clang++. Without
 one, and where a file does not compile, the recorder's Python form runs: the same records, more slowly. A
 compile that failed is not repeated with the same compiler: a file next to the compiled ones holds the reason.
+Of several processes that start at the same time, one compiles; the others wait and load its result.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from tracing.environment import compiled_parts
 from tracing.native import failed_compile
+from tracing.native.file_lock import locked
 
 # A C++ file -> what it makes faster.
 PARTS = {
@@ -90,7 +92,7 @@ def _report(error: NotCompiledError) -> None:
 def _loaded(source: Path) -> ModuleType:
     built = _built(source)
     if not built.exists():
-        _compile(_usable_compiler(built), source, built)
+        _compile_once(source, built)
     spec = importlib.util.spec_from_file_location(f"tracing.native.{source.stem}", built)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -119,8 +121,21 @@ def _usable_compiler(built: Path) -> str:
     return path
 
 
+def _compile_once(source: Path, built: Path) -> None:
+    # a process that waited reads the result of the first one: the file, or why there is none
+    _usable_compiler(built)  # raises without a line of progress
+    lock = built.with_name(f"{built.name}.lock")
+    try:
+        built.parent.mkdir(parents=True, exist_ok=True)
+        with _progress(source), locked(lock, seconds=_SECONDS):
+            if not built.exists():
+                _compile(_usable_compiler(built), source, built)
+    except OSError as error:
+        raise NotCompiledError(f"{source.name} cannot be compiled: {error}") from error
+
+
 def _compile(compiler: str, source: Path, built: Path) -> None:
-    # under a name of its own, then moved: several processes may compile at the same time
+    # under a name of its own, then moved: without locks, several processes compile at the same time
     part = built.with_name(f"{built.name}.{os.getpid()}")
     # not by torch.utils.cpp_extension, which warns at its import where a CUDA build of torch has no GPU
     headers = _TORCH / "include"
@@ -131,14 +146,10 @@ def _compile(compiler: str, source: Path, built: Path) -> None:
     abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
     command = [compiler, *_FLAGS, abi, *include, str(source), "-o", str(part), *libraries, *names]
     try:
-        built.parent.mkdir(parents=True, exist_ok=True)
-        with _progress(f"tracing: compiling {source.name}, once for this torch and Python (some 20 s)"):
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
         reason = _first_error(done.stderr) if done.returncode != 0 else ""
     except subprocess.TimeoutExpired:
         reason = f"not finished after {_SECONDS} s"
-    except OSError as error:
-        raise NotCompiledError(f"{source.name} cannot be compiled: {error}") from error
     if reason:
         part.unlink(missing_ok=True)
         reason = f"{compiler} failed for {source.name}: {reason}"
@@ -147,8 +158,9 @@ def _compile(compiler: str, source: Path, built: Path) -> None:
     part.replace(built)
 
 
-def _progress(what: str) -> AbstractContextManager[object]:
+def _progress(source: Path) -> AbstractContextManager[object]:
     # one line on standard error, on a terminal with the seconds so far
+    what = f"tracing: compiling {source.name}, once for this torch and Python (some 20 s)"
     console = Console(stderr=True)
     if not console.is_terminal:
         sys.stderr.write(f"{what}\n")

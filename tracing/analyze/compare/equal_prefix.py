@@ -14,8 +14,6 @@ from itertools import islice
 from typing import TypeAlias
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from tracing.analyze.align.launch_matching import Queue
 from tracing.analyze.compare.kernel_code import KernelCodes
@@ -132,17 +130,19 @@ class _Equal:
         return alike and self._codes.difference(kernel_a, kernel_b) is None
 
     def _same_bits(self, starts: Sequence[_Start], a: _Bits, b: _Bits) -> bool:
-        if len(a.bits) != len(b.bits):
-            return False
-        different = (_words(a.bits) != _words(b.bits)).any(axis=1)
         masks = [self._mask(s.signature, a.patterns[n]) for s, n in zip(starts, a.pattern, strict=True)]
-        counts = np.frombuffer(b"".join(masks), np.bool_)
-        return len(counts) == len(different) and not (counts & different).any()
+        relevant_digits = b"".join(masks)
+        if not len(a.bits) == len(b.bits) == len(relevant_digits):
+            return False
+        different = _number(a.bits.encode()) ^ _number(b.bits.encode())
+        return not different & _number(relevant_digits)
 
     def _mask(self, signature: int, pattern: Pattern) -> bytes:
         known = self._masks.get((signature, pattern))
         if known is None:
-            known = self._masks[signature, pattern] = bytes(relevant(*pattern, self._a[signature][1]))
+            digests = relevant(*pattern, self._a[signature][1])
+            known = b"".join((b"\xff" if one else b"\0") * BITS for one in digests)
+            self._masks[signature, pattern] = known
         return known
 
 
@@ -150,5 +150,6 @@ def _queues(starts: Sequence[_Start]) -> list[Queue]:
     return [(start.stream, start.thread) for start in starts]
 
 
-def _words(bits: str) -> npt.NDArray[np.uint64]:
-    return np.frombuffer(bits.encode(), np.uint64).reshape(-1, BITS // 8)
+def _number(digits: bytes) -> int:
+    # whole columns are compared at once, as numbers
+    return int.from_bytes(digits, "little")

@@ -7,12 +7,11 @@ Nothing here is a verdict: each is evidence at a launch.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tracing.analyze.memory.first_shapes import FirstShapes
-from tracing.analyze.memory.launch_memory import unseen_launch
 from tracing.digest.columns import Row
-from tracing.model import Access, LaunchLine, MemoryEvidence, OutOfBounds
+from tracing.model import Access, KernelLaunch, LaunchLine, MemoryEvidence, OutOfBounds
 from tracing.store import Run, rank_of
 
 
@@ -53,10 +52,20 @@ def _of(run: Run, process: str) -> Iterator[MemoryEvidence]:
         launch = joiner.launch(Row(line))  # no digest is evidence
         seen = [*sizes.of(launch, access)]
         if access is None:  # the interpreter did not see what it accessed
-            seen += unseen_launch(run, launch, storages)
+            seen += _unseen(run, launch, storages)
             if not seen:
                 clean.add(memory)
         yield from seen
+
+
+def _unseen(
+    run: Run, launch: KernelLaunch, storages: Mapping[int, tuple[int, int]]
+) -> Iterator[MemoryEvidence]:
+    if launch.kernel.kind == "triton" and launch.kernel.stages.get("ttir"):
+        # imports numpy, which takes longer than reading many a run
+        from tracing.analyze.memory.launch_memory import unseen_launch
+
+        yield from unseen_launch(run, launch, storages)
 
 
 def _outside(one: OutOfBounds) -> MemoryEvidence:

@@ -25,14 +25,11 @@ from tracing.views import element_bytes, extent
 def unseen_launch(
     run: Run, launch: KernelLaunch, storages: Mapping[int, tuple[int, int]]
 ) -> Iterator[MemoryEvidence]:
-    """The evidence in the arguments of a launch and its kernel's TTIR.
+    """The evidence in the arguments of a launch of a kernel that has TTIR, and in the TTIR.
 
     storages -- address and bytes of each, by number
     """
-    blob = launch.kernel.stages.get("ttir")
-    if launch.kernel.kind != "triton" or not blob:
-        return
-    ttir, memory = run.text(blob), _memory(launch, storages)
+    ttir, memory = run.text(launch.kernel.stages["ttir"]), _memory(launch, storages)
     yield from _leaving(launch, ttir, memory)
     yield from _racing(launch, ttir, memory)
     if not is_virtual(run.info.environment):  # where Inductor takes tensors to be on the CPU

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tracing import store
 from tracing.analyze.passes.pass_table import compilations, passes_of
 from tracing.analyze.replay import swap_plan
+from tracing.analyze.runs.program_differences import incomparable
 from tracing.analyze.runs.recording_commands import (
     case_of,
     command,
@@ -34,7 +35,6 @@ from tracing.model import (
     StepSelection,
 )
 from tracing.model.chips import DEFAULT_TARGET
-from tracing.report.compare.comparison import incomparable
 from tracing.store.recorded_operator import find_operator
 
 

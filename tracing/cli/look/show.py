@@ -1,4 +1,4 @@
-"""`tracing show` and `tracing list`: print recorded runs."""
+"""`tracing show`: print a recorded run."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from tracing.report.failure import failure_text
 from tracing.report.findings import uninitialised_text
 from tracing.report.launch import compiled_text, launch_in_full
 from tracing.report.passes.passes import unfinished_text
-from tracing.report.run import PAGE, pages, run_text, summary_text
-from tracing.report.run_json import run_json, summary_json
+from tracing.report.run import PAGE, pages, run_text
+from tracing.report.run_json import run_json
 from tracing.report.text import plural
 from tracing.store.recorded_launch import launches_text
 
@@ -158,34 +158,3 @@ def _print_compilation(
     out.print(compiled_text(name, compiled))
     for command in hints.of_kernel(run, name, compiled.compilation, launch.index, kept=kept):
         out.print(f"    next        {command}")
-
-
-@app.command("list", rich_help_panel=LOOK)
-def list_runs(as_json: Json = False, runs: Runs = RUNS) -> None:
-    """List the recorded runs, oldest first.
-
-    A case has passed, or differs from eager; a program has ended. compiled: nothing was executed or compared.
-    unfinished: the recording continues, or its process was killed.
-
-    Example: tracing list
-
-    Exit status: 0; 2 if there is no such folder.
-    """
-    if runs != RUNS:  # the user names it
-        store.require_folder(runs)
-    readable, damaged = [], {}
-    for path in store.recorded(runs):
-        try:
-            run = store.Run(path)
-            line = summary_text(run)
-        except Problem as problem:
-            damaged[str(path)] = problem.problem
-            line = f"{path.name}  {problem.problem}"
-        else:
-            readable.append(run)
-        if not as_json:
-            out.print(line)
-    if as_json:
-        print(json.dumps({"runs": [summary_json(one) for one in readable], "damaged": damaged}, indent=2))
-    elif not readable and not damaged:
-        err.print(f"{runs} has no run; record one with `tracing run CASE`")

@@ -11,11 +11,11 @@ from rich.text import Text
 
 from tracing import store
 from tracing.analyze.runs.compilers import says_nothing_of_compilers
+from tracing.analyze.runs.program_differences import incomparable
 from tracing.cli.app import out
 from tracing.cli.options.completion import run_names
 from tracing.cli.options.opened import open_run
 from tracing.errors import Problem
-from tracing.report.compare import comparison as report
 from tracing.report.run import difference_of_infos
 
 RunPair: TypeAlias = tuple[store.Run, store.Run]
@@ -44,7 +44,7 @@ def open_pair(a: str, b: str, runs: Path, *, anyway: bool, quiet: bool = False) 
     Raises Problem if the runs are of different cases, versions or targets, unless `anyway`.
     """
     pair = open_run(a, runs), open_run(b, runs)
-    different = report.incomparable(pair[0].info, pair[1].info)
+    different = incomparable(pair[0].info, pair[1].info)
     if different and not anyway:
         raise Problem(f"the runs are of different {different}", "compare them all the same: `--anyway`")
     for line in _differences(pair) if not quiet else ():

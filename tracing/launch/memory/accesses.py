@@ -17,13 +17,14 @@ from tracing.interpreter.guard import Span, outside_of, spans_of, tensors_in_use
 from tracing.interpreter.kernel_line import kernel_line
 from tracing.launch.memory.happens_before import HappensBefore
 from tracing.launch.memory.memory_block import AccessedArgument, MemoryBlock
+from tracing.launch.memory.occupied_mask import occupied
 from tracing.launch.memory.out_of_bounds import OutOfBoundsError, OutsideAccesses
 from tracing.launch.memory.program_order import Conflict, ProgramAccess, ProgramOrder
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Role
 from tracing.upstream.triton.interpreter import program_index
-from tracing.views import dense, occupied
+from tracing.views import dense
 
 _Key: TypeAlias = tuple[str, AccessKind, str, bool]
 

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from tracing.digest.host import memory
 from tracing.interpreter.gates import AccessKind, Addresses, Mask
 from tracing.launch.memory.happens_before import HappensBefore
+from tracing.launch.memory.occupied_mask import occupied
 from tracing.launch.memory.program_order import ProgramOrder
 from tracing.model import TensorMeta
-from tracing.views import dense, element_bytes, extent, occupied, row_major
+from tracing.views import dense, element_bytes, extent, row_major
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 

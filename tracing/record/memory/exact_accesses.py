@@ -13,6 +13,7 @@ from tracing.interpreter.gates import AccessKind, Mask
 from tracing.launch.memory.accesses import Accesses
 from tracing.launch.memory.happens_before import PROGRAMS
 from tracing.launch.memory.memory_block import AccessedArgument, Bytes, MemoryBlock, logical
+from tracing.launch.memory.occupied_mask import occupied
 from tracing.launch.memory.out_of_bounds import OutsideAccesses
 from tracing.launch.memory.program_order import Conflict
 from tracing.launch.storages import Reach
@@ -20,7 +21,7 @@ from tracing.model import Access, Digest, MemoryEvidence, may_read, may_write
 from tracing.record.memory.fresh_memory import FreshMemory, PartialWrite, UnwrittenBytes
 from tracing.record.memory.unwritten_values import UnwrittenValues
 from tracing.record.recording import Recording
-from tracing.views import occupied, row_major
+from tracing.views import row_major
 
 _RUNS = 16  # maximum of listed byte ranges
 

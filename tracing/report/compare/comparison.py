@@ -10,7 +10,6 @@ from tracing.analyze.compare.divergence_kinds import Divergence, argument_of
 from tracing.analyze.compare.first_divergence import Comparison
 from tracing.analyze.compare.verdict import ResultCause
 from tracing.analyze.runs.results import ResultDiffers
-from tracing.model import RunInfo
 from tracing.report.compare.cause import cause_text
 from tracing.report.text import plural
 
@@ -106,15 +105,3 @@ def equality_text(comparison: Comparison, alike: int, differing: Sequence[Result
         return
     equal = "equal" if notes.complete and not differing else "equal as far as both were recorded"
     yield Text(f"{equal}: {', '.join([plural(notes.pairs, 'launch'), *parts])}")
-
-
-def incomparable(a: RunInfo, b: RunInfo) -> str:
-    """The reason why two runs are not of the same program (case or versions differ); "" if they are."""
-    of_a, of_b = a.environment, b.environment
-    facts = {
-        "cases": (a.case, b.case),
-        "versions of torch": (of_a.torch, of_b.torch),
-        "versions of Triton": (of_a.triton, of_b.triton),
-        "targets": (of_a.target, of_b.target),
-    }
-    return "; ".join(f"{name}: {x} and {y}" for name, (x, y) in facts.items() if x != y)

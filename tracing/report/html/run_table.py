@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from tracing.analyze.compare.divergence_kinds import Divergence
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.runs.kernel_table import KernelOfRuns, kernel_table
-from tracing.report.compare.comparison import incomparable
+from tracing.analyze.runs.program_differences import incomparable
 from tracing.report.compare.divergence import divergence_text
 from tracing.report.html.findings import BAD, DOUBT, FINE, finding
 from tracing.report.html.report import SCHEMA

@@ -1,3 +1,1 @@
 """`tracing serve`: the pages of `tracing report` while a run is being recorded, and the start of cases."""
-
-from tracing.cli.look.serve import command  # noqa: F401  # registers it
