@@ -223,6 +223,15 @@ def test_runs_without_a_common_step_are_not_called_equal(tmp_path: Path) -> None
     assert verdict.comparison.notes.pairs == 0 and verdict.comparison.notes.selected == "no step"
 
 
+def test_a_run_that_ended_before_the_steps_of_the_other_one_shows_no_difference(tmp_path: Path) -> None:
+    short = stepped(tmp_path / "short", 4, StepSelection())
+    later = stepped(tmp_path / "later", 12, StepSelection(last=2))
+
+    verdict = ComparisonVerdict.of(short, later, 100)
+    assert not list(verdict) and verdict.status == 2
+    assert verdict.comparison.notes.selected == "no step"
+
+
 def test_what_no_program_reaches_keeps_its_bound(tmp_path: Path) -> None:
     """Random programs: steps of random sizes, in random segments."""
     seed = random.randrange(1 << 32)

@@ -15,6 +15,8 @@ class CommonSteps:
     def __init__(self, runs: tuple[Run, Run], processes: tuple[str, str]) -> None:
         a, b = (RecordedSteps.of(run, process) for run, process in zip(runs, processes, strict=True))
         self._sides = a, b
+        self._known = bool(a.ends or b.ends)  # False: a program without steps
+        self._common = self._recorded(a) & self._recorded(b)
 
     @property
     def all(self) -> bool:
@@ -22,18 +24,22 @@ class CommonSteps:
         return not any(list(one.missing()) for one in self._sides)
 
     def covers(self, side: Literal[0, 1], launch: int) -> bool:
-        """True if both runs have, or would have, a launch that run a (side 0) or b has."""
+        """True if both runs have, or would have, a launch that run a (side 0) or b has.
+
+        Runs without a common step show no difference: where one ends, the other one is not known.
+        """
+        if self._known and not self._common:
+            return False
         step = self._sides[side].step(launch)
         return all(one.has_launch(launch, step) for one in self._sides)
 
     @property
     def text(self) -> str:
         """The steps that both have."""
-        a, b = (self._recorded(side) for side in self._sides)
-        if not any(one.ends for one in self._sides):
+        if not self._known:
             first = max((one.first.launches for one in self._sides if one.first is not None), default=0)
             return f"launches from {first} on: the rest is not compared"
-        return f"steps {_ranges(a & b)}: the rest is not compared" if a & b else "no step"
+        return f"steps {_ranges(self._common)}: the rest is not compared" if self._common else "no step"
 
     def differences(self) -> Iterable[str]:
         """The steps that one run has and the other leaves out or has deleted, a sentence each."""
