@@ -283,10 +283,10 @@ def test_runs_with_other_seeds_are_compared_with_one_seed(tmp_path: Path) -> Non
         (WrittenElsewhere(WRITER, "b"), ["show a --launch 0", "show b --launch 1"]),
         (
             StreamCause(WRITER),
-            ["show b --launch 1", "show b --launch 2", "repeat /case.py --times 3 --perturb"],
+            ["show b --launch 1", "show b --launch 2", "repeat /case.py --times 4 --perturb"],
         ),
         (Uninitialised(WRITER, (3, 5)), ["show b --launch 1", "show b --launch 2"]),
-        (Uninitialised(None), ["show b --launch 2", "repeat /case.py --times 3 --perturb"]),
+        (Uninitialised(None), ["show b --launch 2", "repeat /case.py --times 4 --perturb"]),
         (UnknownCause("nobody was seen to write it"), ["show b --launch 2"]),
     ],
     ids=lambda one: type(one).__name__,

@@ -59,7 +59,7 @@ def repeat(
 
     Records it several times, each time in a separate process, and compares each run with the first.
 
-    Example: tracing repeat silu --times 3 --perturb
+    Example: tracing repeat silu --times 4 --perturb
 
     Exit status: 0 if all runs are equal, 1 if one differs or fails, or if they differ from eager, 2 if no
     run could be compared.
