@@ -42,11 +42,8 @@ print(f"{loss.item():.6f}")
 """
 
 
-@pytest.mark.parametrize(
-    "words",
-    [[], pytest.param(["buckets"], marks=pytest.mark.soak)],
-    ids=["one graph", "a graph for each bucket"],
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("words", [[], ["buckets"]], ids=["one graph", "a graph for each bucket"])
 def test_a_compiled_module_in_ddp_is_recorded(words: list[str], tmp_path: Path) -> None:
     (program := tmp_path / "train.py").write_text(PROGRAM)
     (plain := tmp_path / "plain.py").write_text(PROGRAM.replace(".cuda()", ""))

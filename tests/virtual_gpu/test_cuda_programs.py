@@ -387,6 +387,7 @@ def test_a_program_s_own_function_mode_sees_the_requested_devices() -> None:
 # ---- launches that are compiled and not executed
 
 
+@pytest.mark.soak
 def test_with_compile_only_kernels_are_compiled_and_recorded_and_nothing_is_computed(tmp_path: Path) -> None:
     run = store.Run(Path(recorded(str(DATA / "gluon_case.py"), tmp_path, "--compile-only")))
 

@@ -78,7 +78,9 @@ def _frame_text(
         yield Text.assemble("  ", (_first_lines(facts.eager), "dim"))
     shown = facts.guards if most is None else _telling(facts.guards, earlier)[:most]
     for guard in shown:
-        yield Text.assemble("    ", (guard.source or "the process", "cyan"), f"  {guard.code}", _at(guard))
+        yield Text.assemble(
+            "    ", (guard.source or "no single object", "cyan"), f"  {guard.code}", _at(guard)
+        )
     if len(shown) < len(facts.guards):
         left = len(facts.guards) - len(shown)
         yield Text(f"    {left} more: --frame {facts.compile_id}", style="dim")

@@ -134,6 +134,7 @@ def difference_of_infos(a: RunInfo, b: RunInfo) -> Iterator[str]:
     """The differences in the environments of two runs, which are not divergences."""
     facts = {
         "case": (a.case, b.case),
+        "program": (shlex.join(a.program), shlex.join(b.program)),
         "seed": (a.seed, b.seed),
         **{
             name: (getattr(a.environment, name), getattr(b.environment, name))

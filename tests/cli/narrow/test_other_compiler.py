@@ -11,6 +11,7 @@ from faults.pass_faults import COMPILER
 
 from tracing.store import Run
 
+pytestmark = pytest.mark.soak
 FAULTY = "tritongpu-coalesce"
 
 
@@ -25,7 +26,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return faulty(tmp_path_factory.mktemp("runs"), edit=[["arith\\.mulf", "arith.addf"]])
 
 
-@pytest.mark.soak
 def test_resume_names_the_pass_that_gives_other_ir_and_what_to_do(run: Run) -> None:
     done = tracing("resume", run.name, "--pass", "triton-combine", "--to", "ptx", runs=run.path.parent)
 
@@ -62,7 +62,6 @@ def test_lit_of_such_a_pass_names_the_compiler_and_no_option(run: Run) -> None:
     assert "tracing run" in done.stderr and "--grep" not in done.stderr
 
 
-@pytest.mark.soak
 def test_lit_of_a_pass_that_dies_in_the_recorded_compiler_only_says_so(tmp_path: Path) -> None:
     run = faulty(tmp_path, die="abort", **{"if": "arith.mulf"})
 
@@ -73,7 +72,6 @@ def test_lit_of_a_pass_that_dies_in_the_recorded_compiler_only_says_so(tmp_path:
     assert "tracing run" in done.stderr
 
 
-@pytest.mark.soak
 def test_lit_that_no_line_distinguishes_still_offers_to_choose_lines(tmp_path: Path) -> None:
     sound = recorded("silu", tmp_path, "--compile-only")
 

@@ -109,6 +109,7 @@ def test_a_race_is_reported_with_its_evidence(tmp_path: Path) -> None:
     assert "of 21 reproduce the recorded bits of the run" in done.stdout
 
 
+@pytest.mark.soak
 def test_json_holds_the_verdict_and_the_launches(case: Path, plain: store.Run) -> None:
     b = other(case, "by=3.0")
     options = ("--launch", "0", "--kernel", "grow", "--against", str(b.path), "--times", "2", "--json")

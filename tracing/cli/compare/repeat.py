@@ -61,8 +61,8 @@ def repeat(
 
     Example: tracing repeat silu --times 4 --perturb
 
-    Exit status: 0 if all runs are equal, 1 if one differs or fails, or if they differ from eager, 2 if no
-    run could be compared.
+    Exit status: 0 if all runs are equal, 1 if one differs or fails, if they differ from eager, or if a launch
+    accesses memory wrongly (the lines `memory:`), 2 if no run could be compared.
     """
     program = program_of(words)
     case = words[0] if program is None else shlex.join(words)

@@ -38,6 +38,9 @@ def line(
     Follows the line through each path of calls that leads to it. Of a kernel that torch.compile copied into
     a file of its own, name the line of your file; of a model, a line shows the whole kernel that fuses it.
 
+    The table counts, for each stage, the operations that come from this line (of a model: from the lines of
+    the kernel that computes it), those that come from any line of Python, and all.
+
     Example: tracing line demo-sound gated_mlp.py:18 --stage ttgir
 
     Exit status: 0; 2 if there is no such kernel, stage or line.

@@ -42,7 +42,10 @@ def repro(
     name: RunArgument,
     launch: Annotated[int | None, typer.Option(help="The launch, by its number in the run.")] = None,
     operator: Annotated[
-        int | None, typer.Option(help="Instead: the call of an operator outside of Triton, by its number.")
+        int | None,
+        typer.Option(
+            help="Instead: the call of an operator outside of Triton, by its number, which `nan` prints."
+        ),
     ] = None,
     kernel: ExpectedKernelOption = None,
     rank: RankOption = None,

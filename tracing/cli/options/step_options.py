@@ -26,7 +26,9 @@ class StepOptions:
 
     last: Annotated[
         int | None,
-        typer.Option(help="Keep at least the last N steps on disk; delete earlier ones.", metavar="N"),
+        typer.Option(
+            help="Keep the last N steps on disk, and at most N/8 + 4 more; delete earlier ones.", metavar="N"
+        ),
     ] = None
     every: Annotated[int, typer.Option(help="Record each N-th step.", metavar="N")] = 1
     steps: Annotated[str, typer.Option(help="Record these steps, START:STOP.")] = ":"

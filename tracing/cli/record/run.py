@@ -61,7 +61,8 @@ def run(
     Example: tracing run silu --keep-inputs
 
     Exit status: that of a program. Of a case 0 if the results agree with eager, 1 if they differ, 2 if it
-    failed; with --judge also 1 if a launch is off, and 2 if nothing checks a launch.
+    failed or float64 does not decide; with --judge also 1 if a launch is off, and 2 if no launch at all could
+    be judged or is checked by eager's results.
     """
     environment.require_compiler()
     program = program_of(words)

@@ -57,6 +57,9 @@ def guards(
     Prints, for each compile by Dynamo, the guards with the guarded objects and the lines that need them, and
     the guard of earlier compiles that failed. Equal graph breaks are printed once.
 
+    `0/1` is the second compile of frame 0, which is one function. A guard that names no object, as one on
+    sizes, is listed under `no single object`.
+
     A program runs as under `python`, to its end or to Ctrl-C.
 
     Example: tracing guards gated_mlp --frame 0/0

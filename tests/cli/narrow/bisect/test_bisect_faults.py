@@ -27,10 +27,10 @@ try:
     printing.require()
 except Problem:
     pytest.skip("this Triton exports no function with which IR is edited in place", allow_module_level=True)
-MLIR = (
-    "ttir-inline-sm_80",
-    pytest.param("llir-convert-triton-gpu-to-llvm-sm_80", marks=pytest.mark.soak),
-)
+MLIR = [
+    pytest.param(name, marks=pytest.mark.soak)
+    for name in ("ttir-inline-sm_80", "llir-convert-triton-gpu-to-llvm-sm_80")
+]
 NATIVE = (
     pytest.param("LLVM-gvn-gfx942", marks=needs_exported_llvm),
     pytest.param("ptxas-ptxas-sm_80", marks=pytest.mark.soak),
