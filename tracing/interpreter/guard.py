@@ -93,7 +93,7 @@ def tensors_in_use() -> Iterator[torch.Tensor]:
 def _has_memory(tensor: torch.Tensor) -> bool:
     try:
         tensor.untyped_storage().data_ptr()
-    except RuntimeError:  # as those that torch functionalizes, which a graph or an error can keep alive
+    except RuntimeError:  # a wrapper of torch.func.functionalize, which an error may keep alive
         return False
     return True
 
