@@ -136,6 +136,15 @@ def test_a_program_without_steps_is_recorded_completely_and_the_run_says_so(tmp_
     assert not_covered(run) == before_its_end == [UNMARKED]
 
 
+def test_a_bound_of_bytes_asks_for_no_steps(tmp_path: Path) -> None:
+    steps = StepSelection(disk=1 << 30)
+    writer = store.create(tmp_path, replace(INFO, steps=steps))
+    with virtual_gpu(), LaunchRecorder(writer, steps=steps):
+        added(torch.ones(64))
+
+    assert not not_covered(store.Run(writer.path))
+
+
 def test_the_run_occupies_no_more_disk_than_it_may(tmp_path: Path) -> None:
     disk, largest = 1 << 20, 0
     writer = store.create(tmp_path, replace(INFO, steps=StepSelection(disk=disk)))

@@ -39,6 +39,11 @@ class StepSelection(Record, frozen=True):
         """True if some steps may be missing in the run."""
         return self.drops or self.skips or bool(self.until)
 
+    @property
+    def counts_steps(self) -> bool:
+        """True if the selection means something only in a program that marks its steps; a bound of bytes does not."""
+        return self.skips or bool(self.last or self.until)
+
     def wants(self, step: int) -> bool:
         """True if a step is written."""
         inside = self.start <= step and (self.stop is None or step < self.stop)

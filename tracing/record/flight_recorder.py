@@ -102,7 +102,7 @@ class FlightRecorder:
     @property
     def unmarked(self) -> bool:
         """True if steps were to be selected, and the program has not ended one so far."""
-        return self._steps.partial and not self._step
+        return self._steps.counts_steps and not self._step
 
     @property
     def text(self) -> str:

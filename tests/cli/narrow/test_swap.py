@@ -253,6 +253,18 @@ def test_runs_of_a_program_are_refused_with_the_command_for_one_launch(tmp_path:
     assert "tracing replay A --launch N --against B" in raised.value.remedy
 
 
+def test_runs_of_two_programs_are_refused_before_anyway_is_proposed(tmp_path: Path) -> None:
+    for case in ("one", "two"):
+        saved(tmp_path / case, [], case=case, kind="program", program=(f"{case}.py",))
+
+    names = [str(next((tmp_path / case).iterdir())) for case in ("one", "two")]
+    done = tracing("swap", *names, runs=tmp_path)
+    assert done.returncode == 2 and "is of a program" in done.stderr and "--anyway" not in done.stderr
+
+    done = tracing("compare", *names, runs=tmp_path)
+    assert done.returncode == 2 and "the runs are of different programs: one and two" in done.stderr
+
+
 def test_eager_replacements_are_refused_if_the_interpreter_executes_every_kernel(
     right: store.Run, wrong: store.Run
 ) -> None:

@@ -9,7 +9,7 @@ def incomparable(a: RunInfo, b: RunInfo) -> str:
     """The reason why two runs are not of the same program (case or versions differ); "" if they are."""
     of_a, of_b = a.environment, b.environment
     facts = {
-        "cases": (a.case, b.case),
+        "cases" if a.kind == b.kind == "case" else "programs": (a.case, b.case),
         "versions of torch": (of_a.torch, of_b.torch),
         "versions of Triton": (of_a.triton, of_b.triton),
         "targets": (of_a.target, of_b.target),

@@ -90,7 +90,7 @@ def not_covered(run: Run) -> list[NotCovered]:
 
 def _unmarked(run: Run) -> list[NotCovered]:
     # a process that was killed did not note it
-    processes = run.processes() if run.info.steps.partial else []
+    processes = run.processes() if run.info.steps.counts_steps else []
     return [UNMARKED] if processes and not any(map(run.steps, processes)) else []
 
 

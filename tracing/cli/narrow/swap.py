@@ -31,7 +31,8 @@ from tracing.analyze.runs.recording_commands import case_of, is_virtual, recordi
 from tracing.cli.answers import hints
 from tracing.cli.answers.kept_answer import printed_answer
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, progress, silent, spinner
-from tracing.cli.options.run_pair import Anyway, First, Second, open_pair
+from tracing.cli.options.opened import open_run
+from tracing.cli.options.run_pair import Anyway, First, Second, require_comparable
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.model import Outcome, Winner
@@ -81,7 +82,10 @@ def swap(
 
     Exit status: 0 if the results are equal, 1 if kernels are to blame, 2 if the cause is outside of them.
     """
-    pair = open_pair(a, b, runs, anyway=anyway, quiet=as_json)
+    pair = open_run(a, runs), open_run(b, runs)
+    for run in pair:
+        swap_plan.results(run)  # a run of a program is refused before `--anyway` is proposed
+    require_comparable(pair, anyway=anyway, quiet=as_json)
     for run in pair:
         consenting(run, trust)
     raise typer.Exit(swapped(*pair, version, each_launch, as_json))

@@ -36,14 +36,20 @@ Anyway = Annotated[
 
 
 def open_pair(a: str, b: str, runs: Path, *, anyway: bool, quiet: bool = False) -> RunPair:
-    """Open two runs, and print how their environments differ.
+    """Open two runs, and print how their environments differ; see `require_comparable`."""
+    pair = open_run(a, runs), open_run(b, runs)
+    require_comparable(pair, anyway=anyway, quiet=quiet)
+    return pair
+
+
+def require_comparable(pair: RunPair, *, anyway: bool, quiet: bool = False) -> None:
+    """Refuse runs of different programs, and print how the environments of others differ.
 
     anyway -- accept runs of different cases, versions or targets
     quiet  -- print nothing
 
     Raises Problem if the runs are of different cases, versions or targets, unless `anyway`.
     """
-    pair = open_run(a, runs), open_run(b, runs)
     different = incomparable(pair[0].info, pair[1].info)
     if different and not anyway:
         raise Problem(f"the runs are of different {different}", "compare them all the same: `--anyway`")
@@ -54,7 +60,6 @@ def open_pair(a: str, b: str, runs: Path, *, anyway: bool, quiet: bool = False) 
     if nothing is not None and not quiet:
         note = f": {nothing.sentence}; their passes do: `{nothing.command}`"
         out.print(Text.assemble(("note", "yellow"), note))
-    return pair
 
 
 def _differences(pair: RunPair) -> Iterator[str | Text]:
