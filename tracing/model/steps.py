@@ -41,7 +41,7 @@ class StepSelection(Record, frozen=True):
 
     @property
     def counts_steps(self) -> bool:
-        """True if the selection means something only in a program that marks its steps; a bound of bytes does not."""
+        """True if it means something only for a program that marks its steps, unlike a bound of bytes."""
         return self.skips or bool(self.last or self.until)
 
     def wants(self, step: int) -> bool:

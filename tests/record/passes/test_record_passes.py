@@ -367,6 +367,8 @@ def test_an_edited_ir_gives_different_artefacts_and_exit_status_1(silu: Path, tm
 
     assert resumed.returncode == 1, resumed.stderr
     assert "amdgcn: differs" in resumed.stdout
+    assert "what the edit changes in ttir, recorded (-) and made here (+):" in resumed.stdout
+    assert re.search(r"^ *\+.*arith\.addf", resumed.stdout, re.MULTILINE)
     assert "v_add_f32" in (tmp_path / f"{first.compilation.kernel_name}.amdgcn").read_text()
 
 

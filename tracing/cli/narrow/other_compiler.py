@@ -59,8 +59,13 @@ def unlike_result(run: store.Run, records: Iterable[PassRecord]) -> UnlikeResult
 def unlike_text(unlike: UnlikeResult) -> Iterator[Text]:
     """The sentence, and the beginning of the diff from the recorded IR to that of the installed compiler."""
     yield Text(f"→ {unlike.sentence}")
-    yield Text("    its result, recorded (-) and made here (+):")
-    lines = list(diff_text(unlike.recorded, renamed(unlike.recorded, unlike.made), locations=False))
+    yield from recorded_and_made("its result", unlike.recorded, renamed(unlike.recorded, unlike.made))
+
+
+def recorded_and_made(what: str, recorded: str, made: str) -> Iterator[Text]:
+    """The beginning of the diff from a recorded text to that of the installed compiler."""
+    yield Text(f"    {what}, recorded (-) and made here (+):")
+    lines = list(diff_text(recorded, made, locations=False))
     shown = [line for line in lines if isinstance(line, Text) and not line.plain.startswith(("---", "+++"))]
     yield from (Text.assemble("      ", line) for line in shown[:DIFF_LINES])
     if len(shown) > DIFF_LINES:

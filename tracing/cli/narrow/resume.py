@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,13 @@ from tracing.analyze.passes.pass_table import find_pass, passes_of
 from tracing.analyze.passes.spelling import same as same_but
 from tracing.cli.answers.hints import record_anew
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
-from tracing.cli.narrow.other_compiler import unlike_next, unlike_result, unlike_text
+from tracing.cli.narrow.other_compiler import (
+    UnlikeResult,
+    recorded_and_made,
+    unlike_next,
+    unlike_result,
+    unlike_text,
+)
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import pass_names
 from tracing.cli.options.derived import open_derived
@@ -53,7 +59,7 @@ def resume(
 
     Ignores differences in names of values, in the order of a phi's incoming values, and in locations. Equal
     PTX with another cubin is no difference, and is reported as "another cubin of the same PTX": ptxas is not
-    deterministic. Without --output no artefact is written.
+    deterministic. With --ir shows what the edit changes; without --output no artefact is written.
 
     Example: tracing resume demo-sound --kernel triton_poi_fused_mul_sigmoid_1#1 --pass tritongpu-coalesce
 
@@ -78,26 +84,39 @@ def resume(
     status, verdicts = _compared(chosen, made, recorded)
     unlike = unlike_result(run, passes[passes.index(record) + after :]) if status == 1 and not ir else None
     if as_json:
-        answer = {
-            "run": str(run.path), "status": status, "kernel": chosen.kernel_name, "pass": record.index,
-            "artefacts": verdicts, "written": [str(path) for path in written],
-            "unlike_pass": unlike.record.index if unlike else None,
-        }  # fmt: skip
-        print(json.dumps(answer, indent=2))
+        facts = {"kernel": chosen.kernel_name, "pass": record.index, "artefacts": verdicts}
+        rest = {"written": list(map(str, written)), "unlike_pass": unlike.record.index if unlike else None}
+        print(json.dumps({"run": str(run.path), "status": status, **facts, **rest}, indent=2))
         raise typer.Exit(status)
-    for path in written:
-        out.print(Text(str(path)))
-    for one, verdict in verdicts.items():
-        out.print(Text(f"{one}: {verdict}"))
-    if status == 1 and unlike is None and not ir:
-        out.print(Text("→ each MLIR pass gives what was recorded; the difference arises after these passes"))
-        out.print(Text(f"    next      {record_anew(run)}"))
-    elif unlike is not None:
-        for line in unlike_text(unlike):
-            out.print(line)
-        for command in unlike_next(run, unlike):
-            out.print(Text(f"    next      {command}"))
+    lines = [*map(str, written), *(f"{one}: {verdict}" for one, verdict in verdicts.items())]
+    for line in lines:
+        out.print(Text(line))
+    effect = _effect(made, recorded, written) if ir else _cause(run, unlike)
+    for text in effect if status == 1 else ():
+        out.print(text)
     raise typer.Exit(status)
+
+
+def _cause(run: store.Run, unlike: UnlikeResult | None) -> Iterator[Text]:
+    # why artefacts of the recorded IR differ, and what to do next
+    if unlike is None:
+        yield Text("→ each MLIR pass gives what was recorded; the difference arises after these passes")
+        commands = [record_anew(run)]
+    else:
+        yield from unlike_text(unlike)
+        commands = unlike_next(run, unlike)
+    yield from (Text(f"    next      {command}") for command in commands)
+
+
+def _effect(made: Artefacts, recorded: Mapping[str, bytes], written: Sequence[Path]) -> Iterator[Text]:
+    # what an edited IR changes in the first artefact with another text
+    for stage, content in made.items():
+        was = recorded.get(stage, b"").decode(errors="replace")
+        if isinstance(content, str) and was and content != was and not same_but(was, content, stage):
+            yield from recorded_and_made(f"the beginning of what the edit changes in {stage}", was, content)
+            if not written:
+                yield Text("    all of it: the same command with `--output FOLDER` writes the artefacts")
+            return
 
 
 def _text(path: Path) -> str:
