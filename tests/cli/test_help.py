@@ -133,8 +133,11 @@ def test_help_says_what_is_written_without_output(name: str) -> None:
     assert "Without --output" in " ".join(printed(name).split())
 
 
-def test_cases_are_listed_with_the_first_sentence_of_their_docstring() -> None:
+def test_cases_are_listed_with_the_first_sentence_of_their_docstring_and_their_options() -> None:
     lines = CliRunner().invoke(app, ["cases"]).output.splitlines()
 
     assert "silu            SiLU with a gate, sigmoid(x) * x * up: one fused pointwise kernel" in lines
+    assert (
+        lines[[line.split()[0] for line in lines].index("gated_mlp") + 1].strip() == ":width=64, hidden=128"
+    )
     assert {line.split()[0] for line in lines} >= {"silu", "gated_mlp", "ssm"}

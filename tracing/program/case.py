@@ -18,7 +18,7 @@ import symtable
 import sys
 import tokenize
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
@@ -57,6 +57,21 @@ def described(path: Path) -> str:
         return ""
     paragraph = " ".join((text or "").split("\n\n")[0].split())
     return paragraph.split(". ")[0].rstrip(".")
+
+
+def written_options(path: Path) -> dict[str, object]:
+    """The options of a case with their defaults, by name, as its file says; the file is not executed.
+
+    None is known if `build` is wrapped or has computed defaults.
+    """
+    with suppress(OSError, SyntaxError, ValueError):
+        return _written_defaults(path) or {}
+    return {}
+
+
+def options_text(options: Mapping[str, object]) -> str:
+    """As `width=64, hidden=128`."""
+    return ", ".join(f"{name}={value}" for name, value in options.items())
 
 
 def find_case(name: str) -> Path:
@@ -191,7 +206,7 @@ def _written_defaults(path: Path) -> dict[str, object] | None:
 
 
 def _options(path: Path, defaults: dict[str, object], chosen: list[str]) -> dict[str, object]:
-    known = ", ".join(f"{name}={value}" for name, value in defaults.items()) or "none"
+    known = options_text(defaults) or "none"
     options: dict[str, object] = {}
     for one in chosen:
         name, _, text = one.partition("=")
