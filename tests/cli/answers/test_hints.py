@@ -340,6 +340,20 @@ def test_the_deciding_command_for_an_operator_records_operators(pair: tuple[stor
     assert decides.count("--operators digests") == 2
 
 
+@pytest.mark.parametrize(("name", "seeds"), [("aten::randn", 2), ("aten::mm", 0)])
+def test_random_numbers_of_programs_without_a_seed_are_decided_with_one(
+    name: str, seeds: int, pair: tuple[store.Run, store.Run]
+) -> None:
+    for run in pair:
+        run.info = msgspec.structs.replace(run.info, kind="program", program=("train.py",), seed=None)
+    cause = OperatorCause((name, name), ("", ""), "ab", proven=False)
+
+    decides = divergence_hints.deciding(InputDiffers(BOTH, 0, cause), pair)
+
+    assert decides is not None and decides.count("tracing run --seed 0 ") == seeds
+    assert decides.count("train.py") == 2
+
+
 @pytest.mark.parametrize("doubt", ["out of bounds", "unwritten", "untouched", "addresses"])
 def test_a_doubtful_output_does_not_lead_to_the_compiler(
     doubt: Any, pair: tuple[store.Run, store.Run]

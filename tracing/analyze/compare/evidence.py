@@ -75,13 +75,20 @@ def _of_writer(runs: tuple[Run, Run], divergence: InputDiffers) -> Iterator[str]
 
 def _of_input(run: Run, divergence: InputDiffers) -> Iterator[str]:
     cause = divergence.cause
-    if isinstance(cause, OperatorCause) and _may_have_another_seed(cause):
+    if isinstance(cause, OperatorCause) and _may_draw_others(cause):
         yield f"{cause.names[0] or cause.names[1]} draws random numbers: do both runs use one seed?"
     if isinstance(cause, Uninitialised) and cause.elements is None:
         yield from _of_loads(_ttir(run, divergence.pair.launch))
 
 
-def _may_have_another_seed(cause: OperatorCause) -> bool:
+def may_have_other_seeds(runs: tuple[Run, Run], divergence: Divergence) -> bool:
+    """True if random numbers may be the cause, and neither run was recorded with `--seed`."""
+    cause = divergence.cause if isinstance(divergence, InputDiffers) else None
+    unseeded = all(run.info.seed is None for run in runs)
+    return unseeded and isinstance(cause, OperatorCause) and _may_draw_others(cause)
+
+
+def _may_draw_others(cause: OperatorCause) -> bool:
     return cause.runs == "ab" and not cause.draws and any(map(_RANDOM.search, cause.names))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, OutputDiffers
-from tracing.analyze.compare.evidence import evidence
+from tracing.analyze.compare.evidence import evidence, may_have_other_seeds
 from tracing.analyze.runs.call_sites import LaunchOrigin, launch_origin
 from tracing.analyze.runs.element_values import differing_values
 from tracing.analyze.runs.recording_commands import recording
@@ -68,9 +68,14 @@ def _evidence(divergence: Divergence, runs: RunPair) -> Iterator[Text]:
         yield Text(f"    → {line}")
     if decides := divergence_hints.deciding(divergence, runs):
         yield Text(f"    decides   {decides}")
-        a, b = runs
-        if a.info.kind == b.info.kind == "program" and recording(a) == recording(b):
-            yield Text(
-                "    first     these commands are equal: before each of them, restore what differed, as a"
-            )
-            yield Text("              file, the code, or a variable whose value was not recorded")
+        yield from _before_it(divergence, runs)
+
+
+def _before_it(divergence: Divergence, runs: RunPair) -> Iterator[Text]:
+    # what the reader has to know to decide with the commands
+    a, b = runs
+    if may_have_other_seeds(runs, divergence):
+        yield Text("    then      equal: the seeds were the cause")
+    elif a.info.kind == b.info.kind == "program" and recording(a) == recording(b):
+        yield Text("    first     these commands are equal: before each of them, restore what differed, as a")
+        yield Text("              file, the code, or a variable whose value was not recorded")

@@ -24,6 +24,7 @@ from tracing.analyze.compare.divergence_kinds import (
     Writer,
     WrittenElsewhere,
 )
+from tracing.analyze.compare.evidence import may_have_other_seeds
 from tracing.analyze.passes.compilation_pairs import partner_of
 from tracing.analyze.passes.pass_table import DIGITS, compilations, label
 from tracing.analyze.ranks.rank_divergence import RankDivergence
@@ -34,6 +35,7 @@ from tracing.cli.answers.hints import (
     latest,
     of_facts,
     of_launch,
+    of_one_seed,
     of_results,
     of_unwritten,
     record_anew,
@@ -203,6 +205,8 @@ def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str |
     other = isinstance(divergence, InputDiffers) and isinstance(divergence.cause, OtherTensor)
     if accused(divergence).certain or other:  # no other recording identifies the tensor
         return None
+    if may_have_other_seeds(runs, divergence):
+        return of_one_seed(*runs)
     if isinstance(divergence, OutputDiffers):
         return of_unwritten(runs[1]) if divergence.doubt != "code" else None
     facts = of_facts(*runs)

@@ -42,11 +42,21 @@ def of_facts(a: store.Run, b: store.Run) -> str | None:
     """The command that records both runs completely and compares them; None: they are complete."""
     if all(_has_all(run.info) for run in (a, b)):
         return None
-    if b.info.kind != "case":  # standard output belongs to the program, and names no run
-        both = "; ".join(record_anew(run, "--operators", "digests") for run in (a, b))
-        return f"{both}; tracing compare latest~1 {latest(b)}{_anyway(a, b)}"
+    if b.info.kind != "case":
+        return _both_anew(a, b)
     both = " ".join(f'"$({record_anew(run, "--operators", "digests")})"' for run in (a, b))
     return f"tracing compare {both}{_anyway(a, b)}"
+
+
+def of_one_seed(a: store.Run, b: store.Run) -> str:
+    """The command that records both programs completely, with one seed, and compares them."""
+    return _both_anew(a, b, "--seed", "0")
+
+
+def _both_anew(a: store.Run, b: store.Run, *options: str) -> str:
+    # standard output belongs to the program, and names no run
+    both = "; ".join(record_anew(run, *options, "--operators", "digests") for run in (a, b))
+    return f"{both}; tracing compare latest~1 {latest(b)}{_anyway(a, b)}"
 
 
 def _has_all(info: RunInfo) -> bool:
