@@ -8,7 +8,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from commands import tracing
+import torch
+from commands import ROOT, tracing
+from safetensors.torch import save_file
 
 from tracing import Workload, store
 from tracing.analyze.runs.recording_commands import case_of
@@ -35,6 +37,19 @@ def test_a_case_is_found_by_path(tmp_path: Path) -> None:
     )
 
     assert build(load_case(path), "cpu").fn is len
+
+
+def test_the_case_of_the_docs_takes_the_inputs_of_a_recorded_launch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs/case.md").read_text(), re.DOTALL)
+    path = write(tmp_path, next(one for one in examples if "load_file" in one))
+    (tmp_path / "kernels.py").write_text("def softmax(x): return x.softmax(-1)\n")
+    (tmp_path / "launch").mkdir()
+    save_file({"tensor": torch.arange(4.0)}, tmp_path / "launch/x_ptr.safetensors")  # as `tracing repro` does
+    monkeypatch.chdir(tmp_path)
+
+    assert torch.equal(build(load_case(path), "cpu").args[0], torch.arange(4.0))
 
 
 def test_a_case_imports_files_next_to_it_when_it_is_loaded_and_when_it_runs(tmp_path: Path) -> None:

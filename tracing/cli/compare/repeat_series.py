@@ -217,9 +217,9 @@ class RepeatSeries:
             out.print(uncovered)
         for why in uncomparable_results(reference, reference):
             out.print(Text.assemble(("not compared", "yellow"), f": {why}"))
-        for line in self.memory_findings:
-            out.print(line)
         out.print(f"{rate(self.repeats)} differ from run {number}")
+        for line in self.memory_findings:  # a fault, even where every run is equal
+            out.print(Text.assemble("✗ ", line))
         if self.unlike_eager:
             out.print(unlike_eager_text(self.unlike_eager, 1 + len(self.repeats), differing=self.differing))
         for command in self.next:

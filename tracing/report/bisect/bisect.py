@@ -173,11 +173,14 @@ def looking_text() -> Line:
 
 
 def never_text(verdict: str, asked: int) -> Line:
-    """The warning that a judge gave the same answer for every build."""
+    """The warning that a judge gave the same answer for every build.
+
+    asked -- builds that it has judged; of equal ones it is called for the first
+    """
     other = {"good": "bad", "bad": "good"}[verdict]
     return Text(
-        f"The judge never answered {other} ({plural(asked, 'answer')}). To test the "
-        f"judge, run it on an artefact that is known to be {other}."
+        f"The judge never answered {other}, for {plural(asked, 'build')}; it is called once for equal ones. "
+        f"To test it, run it on an artefact that is known to be {other}."
     )
 
 

@@ -84,7 +84,7 @@ def test_a_repeated_search_builds_and_judges_only_what_confirms_the_answer(
     # the kernel is built from its source and judged three times: the full pipeline, both sides of the answer,
     # and the pipeline without any pass
     assert (
-        "built 4, judged 12; the rest is known from earlier searches"
+        "4 builds, 12 calls of the judge; the rest is known from earlier searches"
         in bisect(run, *without("wait_group.*9")).stdout
     )
 
@@ -115,7 +115,7 @@ def test_a_good_full_pipeline_ends_the_search_with_status_0(run: Run) -> None:
 
     assert done.returncode == 0
     assert done.stdout.startswith(
-        "full pipeline: good (exit status 0)\nThe judge never answered bad (1 answer)"
+        "full pipeline: good (exit status 0)\nThe judge never answered bad, for 1 build;"
     )
 
 
@@ -145,7 +145,7 @@ def test_a_judge_that_never_says_good_is_named_as_such(run: Run) -> None:
     done = bisect(run, "--", "sh", "-c", "exit 7 # {ttir}")
 
     assert done.returncode == 2
-    assert re.search(r"The judge never answered good \(\d+ answers\)", done.stdout)
+    assert re.search(r"The judge never answered good, for \d+ builds;", done.stdout)
 
 
 def test_a_judge_that_hangs_is_stopped(run: Run) -> None:

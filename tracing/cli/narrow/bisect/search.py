@@ -48,7 +48,7 @@ from tracing.errors import Problem
 from tracing.model import Compilation
 from tracing.report.bisect import bisect as report
 from tracing.report.bisect.bisect_json import bisection_json
-from tracing.report.text import Line
+from tracing.report.text import Line, plural
 
 PRINTING = 3.0  # time limit of a compile that prints its IR, relative to one that does not
 
@@ -233,7 +233,8 @@ class _Search:
 
     def _print_effort(self) -> None:
         rest = "; the rest is known from earlier searches" if self.probes.searched_before else ""
-        out.print(f"built {self.probes.built}, judged {self.probes.judged}{rest}")
+        built, judged = plural(self.probes.built, "build"), plural(self.probes.judged, "call")
+        out.print(f"{built}, {judged} of the judge{rest}")
         self._print_confidence()
 
     def _print_suspects(self, event: NoAnswer) -> None:
