@@ -59,7 +59,7 @@ def resume(
 
     Ignores differences in names of values, in the order of a phi's incoming values, and in locations. Equal
     PTX with another cubin is no difference, and is reported as "another cubin of the same PTX": ptxas is not
-    deterministic. With --ir shows what the edit changes; without --output no artefact is written.
+    deterministic. With --ir shows what the edit changes. Without --output no artefact is written.
 
     Example: tracing resume demo-sound --kernel triton_poi_fused_mul_sigmoid_1#1 --pass tritongpu-coalesce
 

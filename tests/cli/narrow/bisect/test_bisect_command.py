@@ -93,7 +93,7 @@ def test_fresh_builds_and_judges_everything_anew(run: Run) -> None:
     known = bisect(run, *without("num.=.9", "ttgir")).stdout
     done = bisect(run, "--fresh", *without("num.=.9", "ttgir")).stdout
 
-    built = [int(count) for text in (known, done) for count in re.findall(r"built (\d+)", text)]
+    built = [int(count) for text in (known, done) for count in re.findall(r"(\d+) builds,", text)]
     assert built[0] == built[1] > 10
 
 
@@ -107,7 +107,7 @@ def test_an_interrupted_search_goes_on_where_it_stopped(run: Run, tmp_path: Path
     assert first.returncode == 2
     assert "the command ended the search with exit status 130" in first.stderr
     assert second.returncode == 1
-    assert f"judged {len(log.read_text()) - 3};" in second.stdout
+    assert f", {len(log.read_text()) - 3} calls of the judge;" in second.stdout
 
 
 def test_a_good_full_pipeline_ends_the_search_with_status_0(run: Run) -> None:
