@@ -34,7 +34,9 @@ class Triton(Command):
     compiler-symbols [FILE]    attach sooner: read no symbols of torch's libraries
     triton-sources DIR [LLVM]  show sources of Triton, and of LLVM, from these folders
 
-    `help COMMAND` says more. `step` does not enter the STL, llvm/ADT and MLIR's headers: `info skip`."""
+    `help COMMAND` says more. `next` stays in the function that `bt` shows as #0, also after `print-op`.
+    `step` does not enter functions of the STL, llvm/ADT and MLIR's headers: `info skip`. After `stepi`, gdb
+    may be in one that is inlined: `finish` leaves it."""
 
     name = "triton"
     prefix = True
