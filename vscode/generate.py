@@ -226,8 +226,6 @@ def write(options: argparse.Namespace, home: Path) -> Written:
         messages += [f"missing: {OURS}: {refused}"] if refused and OURS not in there else []
         entries = generate(files, machine, known, kind, there | ({OURS} if kind == DAP else set()))
         messages += lacking(["debugpy", kind], home)
-    elif kind == DAP:
-        messages.append(f"missing: {OURS}; in VSCode, run *Extensions: Install from VSIX...* with {VSIX}")
     for wanted, name in ((options.live, LIVE), (options.replay, REPLAY)):
         if wanted:
             entry = next((entry for entry in entries if entry["name"] == name), None)
@@ -235,8 +233,10 @@ def write(options: argparse.Namespace, home: Path) -> Written:
                 raise Problem(f"VSCode cannot run {name}", "\n  ".join(messages))
             entries = [preset(entry, wanted, options.arguments), *entries]
             add_preset(files, entries[0])
-    lines = [summary.f5(options.folder.resolve() / WORKSPACE, next(iter(entries), None), native=native)]
-    lines += [*summary.missing_editor(kind, home), *summary.missing_source(bool(known["@TRITON@"]))]
+    folder = options.folder.resolve()
+    lines = [summary.f5(folder / WORKSPACE, next(iter(entries), None), native=native)]
+    lines += summary.missing_source(bool(known["@TRITON@"]))
+    lines += summary.missing_editor(kind, folder / VSIX, home)
     return Written([*changed, *files.write()], lines, messages)
 
 

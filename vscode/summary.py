@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.attach import wheel_source
-from vscode.extensions import EXTENSIONS, editor_there
+from vscode.extensions import EXTENSIONS, OURS, editor_there
 
 _RUNS = {  # the words of a configuration, without our options -> what it runs
     ("execute", "silu"): "the case silu",
@@ -36,20 +36,29 @@ def f5(workspace: Path, entry: dict[str, Any] | None, *, native: bool) -> str:
     return f"F5 in {workspace} {runs}, and stops in Python only"
 
 
-def missing_editor(kind: str, home: Path) -> Iterator[str]:
-    """What is not on this machine if no editor was detected.
+def missing_editor(kind: str, vsix: Path, home: Path) -> Iterator[str]:
+    """What is not on this machine if no editor was detected, and what to type when there is one, in order.
 
     kind -- of the C++ debugger
+    vsix -- our packed extension
     """
-    if not editor_there(home):
-        yield (
-            "missing: VSCode, which was not detected here; install it, or connect to this machine from the "
-            "VSCode of another one, over SSH"
-        )
-        yield (
-            f"not checked without VSCode: its extensions {EXTENSIONS['debugpy']} for Python, and "
-            f"{EXTENSIONS[kind]} for stops in C++ ({kind}); install both there"
-        )
+    if editor_there(home):
+        return
+    yield (
+        "missing: VSCode, which was not detected here; install it, or connect to this machine from the "
+        "VSCode of another one, over SSH"
+    )
+    purposes = {EXTENSIONS["debugpy"]: "for Python", EXTENSIONS[kind]: f"for stops in C++ ({kind})"}
+    steps = [
+        f"`code --install-extension {name}`, {purpose}" for name, purpose in purposes.items() if name != OURS
+    ]
+    lost = ", and nothing stops in C++" if EXTENSIONS[kind] == OURS else ""
+    last = (
+        f"`make vscode` once more: it installs {OURS} from {vsix}, without which F5 runs the case silu "
+        f"only, kernels and passes are typed instead of chosen from lists{lost}"
+    )
+    for number, step in enumerate([*steps, last], 1):
+        yield f"with VSCode, type in its terminal, {number} of {len(steps) + 1}: {step}"
 
 
 def missing_source(there: bool) -> Iterator[str]:

@@ -18,6 +18,7 @@ from commands import TESTS
 from tracing.attach import compiling, session
 from tracing.attach.compiling import Compiling, SeenCompilation, WantedStop
 from tracing.attach.processes import compilers
+from tracing.attach.python_stack import described
 from tracing.environment import stops
 
 PROGRAMS = TESTS / "debugger" / "programs"
@@ -271,3 +272,13 @@ def test_outside_of_debugpy_nothing_is_asked_for(tmp_path: Path) -> None:
     now = Compiling(1, "add", "ttgir", (), {}, (), "")
 
     assert not session.request(tmp_path / "native.json", now, "cse")
+
+
+def test_frames_of_this_tool_and_of_its_command_line_are_counted_instead_of_listed() -> None:
+    frames = []
+    for name in ("tracing.cli", "typer._click.core", "runpy", "train"):
+        scope = {"__name__": name, "sys": sys}
+        exec(compile("def here():\n    return sys._getframe()", "train.py", "exec"), scope)
+        frames.append(eval("here()", scope))
+
+    assert described(frames) == (("here  train.py:2",), {"tracing": 1, "typer": 1, "runpy": 1})

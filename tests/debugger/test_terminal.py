@@ -30,7 +30,7 @@ MI_ONLY = "#!/bin/sh\necho 'Python scripting is not supported in this copy of GD
 def test_a_recorded_pass_is_rerun_by_itself_and_gdb_stops_in_it(recorded_run: Path) -> None:
     gdb_that_calls("cppdbg")
     words = ("debug", str(recorded_run), "--kernel", "softmax", "--pass", "tritongpu-coalesce")
-    asked = ("bt 1", "pass-info", "print-module", "print $op()", "info locals", "next", "next")
+    asked = ("bt 1", "pass-info", "py-where", "print-module", "print $op()", "info locals", "next", "next")
     done = tracing(*words, *(word for one in asked for word in ("--ex", one)), runs=recorded_run.parent)
 
     assert done.returncode == 0, done.stderr
@@ -39,11 +39,29 @@ def test_a_recorded_pass_is_rerun_by_itself_and_gdb_stops_in_it(recorded_run: Pa
     assert re.search(
         rf"^recorded  pass \d+ of stage ttgir in {re.escape(str(recorded_run))}$", done.stdout, re.M
     )
+    assert "the recorded program compiled softmax and did not launch it\n  source    " in done.stdout
+    frames = r"^the frames of this replayed compile.*\n(#\d+ .*\n){1,4}frames left out: .* of tracing"
+    assert re.search(frames, done.stdout, re.M)
     assert "breakpoint -" not in done.stdout and "No such file" not in done.stdout + done.stderr
     assert "tt.func public @softmax" in done.stdout and "$1 = module attributes {" in done.stdout
     assert done.stdout.count("`make triton`") == ("<optimized out>" in done.stdout)
     assert (done.stdout + done.stderr).count("`make venv SOURCE=1`") == environment.lacks_source()
     assert ("missing: the C++ source of Triton's wheel" in done.stderr) == environment.lacks_source()
+
+
+@pytest.mark.parametrize("printed", ["print-op", "print $module()"])
+def test_a_step_stays_in_the_pass_after_its_ir_was_printed(recorded_run: Path, printed: str) -> None:
+    gdb_that_calls("cppdbg")
+    words = ("debug", str(recorded_run), "--kernel", "softmax", "--pass", "tritongpu-coalesce")
+    asked = ("break", printed, "bt 1", "next", printed, "step", "info frame", "info breakpoints")
+    done = tracing(*words, *(word for one in asked for word in ("--ex", one)), runs=recorded_run.parent)
+
+    assert done.returncode == 0, done.stderr
+    innermost = re.findall(rf"^#0  {COALESCE}.*\n? +at .*Coalesce.cpp:", done.stdout, re.M)
+    assert len(innermost) == 2  # of the stop, and of `bt`
+    assert re.search(r"^ rip = .* in .*\((\S+Coalesce\.cpp|\S+/triton/\S+\.h):\d+\)", done.stdout, re.M)
+    assert "mlir/Pass/Pass.h" not in done.stdout
+    assert "keep y" in done.stdout and "already hit" not in done.stdout  # of the breakpoint at the stop
 
 
 def test_gdb_stops_in_a_pass_that_changed_what_a_line_became(recorded_run: Path) -> None:

@@ -71,6 +71,22 @@ def test_gdbs_own_adapter_shows_ir_and_stays_stopped(adapter: Adapter) -> None:
     assert re.match(r"%\d+ = tt\.load %", said(adapter, "op", "hover", caller))
 
 
+def test_a_step_stays_in_the_pass_after_its_ir_was_watched(adapter: Adapter) -> None:
+    stop = adapter.event("stopped", WAIT)
+    lines = []
+    for _ in range(2):
+        (frame, *_) = adapter.frames(stop)
+        said(adapter, "$module()", "watch", frame)
+        adapter.request("next", threadId=stop["threadId"])
+        stop = adapter.event("stopped", WAIT)
+        (frame, *_) = adapter.frames(stop)
+        lines.append((frame["name"], frame["line"]))
+    events = [one["event"] for one in adapter.events.queue]
+
+    assert all("CoalescePass::runOnOperation" in name for name, _ in lines) and lines[0] != lines[1]
+    assert "continued" not in events and "stopped" not in events
+
+
 def test_microsofts_extension_shows_ir_and_stays_stopped(mi: Gdb) -> None:
     printed = mi.console("print-op")
     module = mi.run("-var-create - * $module()")

@@ -6,6 +6,7 @@ import importlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -141,15 +142,26 @@ def test_a_lacking_extension_is_named_with_the_command_that_installs_it(
     assert "`code --install-extension ms-python.debugpy`" in line and ".vsix" in line
 
 
-def test_without_an_editor_the_needed_extensions_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("kind", "installed"),
+    [
+        ("cppdbg", ["ms-python.debugpy", "ms-vscode.cpptools"]),
+        ("triton-gdb", ["ms-python.debugpy"]),  # `make vscode` installs ours
+    ],
+)
+def test_without_an_editor_it_says_what_to_type_when_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, installed: list[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    first, second = summary.missing_editor("cppdbg", tmp_path)
+    first, *steps = summary.missing_editor(kind, tmp_path / "ours.vsix", tmp_path)
 
     assert first.startswith("missing: VSCode, which was not detected here")
-    assert "ms-python.debugpy for Python, and ms-vscode.cpptools for stops in C++ (cppdbg)" in second
+    typed = [re.findall(r"(\d) of (\d): `([^`]+)`", step) for step in steps]
+    commands = [*(f"code --install-extension {name}" for name in installed), "make vscode"]
+    count = str(len(commands))
+    assert typed == [[(str(number), count, command)] for number, command in enumerate(commands, 1)]
+    assert str(tmp_path / "ours.vsix") in steps[-1]
 
 
 @pytest.mark.parametrize("native", [True, False])

@@ -54,11 +54,13 @@ class Compiling(msgspec.Struct, frozen=True):
     stage: str  # "ttgir"
     passes: tuple[str, ...]  # of the pass manager that runs, in order
     options: Mapping[str, str]
-    stack: tuple[str, ...]  # Python's frames, outermost first: "make_ttgir  compiler.py:337"
+    stack: tuple[str, ...]  # of `python_stack.described`, outermost first
     wanted: str
     waiting: bool = False  # for a debugger
     number: int = 0  # of the pass managers that ran in this process
     recorded: str = ""  # the recorded pass that is replayed: "pass 12 of stage ttgir in runs/silu-1"
+    program: tuple[str, ...] = ()  # of a replayed pass: lines on the recorded launch of its kernel
+    left_out: Mapping[str, int] = {}  # frames that `stack` lacks, by package
 
 
 def wanted_of(text: str) -> WantedStop:

@@ -26,7 +26,7 @@ from typing import Any
 
 import msgspec
 
-from tracing.attach import compiling, fast_imports, python_debugger
+from tracing.attach import compiling, fast_imports, python_debugger, python_stack
 from tracing.attach.compiling import Compiling, SeenCompilation, WantedStop
 from tracing.attach.fast_compiles import UntracedCompiles
 from tracing.attach.session import request
@@ -42,13 +42,17 @@ _ARMED_SECONDS = 30  # a debugger without a breakpoint in libtriton by then sets
 _PR_SET_PTRACER, _ANY, _NOBODY = 0x59616D61, -1, 0
 
 
-_recorded = ""  # see `replays`
+_replayed: tuple[str, tuple[str, ...]] = "", ()  # see `replays`
 
 
-def replays(recorded: str) -> None:
-    """Let debuggers show which recorded pass this process executes: "pass 12 of stage ttgir in runs/a"."""
-    global _recorded
-    _recorded = recorded
+def replays(recorded: str, program: tuple[str, ...]) -> None:
+    """Let debuggers show which recorded pass this process executes, and what the program launched.
+
+    recorded -- "pass 12 of stage ttgir in runs/a"
+    program  -- lines on the recorded launch of the pass's kernel
+    """
+    global _replayed
+    _replayed = recorded, program
 
 
 def switch_on() -> None:
@@ -99,16 +103,20 @@ class Stop:
     def _now(self, manager: Any, module: Any, tag: str) -> Compiling:
         self.number += 1
         frames = _frames(sys._getframe(3))
+        stack, left_out = python_stack.described(reversed(frames))
+        recorded, program = _replayed
         return Compiling(
             pid=os.getpid(),
             kernel=module.get_entry_func_name(),
             stage=compiling.stage_of(tag),
             passes=tuple(one.name for one in passes_in(manager.get_pipeline_str())),
             options=_options(frames, tag),
-            stack=tuple(_frame_text(frame) for frame in reversed(frames)),
+            stack=stack,
             wanted=str(self.wanted),
             number=self.number,
-            recorded=_recorded,
+            recorded=recorded,
+            program=program,
+            left_out=left_out,
         )
 
     def _wait(self, now: Compiling, name: str) -> str:
@@ -187,10 +195,6 @@ def _frames(frame: FrameType | None) -> list[FrameType]:
         frames.append(frame)
         frame = frame.f_back
     return frames
-
-
-def _frame_text(frame: FrameType) -> str:
-    return f"{frame.f_code.co_name}  {frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _options(frames: Sequence[FrameType], tag: str) -> dict[str, str]:

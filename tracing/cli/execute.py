@@ -10,6 +10,7 @@ import typer
 
 from tracing import store
 from tracing.analyze.passes import pass_table as analysis
+from tracing.analyze.runs.call_sites import first_launch, launch_origin
 from tracing.attach import stop
 from tracing.cli.answers.failures import LeaveTyper
 from tracing.cli.app import RUNS, Runs, app, err, out
@@ -17,8 +18,10 @@ from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import TargetOption
 from tracing.cli.options.program_words import OPTIONS_FIRST, ProgramOrRunCommand, program_of
-from tracing.model import PassRecord
+from tracing.errors import Problem
+from tracing.model import Compilation, PassRecord
 from tracing.model.chips import DEFAULT_TARGET
+from tracing.report.launch import kernel_origin_text
 
 
 @app.command(hidden=True, cls=ProgramOrRunCommand)
@@ -41,7 +44,7 @@ def execute(
         run = open_derived(what, runs)
         chosen = chosen_kernel(run, kernel)
         passes = analysis.passes_of(run, chosen)
-        _replay(run, passes, analysis.find_pass(passes, which, stage))
+        _replay(run, chosen, passes, analysis.find_pass(passes, which, stage))
         return
     if otherwise and Path(what).is_file() and Path(what).suffix != ".py":
         err.print(f"{what} is not Python: {otherwise} is run instead")
@@ -57,11 +60,20 @@ def execute(
     execute_case(device.load(words[0]), device, seed)
 
 
-def _replay(run: store.Run, passes: Sequence[PassRecord], record: PassRecord) -> None:
+def _replay(run: store.Run, chosen: Compilation, passes: Sequence[PassRecord], record: PassRecord) -> None:
     from tracing.compiler.resume import resume, resume_point_before
 
     others = range(record.index + 1, passes[-1].index + 1)
     point = resume_point_before(record, passes, run.text)
-    stop.replays(f"pass {record.index} of stage {record.stage} in {run.path}")
+    stop.replays(f"pass {record.index} of stage {record.stage} in {run.path}", _program(run, chosen))
     artefacts = resume(record.compilation, point, last=record.stage, drop=others)
     out.print(artefacts[record.stage])
+
+
+def _program(run: store.Run, chosen: Compilation) -> tuple[str, ...]:
+    try:
+        rank, launch = first_launch(run, chosen.hash) or (0, None)
+        origin = launch_origin(run, rank, launch) if launch else None
+    except Problem as problem:  # launches are damaged; the passes are not
+        return (f"the recorded program is not known: {problem.problem}",)
+    return tuple(kernel_origin_text(chosen.kernel_name, chosen.file, launch, origin))

@@ -9,7 +9,16 @@ from rich.text import Text
 from tracing.analyze.passes.pass_table import KernelPasses
 from tracing.analyze.runs.call_sites import LaunchOrigin
 from tracing.model import Digest, KernelArg, KernelLaunch
-from tracing.report.text import Line, line_text, plural, step_text, tensor_text, times, user_hashes
+from tracing.report.text import (
+    Line,
+    line_text,
+    plural,
+    some_lines,
+    step_text,
+    tensor_text,
+    times,
+    user_hashes,
+)
 
 
 def launch_in_full(launch: KernelLaunch, origin: LaunchOrigin | None) -> Iterator[Line]:
@@ -40,6 +49,23 @@ def launch_in_full(launch: KernelLaunch, origin: LaunchOrigin | None) -> Iterato
     yield Text(f"    {plural(len(launch.args), 'argument')}:")
     for position, arg in enumerate(launch.args):
         yield from _argument(arg, user_hashes(launch, position))
+
+
+def kernel_origin_text(
+    name: str, file: str | None, first: KernelLaunch | None, origin: LaunchOrigin | None
+) -> list[str]:
+    """What a recorded program launched, for a debugger at a pass of the kernel, several lines.
+
+    file   -- where the kernel's Python source begins, "path:line"
+    first  -- its first launch, None if it was compiled only
+    origin -- the call site of this launch, None if that is unknown
+    """
+    source = [f"  source    {file}"] if file else []
+    if first is None:
+        return [f"the recorded program compiled {name} and did not launch it", *source]
+    computes = [f"  computes  {line}" for line in some_lines(origin.computes)] if origin else []
+    site = f"  at        {origin or 'an unknown line of the program'}"
+    return [f"the recorded program launched {name}, first as launch #{first.index}", site, *computes, *source]
 
 
 def _argument(arg: KernelArg, hashes: str) -> Iterator[Line]:

@@ -15,10 +15,11 @@ from handmade.records import INFO, launch
 from handmade.runs import saved
 
 from tracing import store
-from tracing.analyze.runs.call_sites import LaunchOrigin, launch_origin
+from tracing.analyze.runs.call_sites import LaunchOrigin, first_launch, launch_origin
 from tracing.launch.call_sites import CallSites
 from tracing.model import CallSite, KernelLaunch
 from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.report.launch import kernel_origin_text
 from tracing.virtual_gpu import virtual_gpu
 
 
@@ -193,3 +194,23 @@ def test_another_kernel_of_the_same_line_does_not_count(tmp_path: Path) -> None:
 
 def test_a_launch_without_a_call_site_was_visited_nowhere(tmp_path: Path) -> None:
     assert visited(tmp_path, launch(0), asked=0) is None
+
+
+def test_a_kernel_has_its_first_launch(tmp_path: Path) -> None:
+    recorded = [at(0, 3, "other"), at(1, 5), at(2, 7)]
+    run = saved(tmp_path, recorded, [one.site for one in recorded if one.site])
+    first = first_launch(run, "hash of k")
+
+    assert first is not None and (first[0], first[1].index) == (0, 1)
+    assert kernel_origin_text("k", "k.py:1", first[1], launch_origin(run, *first)) == [
+        "the recorded program launched k, first as launch #1",
+        "  at        case.py:5 in fn",
+        "  source    k.py:1",
+    ]
+
+
+def test_a_kernel_that_was_only_compiled_has_no_launch(tmp_path: Path) -> None:
+    assert first_launch(saved(tmp_path, [at(0, 3)], []), "hash of other") is None
+    assert kernel_origin_text("other", None, None, None) == [
+        "the recorded program compiled other and did not launch it"
+    ]

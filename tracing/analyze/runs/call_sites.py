@@ -54,6 +54,23 @@ def launch_origin(run: Run, rank: int, launch: KernelLaunch) -> LaunchOrigin | N
     return None
 
 
+def first_launch(run: Run, kernel_hash: str) -> tuple[int, KernelLaunch] | None:
+    """The first launch of a kernel in the first process that launched it, with its rank; None: it has none.
+
+    kernel_hash -- Triton's `metadata.hash`
+
+    Cost: 2 µs for each earlier launch of this process.
+    """
+    for process in run.processes():
+        signatures = run.signatures(process).items()
+        of_kernel = {number for number, (kernel, _) in signatures if kernel.hash == kernel_hash}
+        rows = run.rows(process) if of_kernel else ()
+        row = next((row for row in rows if row.line.signature in of_kernel), None)
+        if row is not None:
+            return rank_of(process), run.joiner(process).launch(row)
+    return None
+
+
 def only_in(run: Run, other: Run, rank: int, kernel_name: str) -> tuple[CallSite, ...]:
     """The lines from which only `run` launches a kernel, if it also has all lines of the other run.
 

@@ -30,11 +30,13 @@ class Triton(Command):
     print-module               the whole module, as IR
     $op(), $module()           both, in expressions: print, watch
     pass-info                  kernel, stage, position in the pipeline, options
-    py-where                   the Python frames that led here
+    py-where                   the Python frames that led here; of a RUN, first the launch in its program
     compiler-symbols [FILE]    attach sooner: read no symbols of torch's libraries
     triton-sources DIR [LLVM]  show sources of Triton, and of LLVM, from these folders
 
-    `help COMMAND` says more. `step` does not enter the STL, llvm/ADT and MLIR's headers: `info skip`."""
+    `help COMMAND` says more. `next` stays in the function that `bt` shows as #0, also after `print-op`.
+    `step` does not enter functions of the STL, llvm/ADT and MLIR's headers: `info skip`. After `stepi`, gdb
+    may be in one that is inlined: `finish` leaves it."""
 
     name = "triton"
     prefix = True
@@ -162,16 +164,26 @@ class PassInfo(Command):
 
 
 class PyWhere(Command):
-    """Print the Python frames that led to the pass manager, innermost first."""
+    """Print the Python frames that led to the pass manager, innermost first.
+
+    Of a recorded pass, they are frames of the compile that `tracing debug RUN` replays. The lines before them
+    name the launch in the recorded program, with the lines of Python that it computes."""
 
     name = "py-where"
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        stack = compiling().get("stack")
-        if not stack:
+        now = compiling()
+        if not now:
             raise gdb.GdbError("unknown: this process was not started with TRACING_STOP")
-        for index, line in enumerate(reversed(stack)):
+        for line in now.get("program", ()):
+            gdb.write(f"{line}\n")
+        if now.get("recorded"):
+            gdb.write("the frames of this replayed compile, innermost first:\n")
+        for index, line in enumerate(reversed(now["stack"])):
             gdb.write(f"#{index:<3} {line}\n")
+        if left_out := now.get("left_out"):
+            counts = ", ".join(f"{count} of {package}" for package, count in left_out.items())
+            gdb.write(f"frames left out: {counts}\n")
 
 
 class TritonSources(Command):

@@ -18,6 +18,7 @@ import gdb_adapter  # noqa: E402  # its path is known from here on
 import gdb_calls  # noqa: E402
 import gdb_commands  # noqa: E402
 import gdb_hints  # noqa: E402
+import gdb_inlined  # noqa: E402
 import gdb_life  # noqa: E402
 import gdb_passes  # noqa: E402
 import gdb_stops  # noqa: E402
@@ -32,4 +33,5 @@ gdb_calls.watch()
 gdb_values.watch()
 gdb_stops.watch()
 gdb_hints.watch()
+gdb_inlined.watch()
 gdb_adapter.watch()
