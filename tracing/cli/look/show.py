@@ -14,6 +14,7 @@ from rich.text import Text
 from tracing import store
 from tracing.analyze.graphs.operation_lines import at_operations
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
+from tracing.analyze.memory.fresh_outputs import fresh_outputs
 from tracing.analyze.passes.pass_table import KernelPasses, kernel_passes, label
 from tracing.analyze.runs.call_sites import launch_origin
 from tracing.analyze.runs.recorded_steps import not_covered_steps
@@ -137,7 +138,8 @@ def _print_launch(opened: store.Run, index: int) -> None:
     launches = _launches(opened, index)
     known = kernel_passes(opened)
     for rank, one in launches:
-        for line in launch_in_full(one, launch_origin(opened, rank, one)):
+        fresh = fresh_outputs(opened, rank, one)
+        for line in launch_in_full(one, launch_origin(opened, rank, one), fresh):
             out.print(line)
         for evidence in memory_evidence(opened, rank, one.index):
             out.print(f"    memory      {evidence_sentence(evidence)}")
