@@ -22,6 +22,7 @@ from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
 from tracing.cli.look.followed import followed
 from tracing.cli.look.passes.failure import unassembled_text, unfinished
+from tracing.cli.look.shown_operators import print_operator, print_operators
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
@@ -43,10 +44,16 @@ def show(
     launch: Annotated[
         int | None, typer.Option(help="One launch in full, with the compilation of its kernel.")
     ] = None,
+    operators: Annotated[
+        bool, typer.Option("--operators", help="Instead: the operators outside of Triton, a line each.")
+    ] = False,
+    operator: Annotated[
+        int | None, typer.Option(help="Instead: one operator in full, by its number, with its digests.")
+    ] = None,
     page: Annotated[
         int, typer.Option(min=1, help=f"Of a run with more than {PAGE} launches: this page of them.")
     ] = 1,
-    whole: Annotated[bool, typer.Option("--all", help="Show every launch.")] = False,
+    whole: Annotated[bool, typer.Option("--all", help="Show every launch, or every operator.")] = False,
     follow: Annotated[
         bool,
         typer.Option(
@@ -63,13 +70,25 @@ def show(
 
     Example: tracing show demo-faulty --launch 1
 
-    Exit status: 0; 2 if there is no such run, page or launch.
+    Exit status: 0; 2 if there is no such run, page, launch or operator.
     """
+    of_operators = operators or operator is not None
+    if launch is not None and of_operators:
+        raise Problem("--launch shows a launch, and --operator an operator", "leave out one")
     if follow:
-        others = {"--json": as_json, "--launch": launch is not None, "--page": page != 1}
+        others = {
+            "--json": as_json,
+            "--launch": launch is not None,
+            "--operators": of_operators,
+            "--page": page != 1,
+        }
         for option in (option for option, is_given in others.items() if is_given):
             raise Problem(f"--follow prints launches as they arrive, and {option} does not", "leave out one")
         _follow(open_run(name, runs), whole)
+    elif operator is not None:
+        print_operator(open_run(name, runs), operator, as_json=as_json)
+    elif operators:
+        print_operators(open_run(name, runs), None if whole else page, as_json=as_json)
     elif as_json:
         run = open_run(name, runs)
         print(json.dumps(run_json(run, _launches(run, launch)), indent=2))
