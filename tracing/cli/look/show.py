@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated
 
@@ -76,14 +76,10 @@ def show(
     if launch is not None and of_operators:
         raise Problem("--launch shows a launch, and --operator an operator", "leave out one")
     if follow:
-        others = {
-            "--json": as_json,
-            "--launch": launch is not None,
-            "--operators": of_operators,
-            "--page": page != 1,
-        }
-        for option in (option for option, is_given in others.items() if is_given):
-            raise Problem(f"--follow prints launches as they arrive, and {option} does not", "leave out one")
+        _refuse_with_follow(
+            {"--json": as_json, "--launch": launch is not None, "--operators or --operator": of_operators,
+             "--page": page != 1}
+        )  # fmt: skip
         _follow(open_run(name, runs), whole)
     elif operator is not None:
         print_operator(open_run(name, runs), operator, as_json=as_json)
@@ -96,6 +92,11 @@ def show(
         print_run(open_run(name, runs), None if whole else page)
     else:
         _print_launch(open_derived(name, runs), launch)
+
+
+def _refuse_with_follow(given: Mapping[str, bool]) -> None:
+    for option in (option for option, is_given in given.items() if is_given):
+        raise Problem(f"--follow prints launches as they arrive, and {option} does not", "leave out one")
 
 
 def _follow(run: store.Run, whole: bool) -> None:

@@ -162,10 +162,13 @@ def _compiling(original: Method, ended: Callable[[DynamoCompile], None]) -> Meth
 
 def _begun(given: Mapping[str, Any]) -> DynamoCompile:
     code: CodeType = given["code"]
-    wrapped = wrapped_function(code, given.get("closure"))
-    name = getattr(wrapped, "__qualname__", code.co_name)
-    code = getattr(wrapped, "__code__", code)
-    return DynamoCompile(str(given["compile_id"]), code, name, backend_name(given.get("compiler_fn")))
+    one = DynamoCompile(str(given["compile_id"]), code, code.co_name)
+    with _reading(one):
+        one.backend = backend_name(given.get("compiler_fn"))
+        wrapped = wrapped_function(code, given.get("closure"))
+        one.function = getattr(wrapped, "__qualname__", code.co_name)
+        one.code = getattr(wrapped, "__code__", code)
+    return one
 
 
 def _called(original: Method, ended: Callable[[DynamoCompile], None]) -> Method:
