@@ -106,6 +106,7 @@ class AcceleratorAdapter(ABC):
 
             return aot_compiled(graph, inputs, compiler)
 
+        backend.__name__ = self.name  # the name of the backend in a run
         return backend
 
 

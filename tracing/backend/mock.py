@@ -67,6 +67,7 @@ def eager_backend(strict: bool | None = None, constraints: Sequence[Constraint] 
         asked = default_constraints(settings) if constraints is None else constraints
         return _checked(graph, inputs, settings.strict if strict is None else strict, asked)
 
+    mock.__name__ = "mock_backend"  # the name of the backend in a run
     return mock
 
 

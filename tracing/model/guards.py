@@ -37,7 +37,7 @@ class FrameCompile(Record, frozen=True, file="guards"):
 
     compile_id: str  # Dynamo's number of the frame, and of its compile: "0/0"
     function: (
-        str  # "forward"; of the rest of a frame after a graph break "torch_dynamo_resume_in_forward_at_12"
+        str  # "forward", or "torch_dynamo_resume_in_forward_at_12"; of a module of torch "Sequential.forward"
     )
     python: str  # its first line: "model.py:10"
     operators: int = 0  # of the graph
@@ -51,6 +51,7 @@ class FrameCompile(Record, frozen=True, file="guards"):
     limit: str = ""  # torch's message when it stops compiling the frame
     eager: str = ""  # why the frame stays in eager; if `raised`, why its compile failed
     raised: bool = False  # torch.compile raised, as with fullgraph=True: nothing of the frame was executed
+    backend: str = ""  # that received the graph: "inductor"; empty: not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,11 +128,16 @@ class LaunchLine(Record, frozen=True, file="launches", compressed=True, segmente
 class CallSite(Record, frozen=True, file="sites"):
     """A line of the program's own Python code, outside of torch, Triton and generated code."""
 
-    id: int
+    id: int  # -1: not of a call, but of the first operation that a launch of compiled code computes
     file: str
     line: int
     function: str
     instruction: int = 0  # distinguishes two calls on one line
+
+    @property
+    def of_operation(self) -> bool:
+        """True for the line of an operation; False for that of a call."""
+        return self.id < 0
 
     def __str__(self) -> str:
         """`cases/silu.py:9 in forward`, relative to the working directory where the file is inside of it."""

@@ -96,6 +96,7 @@ class Operator(Record, frozen=True):
     random: bool = False
     site: CallSite | None = None
     thread: int = 0
+    step: int | None = None  # of the program; None: no steps, or not known
 
     @property
     def from_python(self) -> bool:

@@ -12,6 +12,7 @@ class ProgramStep(Record, frozen=True, file="steps", segmented=True):
 
     index: int  # in this process, from 0
     launches: int  # that this process had made when the step ended
+    operators: int = -1  # outside of Triton, that it had called; -1: an earlier version recorded the step
 
 
 class StepSelection(Record, frozen=True):

@@ -73,7 +73,7 @@ class FlightRecorder:
 
     def step_ended(self) -> None:
         """A step of the program has ended."""
-        ended = ProgramStep(self._step, self.counts().launches)
+        ended = ProgramStep(self._step, *self.counts())
         written = not self.paused
         self._step += 1
         follows = not self._stopped and self._steps.wants(self._step)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from rich.text import Text
 
@@ -21,17 +21,22 @@ from tracing.report.text import (
 )
 
 
-def launch_in_full(launch: KernelLaunch, origin: LaunchOrigin | None) -> Iterator[Line]:
+def launch_in_full(
+    launch: KernelLaunch, origin: LaunchOrigin | None, fresh: Collection[int] = ()
+) -> Iterator[Line]:
     """The launch, its kernel, and its arguments, several lines each.
 
     origin -- its call site, None if that is unknown
+    fresh  -- positions of outputs in memory that nothing had written before the launch
     """
     kernel = launch.kernel
     yield Text.assemble(
         f"#{launch.index} ", (kernel.name, "bold"), "" if launch.finished else "  did not finish"
     )
+    if origin is not None:
+        yield from (Text(f"    computes  {line_text(line)}") for line in origin.computes)
     facts = {
-        "at": str(origin or "an unknown line of the program"),
+        site_label(origin): str(origin or "an unknown line of the program"),
         "grid": launch.grid,
         "phase": f"{launch.phase}, on {launch.device}, stream {launch.stream}",
         "kernel": f"{kernel.hash}  {kernel.target}  {kernel.kind}",
@@ -44,11 +49,10 @@ def launch_in_full(launch: KernelLaunch, origin: LaunchOrigin | None) -> Iterato
         facts["step"] = step
     if time := ", ".join(times(launch)):
         facts["time"] = time
-    lines = [("computes", line_text(line)) for line in origin.computes] if origin else []
-    yield from (Text(f"    {name:<9} {value}") for name, value in [*facts.items(), *lines])
+    yield from (Text(f"    {name:<9} {value}") for name, value in facts.items())
     yield Text(f"    {plural(len(launch.args), 'argument')}:")
     for position, arg in enumerate(launch.args):
-        yield from _argument(arg, user_hashes(launch, position))
+        yield from _argument(arg, user_hashes(launch, position), fresh=position in fresh)
 
 
 def kernel_origin_text(
@@ -64,11 +68,16 @@ def kernel_origin_text(
     if first is None:
         return [f"the recorded program compiled {name} and did not launch it", *source]
     computes = [f"  computes  {line}" for line in some_lines(origin.computes)] if origin else []
-    site = f"  at        {origin or 'an unknown line of the program'}"
+    site = f"  {site_label(origin):<9} {origin or 'an unknown line of the program'}"
     return [f"the recorded program launched {name}, first as launch #{first.index}", site, *computes, *source]
 
 
-def _argument(arg: KernelArg, hashes: str) -> Iterator[Line]:
+def site_label(origin: LaunchOrigin | None) -> str:
+    """`graph at` for a launch of compiled code, whose call site is where its graph begins; else `at`."""
+    return "graph at" if origin is not None and origin.computes else "at"
+
+
+def _argument(arg: KernelArg, hashes: str, *, fresh: bool) -> Iterator[Line]:
     if arg.tensor is None:
         yield Text(f"    {arg.name} = {arg.value}")
         return
@@ -81,13 +90,18 @@ def _argument(arg: KernelArg, hashes: str) -> Iterator[Line]:
     )
     for side, digest in (("before", arg.before), ("after", arg.after)):
         if digest is not None:
-            yield Text(f"        {side:<7}{_digest(digest)}")
+            unwritten = fresh and side == "before"
+            yield Text(
+                f"        {side:<7}{f'{digest.bits}  not yet written' if unwritten else digest_text(digest)}"
+            )
 
 
-def _digest(digest: Digest) -> str:
+def digest_text(digest: Digest) -> str:
+    """All digits of a digest, and what it counts; without the sum of magnitudes that a bool does not have."""
     counts = {"nan": digest.nan, "inf": digest.inf, "-0": digest.negative_zero}
-    counted = "".join(f"  {name}={count}" for name, count in counts.items() if count)
-    return f"{digest.bits}  l1={digest.l1}{counted}"
+    facts = [f"{name}={count}" for name, count in counts.items() if count]
+    magnitude = [] if digest.l1 is None else [f"l1={digest.l1}"]
+    return "  ".join([digest.bits, *magnitude, *facts])
 
 
 def compiled_text(name: str, passes: KernelPasses) -> Line:

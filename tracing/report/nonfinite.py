@@ -50,7 +50,7 @@ def _origin(
     what = f"{verb_text(origin.verb)} {first_text(origin, kind)}"
     yield Text.assemble((f"✗ {title(event)}", "bold red"), f" {what}")
     if event.source.site is not None:
-        yield Text(f"    at        {event.source.site}")
+        yield Text(f"    {'graph at' if origin.computes else 'at':<9} {event.source.site}")
     yield from (Text(f"    computes  {line}") for line in some_lines(origin.computes))
     for one in origin.tensors:
         yield Text(f"    {'input' if origin.verb == 'reads' else 'output':<9} {_counted(one)}")

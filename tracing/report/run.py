@@ -42,6 +42,8 @@ def run_text(run: Run, page: int | None = None) -> Iterator[Line]:
         yield from _paged(run, page, counts, total)
     else:
         yield f"{plural(total, 'launch')} of {plural(len(kernel_seen), 'kernel')}{_more_compiled(run)}"
+    if run.info.operators == "digests":
+        yield f"operators outside of Triton, with digests: `tracing show {run.path} --operators`"
     yield from ending_text(run, whole=page is None or total <= PAGE)
 
 

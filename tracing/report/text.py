@@ -76,7 +76,7 @@ def _digests(arg: KernelArg) -> str:
 
 def launch_text(launch: KernelLaunch) -> Iterator[str]:
     """One launch, one line per argument."""
-    site = [str(launch.site)] if launch.site else []
+    site = [f"{'computes' if launch.site.of_operation else 'at'} {launch.site}"] if launch.site else []
     remarks = [*site, *step_text(launch), *times(launch), *([] if launch.finished else ["did not finish"])]
     suffix = f"  # {', '.join(remarks)}" if remarks else ""
     yield f"#{launch.index} [Triton] {launch.kernel_name}[grid={launch.grid}]({suffix}"

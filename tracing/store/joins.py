@@ -139,7 +139,11 @@ def _launch(line: LaunchTime | UserHash) -> int:
 
 
 def join_operator(
-    signature: OperatorSignature, call: OperatorCall, digests: OperatorDigests | None, site: CallSite | None
+    signature: OperatorSignature,
+    call: OperatorCall,
+    digests: OperatorDigests | None,
+    site: CallSite | None,
+    steps: Sequence[ProgramStep] = (),
 ) -> Operator:
     """One call of an operator; raises ValueError if its parts do not fit each other."""
     count = len(signature.reads)
@@ -154,7 +158,15 @@ def join_operator(
         signature.random,
         site,
         call.thread,
+        _step_of_operator(call.index, steps),
     )
+
+
+def _step_of_operator(index: int, steps: Sequence[ProgramStep]) -> int | None:
+    if not steps or steps[0].operators < 0:
+        return None
+    ended = bisect_right(steps, index, key=lambda one: one.operators)
+    return steps[ended - 1].index + 1 if ended else steps[0].index
 
 
 def _tensors(

@@ -230,7 +230,7 @@ class Run:
     def operators(self, process: str) -> Iterator[Operator]:
         """Every operator outside of Triton of one process, joined, in the order in which they had run."""
         signatures = {one.id: one for one in self._written(process, OperatorSignature)}
-        sites = self.sites(process)
+        sites, steps = self.sites(process), self.steps(process)
         digests = in_step(self._written(process, OperatorDigests), lambda line: line.operator)
         segment = self.first_segment(process)
         first = segment.operators if segment is not None else 0
@@ -239,7 +239,7 @@ class Run:
                 raise damaged(self.path, f"operator {call.index} has no signature {call.signature}")
             signature, site = signatures[call.signature], sites.get(call.site)
             try:
-                yield join_operator(signature, call, digests(call.index), site)
+                yield join_operator(signature, call, digests(call.index), site, steps)
             except ValueError as error:
                 raise damaged(self.path, f"operator {call.index}: {error}") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -10,20 +11,25 @@ from handmade.jobs import job
 from handmade.records import kernel, launch
 from handmade.runs import saved
 
+from tracing import store
 from tracing.analyze.runs.unchecked_kernels import unchecked_kernels
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel, unlaunched
 from tracing.model import (
     Compilation,
+    CompiledGraph,
     Failure,
     FrameCompile,
     GraphBreak,
     NotCovered,
     OperatorSignature,
+    Outcome,
     Record,
     Selection,
+    TracedGraph,
     Winner,
 )
 from tracing.report.run import run_text
+from tracing.store.graph_file import FxGraph, FxNode, Schedule, ScheduleStep, encoded
 
 COMPILED = Compilation(0, "softmax", "ab", "cuda:90", {}, "")
 FAILED = "backend='inductor' raised:\nRuntimeError: no formula\n\nSet TORCHDYNAMO_VERBOSE=1"
@@ -41,10 +47,15 @@ def test_a_run_with_a_launch_lacks_nothing(tmp_path: Path) -> None:
     [
         ([], ["torch.compile compiled none of its code: it is disabled there, or no tensor is computed"]),
         (
-            [GRAPH, OperatorSignature(0, "aten::mm.out", "", (), ()),
-             OperatorSignature(1, "aten::empty", "", (), (), allocates=True)],
-            ["operators that are calls of a library or fall back to ATen: aten::mm.out"],
+            [msgspec.structs.replace(GRAPH, backend="mock_backend"),
+             OperatorSignature(0, "aten::uniform_", "", (), ())],
+            ['the backend "mock_backend" executes its graphs in eager'],
         ),
+        (
+            [msgspec.structs.replace(GRAPH, backend="npu")] * 2,
+            ['the backend "npu" does not pass its graphs to Inductor'],
+        ),
+        ([msgspec.structs.replace(GRAPH, backend="aot_mock_backend"), TracedGraph("0/0", "", "")], []),
         (
             [FrameCompile("0/0", "f", "case.py:3", breaks=(GraphBreak("print\nmore", "case.py:5"),) * 2)],
             ["a graph break at case.py:5: print"],
@@ -105,15 +116,49 @@ def test_nothing_is_said_of_launches_that_were_left_out_by_number(tmp_path: Path
 
 
 def test_of_a_job_the_reasons_are_those_of_one_rank_or_of_all(tmp_path: Path) -> None:
-    library = OperatorSignature(0, "aten::mm.out", "", (), ())
-    none = job(tmp_path / "none", [], [], records=[[library], [library]])
-    one = job(tmp_path / "one", [], [launch(0)], records=[[library], []])
-    reason = "operators that are calls of a library or fall back to ATen: aten::mm.out"
+    failure = Failure("launch", "huge", "out of resource")
+    none = job(tmp_path / "none", [], [], records=[[failure], [failure]])
+    one = job(tmp_path / "one", [], [launch(0)], records=[[failure], []])
+    reason = "kernel huge cannot be launched: out of resource"
 
     assert reasons_for_no_kernel(none)[-1] == reason
     assert reasons_for_no_kernel(none).count(reason) == 1
     assert reasons_for_no_kernel(one) == reasons_for_no_kernel(one, rank=1) == []
     assert reasons_for_no_kernel(one, rank=0)[-1] == reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("library", "operators that are calls of a library or fall back to ATen: aten::mm"),
+        ("none", "the graphs that Inductor compiled need no kernel"),
+    ],
+)
+def test_of_operators_only_those_in_compiled_graphs_are_named(
+    kind: str, expected: str, tmp_path: Path
+) -> None:
+    run = saved(tmp_path, [], [GRAPH, OperatorSignature(0, "aten::uniform_", "", (), ())])
+    with closing(store.RunWriter(run.path, 0)) as writer:
+        writer.append(_compiled_graph(writer, kind))
+
+    assert reasons_for_no_kernel(run) == [expected]
+
+
+def _compiled_graph(writer: store.RunWriter, kind: str) -> CompiledGraph:
+    # one node, aten::mm, of which a step of this kind is made
+    nodes = writer.blob(encoded(FxGraph([FxNode("mm", "call_function", "aten::mm")])))
+    step = ScheduleStep(kind, ["buf0"], [], ["mm"])
+    schedule = writer.blob(encoded(Schedule([], ["buf0"], [step], {})))
+    return CompiledGraph(0, "0/0", "forward", "", nodes, "", nodes, "", schedule)
+
+
+def test_of_a_program_that_compiled_nothing_no_operator_is_named(tmp_path: Path) -> None:
+    library = OperatorSignature(0, "aten::uniform_", "", (), ())
+    ended = saved(tmp_path / "a", [], [library], kind="program")
+    failed = saved(tmp_path / "b", [], [library, Outcome("failed", "no cuda")], kind="program", ended=False)
+
+    assert reasons_for_no_kernel(ended) == ["torch.compile compiled nothing"]
+    assert reasons_for_no_kernel(failed) == ["the program failed before torch.compile compiled anything"]
 
 
 def test_a_kernel_that_eager_compiled_as_well_is_unchecked(tmp_path: Path) -> None:

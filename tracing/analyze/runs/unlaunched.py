@@ -9,18 +9,33 @@ from typing import TypeVar
 
 from tracing.model import (
     Compilation,
+    CompiledGraph,
     Failure,
     FrameCompile,
     Kernel,
     LaunchLine,
     NotCovered,
-    OperatorSignature,
+    Outcome,
     Record,
+    TracedGraph,
 )
 from tracing.store import Run, rank_of
+from tracing.store.graph_file import read_graph, read_schedule
 
 R = TypeVar("R", bound=Record)
 _SHOWN = 4  # names in one sentence
+_EAGER = (  # backends of torch, and of this project, that execute graphs in eager
+    "eager",
+    "eager_debug",
+    "eager_noexcept",
+    "pre_dispatch_eager",
+    "aot_eager",
+    "aot_eager_decomp_partition",
+    "aot_eager_decomp_partition_crossref",
+    "aot_eager_decomp_partition_with_mode",
+    "aot_eager_default_partitioner",
+    "mock_backend",
+)
 
 
 class _Launch(Record, frozen=True):
@@ -53,6 +68,7 @@ def reasons_for_no_kernel(run: Run, rank: int | None = None) -> list[str]:
         *_left_out(recorded),
         *([f"Inductor compiled C++, {_some([one.name for one in kernels])}"] if kernels else []),
         *_frames(recorded),
+        *_backends(recorded),
         *_libraries(recorded),
         *(one.sentence for one in recorded.records(Failure)),
         *(
@@ -61,7 +77,7 @@ def reasons_for_no_kernel(run: Run, rank: int | None = None) -> list[str]:
             if one.setting
         ),
     ]
-    return list(dict.fromkeys(reasons))  # ranks mostly have the same ones
+    return list(dict.fromkeys(reasons or _unexplained(recorded)))  # ranks mostly have the same ones
 
 
 def launched_kernels(run: Run) -> list[Kernel]:
@@ -104,8 +120,8 @@ def _left_out(recorded: _Recorded) -> Iterator[str]:
 
 def _frames(recorded: _Recorded) -> Iterator[str]:
     frames = list(recorded.records(FrameCompile))
-    if not frames and recorded.run.info.kind == "case":
-        yield "torch.compile compiled none of its code: it is disabled there, or no tensor is computed"
+    if not frames and not any(recorded.records(CompiledGraph)):
+        yield from _none_compiled(recorded)
     breaks = [(frame, one) for frame in frames for one in frame.breaks if not frame.raised]
     for at, reason in dict.fromkeys(
         (one.python, _first(one.reason)) for frame, one in breaks if one.python or one.reason != frame.eager
@@ -121,13 +137,50 @@ def _frames(recorded: _Recorded) -> Iterator[str]:
         yield "the graphs that torch.compile made compute nothing"
 
 
+def _none_compiled(recorded: _Recorded) -> Iterator[str]:
+    statuses = {one.status for one in recorded.records(Outcome)}
+    if "failed" in statuses:
+        yield f"the {recorded.run.info.kind} failed before torch.compile compiled anything"
+    elif recorded.run.info.kind == "case":
+        yield "torch.compile compiled none of its code: it is disabled there, or no tensor is computed"
+    elif statuses:  # it has ended
+        yield "torch.compile compiled nothing"
+
+
+def _backends(recorded: _Recorded) -> Iterator[str]:
+    # that Inductor is no part of
+    traced = {one.compile_id for one in recorded.records(TracedGraph)}
+    for frame in recorded.records(FrameCompile):
+        known = frame.backend not in ("", "inductor")
+        if known and frame.operators and not frame.raised and frame.compile_id not in traced:
+            in_eager = frame.backend in _EAGER
+            does = "executes its graphs in eager" if in_eager else "does not pass its graphs to Inductor"
+            yield f'the backend "{frame.backend}" {does}'
+
+
 def _libraries(recorded: _Recorded) -> Iterator[str]:
+    # operators of compiled graphs, and not those that the program calls in eager
     raised = any(one.raised for one in recorded.records(FrameCompile))
     if raised or any(recorded.records(Failure)):  # that is the reason
         return
-    names = [one.name for one in recorded.records(OperatorSignature) if not one.allocates]
+    names: list[str] = []
+    for graph in recorded.records(CompiledGraph):
+        steps = read_schedule(recorded.run, graph).steps
+        called = {node for step in steps if step.kind == "library" for node in step.nodes}
+        nodes = read_graph(recorded.run, graph.post_grad).nodes if called else ()
+        names += [node.target for node in nodes if node.name in called]
     if names:
         yield f"operators that are calls of a library or fall back to ATen: {_some(names)}"
+
+
+def _unexplained(recorded: _Recorded) -> Iterator[str]:
+    # where nothing that was recorded is a reason
+    graphs = list(recorded.records(CompiledGraph))
+    kinds = {step.kind for one in graphs for step in read_schedule(recorded.run, one).steps}
+    if any(one.status == "failed" for one in recorded.records(Outcome)):
+        yield f"the {recorded.run.info.kind} failed before it launched one"
+    elif graphs and kinds <= {"none"}:
+        yield "the graphs that Inductor compiled need no kernel"
 
 
 def _some(names: list[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated
 
@@ -14,6 +14,7 @@ from rich.text import Text
 from tracing import store
 from tracing.analyze.graphs.operation_lines import at_operations
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
+from tracing.analyze.memory.fresh_outputs import fresh_outputs
 from tracing.analyze.passes.pass_table import KernelPasses, kernel_passes, label
 from tracing.analyze.runs.call_sites import launch_origin
 from tracing.analyze.runs.recorded_steps import not_covered_steps
@@ -21,6 +22,7 @@ from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
 from tracing.cli.look.followed import followed
 from tracing.cli.look.passes.failure import unassembled_text, unfinished
+from tracing.cli.look.shown_operators import print_operator, print_operators
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
@@ -42,10 +44,16 @@ def show(
     launch: Annotated[
         int | None, typer.Option(help="One launch in full, with the compilation of its kernel.")
     ] = None,
+    operators: Annotated[
+        bool, typer.Option("--operators", help="Instead: the operators outside of Triton, a line each.")
+    ] = False,
+    operator: Annotated[
+        int | None, typer.Option(help="Instead: one operator in full, by its number, with its digests.")
+    ] = None,
     page: Annotated[
         int, typer.Option(min=1, help=f"Of a run with more than {PAGE} launches: this page of them.")
     ] = 1,
-    whole: Annotated[bool, typer.Option("--all", help="Show every launch.")] = False,
+    whole: Annotated[bool, typer.Option("--all", help="Show every launch, or every operator.")] = False,
     follow: Annotated[
         bool,
         typer.Option(
@@ -62,13 +70,21 @@ def show(
 
     Example: tracing show demo-faulty --launch 1
 
-    Exit status: 0; 2 if there is no such run, page or launch.
+    Exit status: 0; 2 if there is no such run, page, launch or operator.
     """
+    of_operators = operators or operator is not None
+    if launch is not None and of_operators:
+        raise Problem("--launch shows a launch, and --operator an operator", "leave out one")
     if follow:
-        others = {"--json": as_json, "--launch": launch is not None, "--page": page != 1}
-        for option in (option for option, is_given in others.items() if is_given):
-            raise Problem(f"--follow prints launches as they arrive, and {option} does not", "leave out one")
+        _refuse_with_follow(
+            {"--json": as_json, "--launch": launch is not None, "--operators or --operator": of_operators,
+             "--page": page != 1}
+        )  # fmt: skip
         _follow(open_run(name, runs), whole)
+    elif operator is not None:
+        print_operator(open_run(name, runs), operator, as_json=as_json)
+    elif operators:
+        print_operators(open_run(name, runs), None if whole else page, as_json=as_json)
     elif as_json:
         run = open_run(name, runs)
         print(json.dumps(run_json(run, _launches(run, launch)), indent=2))
@@ -76,6 +92,11 @@ def show(
         print_run(open_run(name, runs), None if whole else page)
     else:
         _print_launch(open_derived(name, runs), launch)
+
+
+def _refuse_with_follow(given: Mapping[str, bool]) -> None:
+    for option in (option for option, is_given in given.items() if is_given):
+        raise Problem(f"--follow prints launches as they arrive, and {option} does not", "leave out one")
 
 
 def _follow(run: store.Run, whole: bool) -> None:
@@ -137,7 +158,8 @@ def _print_launch(opened: store.Run, index: int) -> None:
     launches = _launches(opened, index)
     known = kernel_passes(opened)
     for rank, one in launches:
-        for line in launch_in_full(one, launch_origin(opened, rank, one)):
+        fresh = fresh_outputs(opened, rank, one)
+        for line in launch_in_full(one, launch_origin(opened, rank, one), fresh):
             out.print(line)
         for evidence in memory_evidence(opened, rank, one.index):
             out.print(f"    memory      {evidence_sentence(evidence)}")

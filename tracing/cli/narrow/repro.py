@@ -44,7 +44,7 @@ def repro(
     operator: Annotated[
         int | None,
         typer.Option(
-            help="Instead: the call of an operator outside of Triton, by its number, which `nan` prints."
+            help="Instead: the call of an operator outside of Triton, by its number in `show --operators`."
         ),
     ] = None,
     kernel: ExpectedKernelOption = None,

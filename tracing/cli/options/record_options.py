@@ -109,7 +109,7 @@ class RecordOptions:
         OperatorsOption,
         typer.Option(
             help="Of operators outside of Triton. writers: what each read, wrote and allocated. "
-            "digests: the bits of it, too; waits for the device. none: nothing."
+            "digests: the bits of it, too; waits for the device. none: nothing. `show --operators` lists."
         ),
     ] = OperatorsOption.writers
     allow_out_of_bounds: Annotated[

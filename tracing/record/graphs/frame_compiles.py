@@ -28,7 +28,7 @@ def described(one: upstream.DynamoCompile) -> CompiledFrame:
     failed = _diagnosed(one) if one.raised else None
     facts = FrameCompile(
         one.id,
-        one.code.co_name,
+        one.function,
         f"{Path(one.code.co_filename).name}:{one.code.co_firstlineno}",
         one.operators,
         guards=tuple(guard_of(each) for each in one.guards),
@@ -37,6 +37,7 @@ def described(one: upstream.DynamoCompile) -> CompiledFrame:
         limit=one.limit,
         eager=failed.reason if failed else one.failure,
         raised=one.raised,
+        backend=one.backend,
     )
     return CompiledFrame(facts, one.graph, dis.Bytecode(one.bytecode).dis() if one.bytecode else "")
 

@@ -25,6 +25,7 @@ from torch._dynamo.output_graph import GraphCompileReason
 
 from tracing.upstream.contract import require, require_parameters
 from tracing.upstream.patch import Method, patched, replaced
+from tracing.upstream.torch.compiled_function import backend_name, wrapped_function
 
 UserStack: TypeAlias = Sequence[traceback.FrameSummary]  # the innermost frame is last
 
@@ -56,6 +57,8 @@ class DynamoCompile:
 
     id: str  # Dynamo's number of the frame, and of its compile: "0/0"
     code: CodeType  # of the program
+    function: str  # its name; of torch's or a builtin's function with its class: "Sequential.forward"
+    backend: str = ""  # "inductor"; empty: not known
     graph: str = ""  # empty: no graph
     operators: int = 0
     bytecode: CodeType | None = None  # what replaces `code`; None: the frame stays in eager
@@ -118,6 +121,7 @@ def _cached(function: FunctionType) -> Iterator[DynamoCompile]:
         yield DynamoCompile(
             str(entry.compile_id),
             function.__code__,
+            function.__code__.co_name,
             bytecode=entry.code,
             guards=tuple(_guards(entry.guard_manager)),
         )
@@ -132,7 +136,7 @@ def _compiling(original: Method, ended: Callable[[DynamoCompile], None]) -> Meth
 
     def compile_frame(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
-        one = DynamoCompile(str(given["compile_id"]), given["code"])
+        one = _begun(given)
         before = _current.compiles
         _current.compiles = (*before, one)
         try:
@@ -154,6 +158,17 @@ def _compiling(original: Method, ended: Callable[[DynamoCompile], None]) -> Meth
         return result
 
     return compile_frame
+
+
+def _begun(given: Mapping[str, Any]) -> DynamoCompile:
+    code: CodeType = given["code"]
+    one = DynamoCompile(str(given["compile_id"]), code, code.co_name)
+    with _reading(one):
+        one.backend = backend_name(given.get("compiler_fn"))
+        wrapped = wrapped_function(code, given.get("closure"))
+        one.function = getattr(wrapped, "__qualname__", code.co_name)
+        one.code = getattr(wrapped, "__code__", code)
+    return one
 
 
 def _called(original: Method, ended: Callable[[DynamoCompile], None]) -> Method:
@@ -289,7 +304,7 @@ def _guards(wrapper: Any) -> Iterator[CheckedGuard]:
 
 def contract() -> None:
     """Raise Broken or another error if torch has changed what this file relies on."""
-    require_parameters(convert_frame._compile, "code", "compile_id")
+    require_parameters(convert_frame._compile, "code", "closure", "compiler_fn", "compile_id")
     compiles: list[DynamoCompile] = []
 
     def program(x: torch.Tensor, n: int) -> torch.Tensor:
