@@ -72,6 +72,9 @@ class Asked:
     def same_inputs(self, a: Launch, b: Launch) -> bool:
         return a.value == b.value
 
+    def same_operands(self, a: Launch, b: Launch) -> bool:
+        return a.value == b.value
+
     def common(self, a: Launch, b: Launch) -> int:
         return 0
 
@@ -304,3 +307,25 @@ def test_launches_whose_scalars_moved_are_reordered_whatever_they_read() -> None
     b = [Launch(0, "k", 12, position="3.0"), Launch(1, "k", 56, position="2.0")]
 
     assert text(aligned(a, b, ask=TwoInputs())) == ["01", "10"]
+
+
+class Accumulated(TwoInputs):
+    """The second digit is that of a tensor to which the launch adds the first one."""
+
+    def same_operands(self, a: Launch, b: Launch) -> bool:
+        return a.value // 10 == b.value // 10
+
+    def common(self, a: Launch, b: Launch) -> int:
+        return 2 * self.same_operands(a, b) + (a.value % 10 == b.value % 10)
+
+
+def test_launches_that_add_to_one_tensor_in_another_order_are_reordered() -> None:
+    a, b = [Launch(0, "k", 10), Launch(1, "k", 21)], [Launch(0, "k", 20), Launch(1, "k", 12)]
+
+    assert text(aligned(a, b, ask=Accumulated())) == ["01", "10"]
+
+
+def test_one_launch_that_adds_an_equal_tensor_is_not_reordered() -> None:
+    a, b = [Launch(0, "k", 10), Launch(1, "k", 21)], [Launch(0, "k", 30), Launch(1, "k", 12)]
+
+    assert text(aligned(a, b, ask=Accumulated())) == ["00", "11"]

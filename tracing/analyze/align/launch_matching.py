@@ -51,6 +51,12 @@ class Launches(Protocol[T_contra]):
     def same_inputs(self, a: T_contra, b: T_contra) -> bool:
         """True if these launches are launched alike, and all their inputs are equal."""
 
+    def same_operands(self, a: T_contra, b: T_contra) -> bool:
+        """True if these launches are launched alike, and all inputs that the kernel only reads are equal.
+
+        False if it writes each of its inputs, too.
+        """
+
     def common(self, a: T_contra, b: T_contra) -> int:
         """A score of how much of their inputs is equal."""
 
@@ -64,7 +70,8 @@ def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
     Partners read and wrote equal bits; else they are launches of equal code, configuration and arguments;
     else of one kernel. Among several candidates, those with the most equal inputs come first, then those at
     the most similar positions in the program, then the nearest. Launches of one kernel stay in order, except
-    for those that are known to have moved: by all of their inputs, or by their settings.
+    for those that are known to have moved: by all of their inputs, by what both only read, or by their
+    settings.
     """
     exact = [[ask.exact(one, side) for one in launches] for side, launches in enumerate((a, b))]
     kernels = [[ask.kernel(one, side) for one in launches] for side, launches in enumerate((a, b))]
@@ -160,4 +167,5 @@ def _moved(a: tuple[T, T], b: tuple[T, T], ask: Launches[T]) -> bool:
     if of_a == of_b and of_a[0] != of_a[1]:
         return True
     crossed, straight = (sum(map(ask.common, a, other)) for other in (b, b[::-1]))
-    return crossed > straight and any(map(ask.same_inputs, a, b))
+    # what a launch accumulates into differs if the order does
+    return crossed > straight and (any(map(ask.same_inputs, a, b)) or all(map(ask.same_operands, a, b)))

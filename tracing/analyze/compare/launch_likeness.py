@@ -73,6 +73,17 @@ class LaunchLikeness:
         different = seen.inputs or seen.pair.changes or self._differences.code(seen)
         return not different and a.overlaps() == b.overlaps()
 
+    def same_operands(self, a: TimelineStep, b: TimelineStep) -> bool:
+        """True if these launches are launched alike, and all inputs that the kernel only reads are equal.
+
+        False if it writes each of its inputs, too.
+        """
+        seen, args = self._differences.of(a, b), a.signature.args
+        before = [slot for slot in seen.pair.slots if slot.side == "before"]
+        read = [slot for slot in before if not args[slot.position].writes]
+        changed = seen.pair.changes or self._differences.code(seen) or a.overlaps() != b.overlaps()
+        return bool(read) and not changed and not any(slot in seen.inputs for slot in read)
+
     def common(self, a: TimelineStep, b: TimelineStep) -> int:
         """The number of equal inputs; an input that a kernel only reads counts twice."""
         seen = self._differences.of(a, b)
