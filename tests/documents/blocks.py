@@ -23,7 +23,8 @@ def record_demo(folder: Path) -> str:
 def run_block(block: Block, recorded: Path, folder: Path) -> None:
     """Run the commands of a block in `folder`, on a copy of the recorded runs, and check each exit status."""
     shutil.copytree(recorded / "runs", folder / "runs")
-    (folder / "cases").symlink_to(ROOT / "cases")
+    for name in ("cases", "tests"):
+        (folder / name).symlink_to(ROOT / name)
     shutil.copy(Path(__file__).with_name("train.py"), folder)  # the reader's program
     scripts = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     for line in block.lines:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from commands import recorded, tracing
-from faults.answers import answer
+from faults.answers import Verdict, answer
 from faults.truths import Difference, Recipe, differences
 from planted_differences import PAGE, Row, examined, left, page, table
 from recorded.planted_cases import Recordings, case_of
@@ -20,6 +20,8 @@ from tracing.report.html.chunks import decoded
 
 PLANTED = differences()
 TYPED = {"fusions-first", "hosts-address", "operators-other", "orders-disjoint", "outcomes-kind", "sets-sum"}
+# the host changes what an operator wrote before: without `--operators digests` both remain possible
+UNDECIDED = {"slices-later", "slices-both"}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,8 @@ def test_compare_accuses_the_planted_difference(
     row = row_of(difference)
 
     print(row)
-    assert row.good
+    assert row.equal.good
+    assert (row.verdict is Verdict.UNCERTAIN) if difference.id in UNDECIDED else row.verdict.good
 
 
 @pytest.mark.parametrize("difference", PLANTED, ids=lambda difference: difference.id)
@@ -107,5 +110,5 @@ def test_the_page_says_what_compare_says(row_of: Callable[[Difference], Row]) ->
     rows = [row_of(difference) for difference in PLANTED]
 
     print(table(rows))
-    assert all(row.good for row in rows)
+    assert {row.difference.id for row in rows if not row.good} == UNDECIDED
     assert PAGE.read_text() == page(rows), "write it anew: python tests/planted_differences.py"
