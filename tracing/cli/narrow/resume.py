@@ -92,8 +92,8 @@ def resume(
     for line in lines:
         out.print(Text(line))
     effect = _effect(made, recorded, written) if ir else _cause(run, unlike)
-    for text in effect if status == 1 else ():
-        out.print(text)
+    for change in effect if status == 1 else ():
+        out.print(change)
     raise typer.Exit(status)
 
 
