@@ -136,6 +136,20 @@ def test_a_program_without_steps_is_recorded_completely_and_the_run_says_so(tmp_
     assert not_covered(run) == before_its_end == [UNMARKED]
 
 
+def test_a_segment_that_begins_with_the_end_of_the_program_is_no_damage(tmp_path: Path) -> None:
+    steps = StepSelection(last=6)
+    writer = store.create(tmp_path, replace(INFO, steps=steps))
+    with virtual_gpu(), LaunchRecorder(writer, steps=steps):
+        for _ in range(8):  # segments of four steps
+            added(torch.ones(64))
+            tracing.step()
+    writer.append(Outcome("ended", "exit status 0"))
+    writer.close()
+
+    assert len(list(store.Run(writer.path).launches())) == 8
+    assert not [path for path in writer.path.glob("*.zst") if not path.stat().st_size]
+
+
 def test_a_bound_of_bytes_asks_for_no_steps(tmp_path: Path) -> None:
     steps = StepSelection(disk=1 << 30)
     writer = store.create(tmp_path, replace(INFO, steps=steps))
