@@ -138,6 +138,7 @@ def test_a_compiled_step_of_adam_is_less_precise_and_no_difference(tmp_path: Pat
     assert f"less precise than eager, because {traced}: parameter model.0.weight" in verdict.detail
 
 
+@pytest.mark.soak
 def test_a_compiled_step_of_another_length_is_a_difference(tmp_path: Path) -> None:
     verdict = outcome(tmp_path, "scaled step")
 

@@ -108,6 +108,7 @@ def test_a_buffer_that_is_reused_and_still_read_is_evidence(
     assert sum("reuses its memory" in line.plain for line in memory_text(run)) == len(kinds)
 
 
+@pytest.mark.soak
 @reuses_memory
 def test_a_buffer_that_is_reused_is_evidence_although_another_tool_wraps_launches(tmp_path: Path) -> None:
     run = store.Run(

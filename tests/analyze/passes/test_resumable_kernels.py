@@ -19,9 +19,8 @@ STEPS = {
     "silu": 1,
     "flex_attention": 30,
 }  # a case's kernels are resumed from every n-th pass, and from the last one
-QUICK = [("silu", "gfx942")]  # in addition to the first target of each case
 PAIRS = [  # of case and target
-    pytest.param(pair, id="-".join(pair), marks=[pytest.mark.soak] if n and pair not in QUICK else [])
+    pytest.param(pair, id="-".join(pair), marks=[pytest.mark.soak] if n else [])
     for case in STEPS
     for n, pair in enumerate(product([case], TARGETS))
 ]
