@@ -52,10 +52,10 @@ def missing_editor(kind: str, vsix: Path, home: Path) -> Iterator[str]:
     steps = [
         f"`code --install-extension {name}`, {purpose}" for name, purpose in purposes.items() if name != OURS
     ]
-    lost = ", and nothing stops in C++" if EXTENSIONS[kind] == OURS else ""
+    lost = "nothing stops in C++, " if EXTENSIONS[kind] == OURS else ""
     last = (
-        f"`make vscode` once more: it installs {OURS} from {vsix}, without which F5 runs the case silu "
-        f"only, kernels and passes are typed instead of chosen from lists{lost}"
+        f"`make vscode` once more; it installs {OURS} from {vsix}. Until then {lost}F5 runs only the case "
+        "silu, and kernels and passes are typed instead of chosen from lists"
     )
     for number, step in enumerate([*steps, last], 1):
         yield f"with VSCode, type in its terminal, {number} of {len(steps) + 1}: {step}"

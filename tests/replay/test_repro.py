@@ -182,12 +182,12 @@ def test_a_launch_without_its_inputs_names_the_commands_that_record_and_write_it
 ) -> None:
     without = shutil.copytree(racing, tmp_path / "run", ignore=shutil.ignore_patterns("outputs-*", "sizes-*"))
 
-    done = tracing("repro", str(without), "--launch", "1", runs=tmp_path)
+    done = tracing("repro", str(without), "--launch", "1", "--output", "asked", runs=tmp_path)
 
     assert done.returncode == 2
     assert "the inputs of launch 1 were not kept: in_ptr, out_ptr" in done.stderr
     assert "--keep-inputs --launches 1:2" in done.stderr
-    assert "`tracing repro latest --launch 1 --kernel racing_sum`" in done.stderr
+    assert f"latest --runs {tmp_path} --launch 1 --kernel racing_sum --output asked`" in done.stderr
 
 
 def test_an_argument_of_a_strangers_run_names_no_other_folder(kernels: Run, tmp_path: Path) -> None:

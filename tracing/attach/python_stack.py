@@ -6,12 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from types import FrameType
 
-STARTERS = (
-    "tracing",
-    "typer",
-    "click",
-    "runpy",
-)  # packages: of this tool, of its command line, of `python -m`
+# packages: of this tool, of its command line, of `python -m`
+STARTERS = ("tracing", "typer", "click", "runpy")
 
 
 def described(frames: Iterable[FrameType]) -> tuple[tuple[str, ...], dict[str, int]]:

@@ -69,9 +69,7 @@ class LaunchLikeness:
 
     def same_inputs(self, a: TimelineStep, b: TimelineStep) -> bool:
         """True if these launches are launched alike, and all their inputs are equal."""
-        seen = self._differences.of(a, b)
-        different = seen.inputs or seen.pair.changes or self._differences.code(seen)
-        return not different and a.overlaps() == b.overlaps()
+        return not self._differences.of(a, b).inputs and self._launched_alike(a, b)
 
     def same_operands(self, a: TimelineStep, b: TimelineStep) -> bool:
         """True if these launches are launched alike, and all inputs that the kernel only reads are equal.
@@ -81,8 +79,11 @@ class LaunchLikeness:
         seen, args = self._differences.of(a, b), a.signature.args
         before = [slot for slot in seen.pair.slots if slot.side == "before"]
         read = [slot for slot in before if not args[slot.position].writes]
-        changed = seen.pair.changes or self._differences.code(seen) or a.overlaps() != b.overlaps()
-        return bool(read) and not changed and not any(slot in seen.inputs for slot in read)
+        return bool(read) and not any(slot in seen.inputs for slot in read) and self._launched_alike(a, b)
+
+    def _launched_alike(self, a: TimelineStep, b: TimelineStep) -> bool:
+        seen = self._differences.of(a, b)
+        return not (seen.pair.changes or self._differences.code(seen)) and a.overlaps() == b.overlaps()
 
     def common(self, a: TimelineStep, b: TimelineStep) -> int:
         """The number of equal inputs; an input that a kernel only reads counts twice."""

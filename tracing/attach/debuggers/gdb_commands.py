@@ -15,10 +15,9 @@ class Command(gdb.Command):
     """A gdb command whose help is its class's docstring."""
 
     name = ""
-    prefix = False
 
     def __init__(self) -> None:
-        super().__init__(self.name, gdb.COMMAND_USER, prefix=self.prefix)
+        super().__init__(self.name, gdb.COMMAND_USER)
 
 
 class Triton(Command):
@@ -39,7 +38,9 @@ class Triton(Command):
     may be in one that is inlined: `finish` leaves it."""
 
     name = "triton"
-    prefix = True
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        gdb.execute(f"help {self.name}")
 
 
 class AttachTo(Command):

@@ -68,14 +68,14 @@ def _evidence(divergence: Divergence, runs: RunPair) -> Iterator[Text]:
         yield Text(f"    → {line}")
     if decides := divergence_hints.deciding(divergence, runs):
         yield Text(f"    decides   {decides}")
-        yield from _before_it(divergence, runs)
+        yield from _how_to_decide(divergence, runs)
 
 
-def _before_it(divergence: Divergence, runs: RunPair) -> Iterator[Text]:
+def _how_to_decide(divergence: Divergence, runs: RunPair) -> Iterator[Text]:
     # what the reader has to know to decide with the commands
     a, b = runs
     if may_have_other_seeds(runs, divergence):
-        yield Text("    then      equal: the seeds were the cause")
+        yield Text("    then      if the runs are equal, the seeds were the cause")
     elif a.info.kind == b.info.kind == "program" and recording(a) == recording(b):
         yield Text("    first     these commands are equal: before each of them, restore what differed, as a")
         yield Text("              file, the code, or a variable whose value was not recorded")

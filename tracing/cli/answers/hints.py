@@ -219,7 +219,7 @@ def _anyway(a: store.Run, b: store.Run) -> str:
 
 def of_unwritten(run: store.Run) -> str:
     """The command that distinguishes uninitialised memory from a kernel that is not deterministic."""
-    what = what_ran(run.info, "--times", "4", "--perturb")
+    what = what_ran(run.info, "--times", "4", "--perturb", *_below(run))
     words = [*with_variables(run), *elsewhere(run.info), "tracing", "repeat", *what]
     return join(words)
 

@@ -7,13 +7,13 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import join, quote
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from tracing.analyze.runs.recording_commands import recording
+from tracing.cli.answers.hints import latest, record_anew
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.options.launch_options import ExpectedKernelOption, RankOption, chosen_launch
 from tracing.cli.options.named import OutputOption, RunArgument
@@ -93,7 +93,7 @@ def repro(
 
 
 def _of_launch(recorded: RecordedLaunch, rank: int | None, output: Path | None) -> WrittenScript:
-    _require_inputs(recorded)
+    _require_inputs(recorded, output)
     with spinner("importing torch"):
         from tracing.replay.repro import write_repro
     run, launch = recorded.run, recorded.launch
@@ -110,12 +110,13 @@ def _of_launch(recorded: RecordedLaunch, rank: int | None, output: Path | None) 
 def _of_operator(recorded: RecordedOperator, rank: int | None, output: Path | None) -> WrittenScript:
     run, call = recorded.run, recorded.call
     if recorded.missing:
-        command = recording(
+        command = record_anew(
             run, "--operators", "digests", "--keep-inputs", "--launches", f"{call.launch}:{call.launch + 1}"
         )
+        check = f"tracing repro {latest(run)} --operator {call.index}{_into(output)}"
         raise Problem(
             f"the inputs of operator {call.index} were not kept",
-            f"record it with `{join(command)}`, then `tracing repro latest --operator {call.index}`",
+            f"record it with `{command}`, then `{check}`",
         )
     with spinner("importing torch"):
         from tracing.replay.operator_repro import write_operator_repro
@@ -126,16 +127,21 @@ def _of_operator(recorded: RecordedOperator, rank: int | None, output: Path | No
     return WrittenScript(files.script, files.files, facts)
 
 
-def _require_inputs(recorded: RecordedLaunch) -> None:
+def _require_inputs(recorded: RecordedLaunch, output: Path | None) -> None:
     if not recorded.missing or recorded.inputs:
         return
-    index = recorded.launch.index
-    command = recording(recorded.run, "--keep-inputs", "--launches", f"{index}:{index + 1}")
-    check = f"tracing repro latest --launch {index} --kernel {quote(recorded.launch.kernel_name)}"
+    run, index = recorded.run, recorded.launch.index
+    command = record_anew(run, "--keep-inputs", "--launches", f"{index}:{index + 1}")
+    kernel = quote(recorded.launch.kernel_name)
+    check = f"tracing repro {latest(run)} --launch {index} --kernel {kernel}{_into(output)}"
     raise Problem(
         f"the inputs of launch {index} were not kept: {', '.join(recorded.missing)}",
-        f"record it with `{join(command)}`, then `{check}`{_numbered_anew(recorded)}",
+        f"record it with `{command}`, then `{check}`{_numbered_anew(recorded)}",
     )
+
+
+def _into(output: Path | None) -> str:
+    return f" --output {quote(str(output))}" if output else ""
 
 
 def _numbered_anew(recorded: RecordedLaunch) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -55,9 +56,8 @@ def serve(
         out.print(address.url)
     err.print("open this address in a browser; Ctrl-C ends the server and what it started")
     try:
-        uvicorn.Server(config).run(sockets=[listening])
-    except KeyboardInterrupt:
-        pass
+        with suppress(KeyboardInterrupt):  # which ends it
+            uvicorn.Server(config).run(sockets=[listening])
     finally:
         served.close()
     raise typer.Exit(0)
