@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracing.model import DigestBatch, Kernel, LaunchLine, OperatorCall, OperatorDigests, file_of
-from tracing.store.file_sizes import missing_bytes, missing_files
+from tracing.store.file_sizes import missing_bytes, missing_files, noted_size
 from tracing.store.recording import being_recorded, is_complete
 from tracing.store.run_files import damaged, opened
 
@@ -103,6 +103,8 @@ def _cut(path: Path) -> CutFile | None:
 
 
 def _may_be_empty(path: Path) -> bool:
+    if noted_size(path) == 0:  # as in a segment that the end of the program began
+        return True
     # the files of launches and operators are opened before the first one: without digests there was none
     for kind, digests in ((LaunchLine, DigestBatch), (OperatorCall, OperatorDigests)):
         name = file_of(kind).name

@@ -21,9 +21,14 @@ _DECODER = msgspec.json.Decoder(FileSizes)
 
 def missing_bytes(path: Path) -> int:
     """The bytes that a file of records lost at its end; 0 also if the size that it had is unknown."""
+    noted = noted_size(path)
+    return 0 if noted is None else max(0, noted - path.stat().st_size)
+
+
+def noted_size(path: Path) -> int | None:
+    """The bytes that a file of records had when its process closed it; None: unknown."""
     noted = path.with_name(file_of(FileSizes).file(writer_of(path)))
-    size = path.stat().st_size
-    return max(0, _sizes(noted).get(path.name, size) - size) if noted.exists() else 0
+    return _sizes(noted).get(path.name) if noted.exists() else None
 
 
 def missing_files(run: Path, names: list[str], prefix: str = "") -> list[str]:

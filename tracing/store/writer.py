@@ -68,9 +68,8 @@ class RunWriter:
                 with self.survived():
                     raise OSError("kernels, IR and the current step occupy more than --disk allows")
             text = b"".join(line + b"\n" for line in lines)
-            if text:  # an empty file would be a damaged one
-                with self._lock, self.survived():
-                    self._write(kind, text)
+            with self._lock, self.survived():
+                self._write(kind, text)
 
     def last(self, record: Record) -> bool:
         """Write a record even if an earlier write failed; returns False if the disk is still full."""
