@@ -12,6 +12,7 @@ from tracing import store
 from tracing.analyze.passes import pass_table as analysis
 from tracing.analyze.runs.call_sites import first_launch, launch_origin
 from tracing.attach import stop
+from tracing.cli.answers import hints
 from tracing.cli.answers.failures import LeaveTyper
 from tracing.cli.app import RUNS, Runs, app, err, out
 from tracing.cli.options.chosen_kernel import chosen_kernel
@@ -76,4 +77,5 @@ def _program(run: store.Run, chosen: Compilation) -> tuple[str, ...]:
         origin = launch_origin(run, rank, launch) if launch else None
     except Problem as problem:  # launches are damaged; the passes are not
         return (f"the recorded program is not known: {problem.problem}",)
-    return tuple(kernel_origin_text(chosen.kernel_name, chosen.file, launch, origin))
+    shown = hints.source_of(run, launch) if launch else ""
+    return tuple(kernel_origin_text(chosen.kernel_name, chosen.file, launch, origin, shown))

@@ -14,6 +14,7 @@ from tracing.report.text import (
     line_text,
     plural,
     some_lines,
+    source_place,
     step_text,
     tensor_text,
     times,
@@ -40,7 +41,7 @@ def launch_in_full(
         "grid": launch.grid,
         "phase": f"{launch.phase}, on {launch.device}, stream {launch.stream}",
         "kernel": f"{kernel.hash}  {kernel.target}  {kernel.kind}",
-        "source": kernel.file or "unknown",
+        "source": source_place(kernel.file) if kernel.file else "unknown",
         "config": f"num_warps={kernel.num_warps} num_stages={kernel.num_stages} num_ctas={kernel.num_ctas}",
         "constants": " ".join(f"{name}={value}" for name, value in kernel.constants.items()) or "none",
         "stages": ", ".join(kernel.stages) or "none kept",
@@ -56,15 +57,17 @@ def launch_in_full(
 
 
 def kernel_origin_text(
-    name: str, file: str | None, first: KernelLaunch | None, origin: LaunchOrigin | None
+    name: str, file: str | None, first: KernelLaunch | None, origin: LaunchOrigin | None, shown: str
 ) -> list[str]:
     """What a recorded program launched, for a debugger at a pass of the kernel, several lines.
 
     file   -- where the kernel's Python source begins, "path:line"
     first  -- its first launch, None if it was compiled only
     origin -- the call site of this launch, None if that is unknown
+    shown  -- the command that prints the kernel's source from the run; empty if there is none
     """
-    source = [f"  source    {file}"] if file else []
+    source = [f"  source    {source_place(file)}"] if file else []
+    source += [f"            {shown}"] if shown else []
     if first is None:
         return [f"the recorded program compiled {name} and did not launch it", *source]
     computes = [f"  computes  {line}" for line in some_lines(origin.computes)] if origin else []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 from rich.text import Text
@@ -47,6 +48,12 @@ def line_text(line: PythonLine) -> str:
     """`cases/silu.py:9 in forward: return x * y`, relative to the working directory if it is inside of it."""
     near = os.path.relpath(line.file)
     return f"{line.file if near.startswith('..') else near}:{line.line} in {line.function}: {line.code}"
+
+
+def source_place(file: str) -> str:
+    """`path:line` where a kernel's source begins; `name:line` if the file is gone, as Inductor's often is."""
+    path, _, line = file.rpartition(":")
+    return file if Path(path).exists() else f"{Path(path).name}:{line}"
 
 
 def some_lines(lines: Sequence[PythonLine]) -> list[str]:

@@ -202,15 +202,17 @@ def test_a_kernel_has_its_first_launch(tmp_path: Path) -> None:
     first = first_launch(run, "hash of k")
 
     assert first is not None and (first[0], first[1].index) == (0, 1)
-    assert kernel_origin_text("k", "k.py:1", first[1], launch_origin(run, *first)) == [
+    origin = launch_origin(run, *first)
+    assert kernel_origin_text("k", "/gone/k.py:1", first[1], origin, "tracing show RUN") == [
         "the recorded program launched k, first as launch #1",
         "  at        case.py:5 in fn",
         "  source    k.py:1",
+        "            tracing show RUN",
     ]
 
 
 def test_a_kernel_that_was_only_compiled_has_no_launch(tmp_path: Path) -> None:
     assert first_launch(saved(tmp_path, [at(0, 3)], []), "hash of other") is None
-    assert kernel_origin_text("other", None, None, None) == [
+    assert kernel_origin_text("other", None, None, None, "") == [
         "the recorded program compiled other and did not launch it"
     ]

@@ -117,6 +117,12 @@ def of_kernel(
     return [*commands, *of_passes(run, kernel, [] if run.underived() else passes_of(run, compilation))]
 
 
+def source_of(run: store.Run, launch: KernelLaunch) -> str:
+    """The command that prints the Python of a launch's kernel; empty if the run does not have it."""
+    kept = launch.kernel.source is not None
+    return f"tracing show {quote(str(run.path))} --launch {launch.index} --stage python" if kept else ""
+
+
 def of_launch(run: store.Run, launch: KernelLaunch, rank: int = 0) -> list[str]:
     """The commands for one launch and its kernel; missing records are recorded first.
 

@@ -15,7 +15,7 @@ from tracing import store
 from tracing.analyze.graphs.operation_lines import at_operations
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.memory.fresh_outputs import fresh_outputs
-from tracing.analyze.passes.pass_table import KernelPasses, kernel_passes, label
+from tracing.analyze.passes.pass_table import BINARIES, KernelPasses, kernel_passes, label
 from tracing.analyze.runs.call_sites import launch_origin
 from tracing.analyze.runs.recorded_steps import not_covered_steps
 from tracing.cli.answers import hints
@@ -44,6 +44,10 @@ def show(
     launch: Annotated[
         int | None, typer.Option(help="One launch in full, with the compilation of its kernel.")
     ] = None,
+    stage: Annotated[
+        str,
+        typer.Option(help="With --launch: print its kernel's python, source, ttir, ttgir, llir or ptx."),
+    ] = "",
     operators: Annotated[
         bool, typer.Option("--operators", help="Instead: the operators outside of Triton, a line each.")
     ] = False,
@@ -70,11 +74,13 @@ def show(
 
     Example: tracing show demo-faulty --launch 1
 
-    Exit status: 0; 2 if there is no such run, page, launch or operator.
+    Exit status: 0; 2 if there is no such run, page, launch, stage or operator.
     """
     of_operators = operators or operator is not None
     if launch is not None and of_operators:
         raise Problem("--launch shows a launch, and --operator an operator", "leave out one")
+    if stage and (launch is None or follow or as_json):
+        raise Problem("--stage prints a stage of a launch's kernel", "give --launch too, and no more")
     if follow:
         _refuse_with_follow(
             {"--json": as_json, "--launch": launch is not None, "--operators or --operator": of_operators,
@@ -85,6 +91,8 @@ def show(
         print_operator(open_run(name, runs), operator, as_json=as_json)
     elif operators:
         print_operators(open_run(name, runs), None if whole else page, as_json=as_json)
+    elif launch is not None and stage:
+        _print_stage(open_run(name, runs), launch, stage)
     elif as_json:
         run = open_run(name, runs)
         print(json.dumps(run_json(run, _launches(run, launch)), indent=2))
@@ -168,6 +176,16 @@ def _print_launch(opened: store.Run, index: int) -> None:
         _print_compilation(opened, known, one, rank)
 
 
+def _print_stage(opened: store.Run, index: int, stage: str) -> None:
+    _, one = _launches(opened, index)[0]
+    kernel = one.kernel
+    known = {**({"python": kernel.source} if kernel.source else {}), **kernel.stages}
+    texts = [name for name in known if name not in BINARIES.values()]
+    if stage not in texts:
+        raise Problem(f"launch {index} has no text of stage {stage}", f"stages: {', '.join(texts) or 'none'}")
+    print(opened.text(known[stage]))
+
+
 def _print_compilation(
     run: store.Run, known: Sequence[KernelPasses], launch: KernelLaunch, rank: int
 ) -> None:
@@ -178,5 +196,7 @@ def _print_compilation(
     kept = hints.is_kept(run, launch, rank)
     name = label([one.compilation for one in known], compiled.compilation)
     out.print(compiled_text(name, compiled))
+    if source := hints.source_of(run, launch):
+        out.print(f"    next        {source}")
     for command in hints.of_kernel(run, name, compiled.compilation, launch.index, kept=kept):
         out.print(f"    next        {command}")
