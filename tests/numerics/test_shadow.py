@@ -86,6 +86,40 @@ def test_integers_read_as_integers_of_another_size_are_exact() -> None:
     assert shadow.missing(result) == frozenset()
 
 
+def _of_bytes(values: torch.Tensor) -> torch.Tensor:
+    # as files are read
+    return torch.frombuffer(bytearray(values.numpy().tobytes()), dtype=torch.uint8)
+
+
+def test_bytes_read_as_numbers_are_exact_and_writing_to_these_is_followed() -> None:
+    values = torch.randn(8)
+    shadow = Shadow()
+    with shadow:
+        numbers = _of_bytes(values).view(torch.float32)
+        numbers.mul_(1.1)
+        result = numbers / 3
+
+    torch.testing.assert_close(shadow.of(result), values.double() * 1.1 / 3, rtol=1e-12, atol=1e-12)
+    assert shadow.missing(result) == frozenset()
+
+
+def test_bytes_read_as_numbers_are_inputs_which_noise_perturbs() -> None:
+    values = torch.randn(8)
+
+    one = expected(lambda: _of_bytes(values).view(torch.float32) * 3)
+
+    assert bool((one.spread > 0).all()) and bool((one.spread < 1e-5).all())
+
+
+def test_the_bits_of_numbers_are_no_reference_also_when_they_are_numbers_again() -> None:
+    shadow = Shadow()
+    with shadow:
+        bits = (torch.randn(8) * 3).view(torch.int32) + 1
+        result = bits.view(torch.float32) * 2
+
+    assert shadow.missing(result) == {"a view as torch.int32"}
+
+
 def test_gradients_and_updates_are_followed() -> None:
     def train(dtype: torch.dtype) -> torch.nn.Module:
         torch.manual_seed(0)

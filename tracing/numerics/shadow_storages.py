@@ -34,6 +34,15 @@ class ShadowStorage:
     size: int  # bytes of one of the program's elements
     origin: ValueOrigin
 
+    @property
+    def holds_integers(self) -> bool:
+        """True if the elements are the program's own, bit by bit."""
+        return not is_inexact(self.elements)
+
+    def fits(self, tensor: torch.Tensor) -> bool:
+        """True if the storage is a whole number of a tensor's elements."""
+        return self.elements.nbytes % tensor.element_size() == 0
+
 
 class ShadowStorages:
     """Shadows by storage; those of deleted storages are dropped."""
@@ -49,12 +58,19 @@ class ShadowStorages:
         known = self.known(tensor)
         if known is None:
             known = self.take(tensor, ValueOrigin(), enters=True)
+        if is_inexact(tensor) and known.holds_integers and known.fits(tensor):
+            self._read_as_numbers(tensor, known)
         elements = known.elements
         if known.size != tensor.element_size() or elements.dtype != wide(tensor.dtype):
             elements, reread = _reinterpreted(elements, known.size, tensor)
             if reread:
                 return self._reread(tensor, known)
         return _as(tensor, elements)
+
+    def _read_as_numbers(self, tensor: torch.Tensor, known: ShadowStorage) -> None:
+        # the bytes of a file: integers are exact, and so are the numbers that their bits are
+        numbers = known.elements.view(tensor.dtype).to(wide(tensor.dtype))
+        known.elements, known.size = self._entering(numbers, tensor), tensor.element_size()
 
     def _reread(self, tensor: torch.Tensor, known: ShadowStorage) -> torch.Tensor:
         # bits that the program reads as another dtype
@@ -81,10 +97,14 @@ class ShadowStorages:
         flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
         flat.set_(storage, 0, (storage.nbytes() // size,))  # type: ignore[call-overload, unused-ignore]
         elements = flat.to(wide(tensor.dtype), copy=True)
-        if enters and self._noise is not None and is_inexact(tensor):
-            unit = torch.finfo(tensor.dtype).eps
-            elements = perturbed(elements, unit, self._noise)
+        if enters:
+            elements = self._entering(elements, tensor)
         return self._keep(storage, ShadowStorage(_weak(storage), elements, size, origin))
+
+    def _entering(self, elements: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+        if self._noise is None or not is_inexact(tensor):
+            return elements
+        return perturbed(elements, torch.finfo(tensor.dtype).eps, self._noise)
 
     def give(self, tensor: torch.Tensor, exact: torch.Tensor, origin: ValueOrigin) -> None:
         """Make the shadow of a tensor's new storage from its exact values."""
