@@ -63,8 +63,9 @@ run: $(STAMP) ## record CASE and show its launches
 demo: $(STAMP) ## a tour of the commands on small cases; at its end `compare` and `bisect` find a planted fault
 	@$(VENV)/bin/python -m scripts.tour
 
+# one thread in each worker of pytest: with more than there are cores, they wait for one another
 test: lint ## lint, then run every test that needs no GPU, on up to eight cores
-	@$(VENV)/bin/python -m pytest -n logical --maxprocesses 8 --dist loadfile
+	@OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n logical --maxprocesses 8 --dist loadfile
 
 lint: $(STAMP)-test ## run ruff, mypy and the lint of words
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint-style lint-types lint-types-gpu

@@ -1,4 +1,4 @@
-"""Import torch and Triton without what doubles the time of it in a debugged program.
+"""Import torch and Triton without what costs a tenth of the time of it, and half in a debugged program.
 
 - debugpy traces every call until Python 3.12. Breakpoints in functions of these libraries stop as before;
   those in statements that run while a module is imported do not.
@@ -22,7 +22,8 @@ _LIBRARIES = frozenset(("msgspec", "numpy", "rich", "sympy", "torch", "triton", 
 
 def switch_on() -> None:
     """From now on, import these libraries untraced and without garbage collection."""
-    sys.meta_path.insert(0, _Finder())
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
 
 
 class _Finder:

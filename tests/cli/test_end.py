@@ -1,0 +1,37 @@
+"""How the process of a command ends: without a last garbage collection, but for programs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+CYCLE = """
+import sys
+from tracing import cli
+from tracing.cli.answers.failures import LeaveTyper
+
+class Cycle:
+    def __init__(self):
+        self.own = self
+    def __del__(self):
+        print("collected", flush=True)
+
+def app():
+    Cycle()
+    raise {raised}
+
+cli.app = app
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("raised", "printed"), [("SystemExit(0)", ""), ("LeaveTyper(lambda: None)", "collected\n")]
+)
+def test_cyclic_garbage_is_collected_at_the_end_of_a_program_only(raised: str, printed: str) -> None:
+    command = [sys.executable, "-c", CYCLE.format(raised=raised)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert done.stdout == printed
