@@ -111,7 +111,7 @@ def test_bytes_read_as_numbers_are_inputs_which_noise_perturbs() -> None:
     assert bool((one.spread > 0).all()) and bool((one.spread < 1e-5).all())
 
 
-def test_the_bits_of_numbers_are_no_reference_also_when_they_are_numbers_again() -> None:
+def test_the_bits_of_numbers_are_no_reference_also_when_read_as_numbers() -> None:
     shadow = Shadow()
     with shadow:
         bits = (torch.randn(8) * 3).view(torch.int32) + 1

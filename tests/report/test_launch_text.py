@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tracing.analyze.runs.call_sites import LaunchOrigin
 from tracing.model import CallSite, Digest, KernelArg
 from tracing.report.launch import launch_in_full
-from tracing.report.text import launch_text, source_place
+from tracing.report.text import launch_text, source_position
 from tracing.store.graph_file import PythonLine
 
 CALL, OPERATION = CallSite(0, "/case.py", 9, "forward"), CallSite(-1, "/case.py", 10, "forward")
@@ -43,8 +43,8 @@ def test_the_content_of_an_output_that_nothing_had_written_is_not_counted() -> N
 
 
 def test_a_source_has_its_folder_only_while_the_file_exists() -> None:
-    assert source_place(f"{__file__}:7") == f"{__file__}:7"
-    assert source_place("/tmp/deleted/c3x.py:7") == "c3x.py:7"
+    assert source_position(f"{__file__}:7") == f"{__file__}:7"
+    assert source_position("/tmp/deleted/c3x.py:7") == "c3x.py:7"
 
 
 def test_a_tensor_without_magnitudes_has_no_sum_of_them() -> None:

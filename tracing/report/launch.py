@@ -14,7 +14,7 @@ from tracing.report.text import (
     line_text,
     plural,
     some_lines,
-    source_place,
+    source_position,
     step_text,
     tensor_text,
     times,
@@ -41,7 +41,7 @@ def launch_in_full(
         "grid": launch.grid,
         "phase": f"{launch.phase}, on {launch.device}, stream {launch.stream}",
         "kernel": f"{kernel.hash}  {kernel.target}  {kernel.kind}",
-        "source": source_place(kernel.file) if kernel.file else "unknown",
+        "source": source_position(kernel.file) if kernel.file else "unknown",
         "config": f"num_warps={kernel.num_warps} num_stages={kernel.num_stages} num_ctas={kernel.num_ctas}",
         "constants": " ".join(f"{name}={value}" for name, value in kernel.constants.items()) or "none",
         "stages": ", ".join(kernel.stages) or "none kept",
@@ -66,7 +66,7 @@ def kernel_origin_text(
     origin -- the call site of this launch, None if that is unknown
     shown  -- the command that prints the kernel's source from the run; empty if there is none
     """
-    source = [f"  source    {source_place(file)}"] if file else []
+    source = [f"  source    {source_position(file)}"] if file else []
     source += [f"            {shown}"] if shown else []
     if first is None:
         return [f"the recorded program compiled {name} and did not launch it", *source]

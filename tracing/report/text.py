@@ -50,7 +50,7 @@ def line_text(line: PythonLine) -> str:
     return f"{line.file if near.startswith('..') else near}:{line.line} in {line.function}: {line.code}"
 
 
-def source_place(file: str) -> str:
+def source_position(file: str) -> str:
     """`path:line` where a kernel's source begins; `name:line` if the file is gone, as Inductor's often is."""
     path, _, line = file.rpartition(":")
     return file if Path(path).exists() else f"{Path(path).name}:{line}"

@@ -24,7 +24,7 @@ def run(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("stage", "text"), [("python", PYTHON), ("ttir", TTIR)])
-def test_a_stage_is_printed_alone(run: Path, stage: str, text: str) -> None:
+def test_only_the_stage_is_printed(run: Path, stage: str, text: str) -> None:
     assert tracing("show", str(run), "--launch", "0", "--stage", stage, runs=run.parent).stdout == text + "\n"
 
 

@@ -19,7 +19,7 @@ from tracing.analyze.passes.pass_table import DIGITS, KernelPasses, P, PassStep,
 from tracing.analyze.passes.renaming import renamed
 from tracing.analyze.passes.source_map import StageLines, Thread
 from tracing.model import Compilation, PassRecord
-from tracing.report.text import Line, plural, source_place
+from tracing.report.text import Line, plural, source_position
 
 CALLS = ("llvm.call", "llvm.call_intrinsic", "llvm.inline_asm")
 SHOWN = 6  # maximum of operations that replace one operation
@@ -72,7 +72,7 @@ def kernel_heading(compilation: Compilation, known: Sequence[Compilation]) -> It
 
     known -- the compilations of the run
     """
-    source = source_place(compilation.file) if compilation.file else ""
+    source = source_position(compilation.file) if compilation.file else ""
     heading = f"  {compilation.hash[:DIGITS]}  {compilation.target}  {source}"
     yield Text.assemble((compilation.kernel_name, "bold"), heading.rstrip())
     yield from (Text(f"    {line}") for line in _own_options(compilation, known))
@@ -106,7 +106,7 @@ def failed_pass_text(record: PassRecord, message: str) -> str:
     """
     kernel, lines = record.compilation, message.splitlines()
     reason = next((line for line in lines if "ended by SIG" not in line), (lines or [""])[0])
-    source = f" ({source_place(kernel.file)})" if kernel.file and ".py" not in reason else ""
+    source = f" ({source_position(kernel.file)})" if kernel.file and ".py" not in reason else ""
     return f"kernel {kernel.kernel_name}: pass {record.name} ({record.stage}) failed: {reason}{source}"
 
 
