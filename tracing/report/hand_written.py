@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+
+from tracing.model import Kernel
 
 _NAMED = 4  # kernels that one sentence names
 CHECKED = "docs/case.md#check-a-hand-written-kernel"  # how a case checks a kernel of the program
@@ -22,9 +25,20 @@ def reference_text(kernels: int, *, of_case: bool = True) -> str:
     )
 
 
+def suspect_text(kernels: Sequence[Kernel]) -> str:
+    """`only compiled launches the hand-written softmax_kernel (model.py:9): it may be to blame, ...`."""
+    copied = [(one.name, one.copied[0]) for one in kernels]
+    named = _some([f"{name} ({Path(one.user_file).name}:{one.user_line})" for name, one in copied])
+    it = "it" if len(kernels) == 1 else "one of them"
+    return f"    only compiled launches the hand-written {named}: {it} may be to blame, or the code around it"
+
+
 def unchecked_text(kernels: Sequence[str]) -> str:
     """`eager launches softmax_kernel, too: nothing checks what it computes`."""
-    rest = f" and {len(kernels) - _NAMED} more" if len(kernels) > _NAMED else ""
-    shown = ", ".join(kernels[:_NAMED]) + rest
     them = "they compute" if len(kernels) > 1 else "it computes"
-    return f"eager launches {shown}, too: nothing checks what {them}"
+    return f"eager launches {_some(kernels)}, too: nothing checks what {them}"
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + rest

@@ -17,6 +17,7 @@ from tracing.cli.narrow.judge import JudgedRun, judge
 from tracing.cli.processes.new_recording import recorded_before
 from tracing.errors import Problem
 from tracing.model import Compilation, KeptAnswer, KeptTensor, Outcome, Selection
+from tracing.model.launches import CopiedFunction
 from tracing.report.bisect.bisect_case import no_pass_text
 from tracing.report.hand_written import reference_text
 from tracing.report.judgement import judgement_text
@@ -102,6 +103,20 @@ def test_a_run_that_was_judged_does_not_suggest_to_judge_it(
 
     answer = json.loads(capsys.readouterr().out)
     assert any("tracing judge" in command for command in answer["next"]) is not judged
+
+
+def test_a_case_that_differs_names_the_hand_written_kernels_that_only_compiled_launches(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = Outcome("differs", "output: compiled is off")
+    own = launch(1, name="softmax")
+    copied = (CopiedFunction("/tmp/c.py", 5, 2, "/model/ops.py", 12),)
+    run = saved(tmp_path, [launch(0), replace(own, kernel=replace(own.kernel, copied=copied))])
+
+    RunAnswer(run, outcome).print(show=False, as_json=False)
+
+    printed = capsys.readouterr().err
+    assert "only compiled launches the hand-written softmax (ops.py:12): it may be to blame" in printed
 
 
 def test_a_case_that_passed_names_the_kernels_that_nothing_checks(

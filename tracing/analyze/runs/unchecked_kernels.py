@@ -1,9 +1,9 @@
-"""Which launched kernels the run in eager launches, too: comparing with eager does not check them."""
+"""Which hand-written kernels a comparison with eager checks, and which the run in eager launches, too."""
 
 from __future__ import annotations
 
 from tracing.analyze.runs.unlaunched import launched_kernels
-from tracing.model import Compilation
+from tracing.model import Compilation, Kernel
 from tracing.store import Run
 
 
@@ -23,3 +23,14 @@ def unchecked_kernels(run: Run) -> list[str]:
         if one.name in eager or (not compiled and one.copied and one.kind != "cpp")
     )
     return list(dict.fromkeys(names))
+
+
+def checked_kernels(run: Run) -> list[Kernel]:
+    """The hand-written kernels of compiled graphs that only the compiled case launched, in launch order."""
+    unchecked = unchecked_kernels(run)
+    checked = {
+        one.name: one
+        for one in launched_kernels(run)
+        if one.copied and one.kind != "cpp" and one.name not in unchecked
+    }
+    return list(checked.values())

@@ -12,7 +12,7 @@ from pathlib import Path
 from shlex import quote
 
 from tracing import environment, store
-from tracing.analyze.runs.unchecked_kernels import unchecked_kernels
+from tracing.analyze.runs.unchecked_kernels import checked_kernels, unchecked_kernels
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel
 from tracing.cli.answers import hints
 from tracing.cli.answers.findings import findings_text
@@ -24,7 +24,7 @@ from tracing.cli.options.derived import open_derived
 from tracing.cli.processes.guard import KilledProcess
 from tracing.errors import Problem
 from tracing.model import Failure, Outcome
-from tracing.report.hand_written import reference_text, unchecked_text
+from tracing.report.hand_written import reference_text, suspect_text, unchecked_text
 from tracing.report.passes.passes import failed_pass_text
 from tracing.report.run_json import memory_evidence_json
 from tracing.report.text import outcome_lines
@@ -99,6 +99,8 @@ class RunAnswer:
                 err.print(part)
             for line in findings_text(self.run):
                 err.print(line)
+            if self._leads_on and (checked := checked_kernels(self.run)):
+                err.print(suspect_text(checked))
             if self.judgement is None:  # else the judgement prints the next commands
                 print_wrong_result(self.run, err)
         if self._unchecked and self.judgement is None:  # else the judgement says so
