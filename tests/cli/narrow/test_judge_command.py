@@ -111,7 +111,8 @@ def test_a_case_that_differs_names_the_hand_written_kernels_that_only_compiled_l
     outcome = Outcome("differs", "output: compiled is off")
     own = launch(1, name="softmax")
     copied = (CopiedFunction("/tmp/c.py", 5, 2, "/model/ops.py", 12),)
-    run = saved(tmp_path, [launch(0), replace(own, kernel=replace(own.kernel, copied=copied))])
+    launches = [launch(0), replace(own, kernel=replace(own.kernel, copied=copied))]
+    run = saved(tmp_path, launches, [Compilation(0, "softmax", own.kernel.hash, "cuda:90", {}, "")])
 
     RunAnswer(run, outcome).print(show=False, as_json=False)
 
