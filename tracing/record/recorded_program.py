@@ -118,6 +118,8 @@ class RecordedProgram:
         except Exception as error:  # the program has ended already, and its exit status stays
             _say(f"the findings of the run cannot be read: {message(error)}")
         _say(f"{seen} launch{'' if seen == 1 else 'es'} seen{self._session.kept}: tracing show {run.path}")
+        if seen and run.info.world_size == 1:
+            _say(f"whether a kernel is wrong: tracing judge {run.path}")
 
 
 def _say(line: str) -> None:

@@ -184,3 +184,5 @@ def test_a_program_that_made_a_nan_ends_with_the_launch_and_the_command(tmp_path
         "tracing: not finite: the first NaN or inf is made by launch #0 triton_poi_fused_log"
     )
     assert "`tracing nan " in finding
+    path = store.open_run("latest", tmp_path).path
+    assert done.stderr.endswith(f"tracing: whether a kernel is wrong: tracing judge {path}\n")
