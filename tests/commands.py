@@ -14,9 +14,10 @@ ROOT, DATA = TESTS.parent, TESTS / "data"
 EDITORS = ("code", "codium", "code-server", "cursor")
 
 
-def tracing(*args: str, runs: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tracing", *args, "--runs", str(runs)]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, check=False)
+def tracing(command: str, *args: str, runs: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    # options come before a program, which takes all words behind it
+    words = [sys.executable, "-m", "tracing", command, "--runs", str(runs), *args]
+    return subprocess.run(words, capture_output=True, text=True, env={**os.environ, **env}, check=False)
 
 
 def recorded(case: str, runs: Path, *args: str, passed: bool = True) -> str:
