@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -114,6 +115,7 @@ def test_the_command_writes_the_script_and_executes_it(run: store.Run, tmp_path:
     answer = json.loads(done.stdout)
     assert (answer["status"], answer["kernel"], answer["operator"]) == (0, "aten::mm", mm)
     assert "3 of 3 calls left the recorded bits" in answer["said"]
+    assert re.search(r"^wrote .*recorded\.py, repro\.py.* into .*/script$", done.stderr, re.MULTILINE)
     require_documented(done.stdout, "## `tracing repro`")
 
 

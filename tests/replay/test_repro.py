@@ -53,6 +53,7 @@ def test_a_script_that_reproduces_the_recorded_bits_is_a_repro(racing: Path, tmp
 
     assert done.returncode == 0, done.stdout
     assert "1 of 1 replays left the recorded bits" in done.stdout
+    assert ", interpreter, kernel.py, " in done.stderr
     assert f"a repro: {tmp_path}/it/repro.py" in done.stdout.splitlines()
 
 

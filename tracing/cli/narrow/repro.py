@@ -76,7 +76,7 @@ def repro(
     else:
         assert operator is not None
         written = _of_operator(recorded_operator(run, operator, rank), rank, output)
-    err.print(f"wrote {len(written.files)} files into {written.script.parent}")
+    err.print(f"wrote {_listed(written)} into {written.script.parent}")
     if zeros := written.facts["zeros"]:
         err.print(f"zeros replace contents that were not kept: {', '.join(zeros)}")
     status, printed = _tried(written.script, times or (1 if operator is None else _CALLS), seconds)
@@ -138,6 +138,12 @@ def _require_inputs(recorded: RecordedLaunch, output: Path | None) -> None:
         f"the inputs of launch {index} were not kept: {', '.join(recorded.missing)}",
         f"record it with `{command}`, then `{check}`{_numbered_anew(recorded)}",
     )
+
+
+def _listed(written: WrittenScript) -> str:
+    # a folder, as of the interpreter for machines without a GPU, is one name
+    names = {path.relative_to(written.script.parent).parts[0] for path in written.files}
+    return ", ".join(sorted(names))
 
 
 def _into(output: Path | None) -> str:
