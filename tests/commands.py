@@ -15,7 +15,7 @@ EDITORS = ("code", "codium", "code-server", "cursor")
 
 
 def tracing(command: str, *args: str, runs: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    # options come before a program, which takes all words behind it
+    # options come before a program, which takes all words after it
     words = [sys.executable, "-m", "tracing", command, "--runs", str(runs), *args]
     return subprocess.run(words, capture_output=True, text=True, env={**os.environ, **env}, check=False)
 
