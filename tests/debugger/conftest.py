@@ -18,6 +18,7 @@ from recorded.kernels import record
 
 from tracing.attach import gdb_with_amx
 from tracing.environment import compiled_parts, stops
+from tracing.native.file_lock import locked
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -65,15 +66,30 @@ def gdb() -> str:
     return gdb_path
 
 
-@pytest.fixture(scope="session", autouse=True)
-def index(gdb: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One symbol index for all of these tests; only the first reads the symbols."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", os.environ.get("GDB_INDEX", str(tmp_path_factory.mktemp("gdb-index"))))
-        import triton
+@pytest.fixture(scope="session")
+def index(gdb: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with the symbol index, which the first of these tests of all workers makes."""
+    import triton
 
-        library = Path(triton.__file__).parent / "_C/libtriton.so"
-        subprocess.run([sys.executable, "-m", "vscode.index_symbols", str(library)], cwd=ROOT, check=True)
+    library = Path(triton.__file__).parent / "_C/libtriton.so"
+    worker = tmp_path_factory.getbasetemp()
+    common = worker.parent if "PYTEST_XDIST_WORKER" in os.environ else worker
+    cache = Path(os.environ.get("GDB_INDEX", common / "gdb-index"))
+    cache.mkdir(exist_ok=True)
+    with locked(cache / "lock", seconds=300):
+        compiled_parts.cache().mkdir(parents=True, exist_ok=True)
+        parts = cache / compiled_parts.cache().parent.name  # compiled for all tests
+        if not parts.exists():
+            parts.symlink_to(compiled_parts.cache().parent)
+        command = [sys.executable, "-m", "vscode.index_symbols", str(library)]
+        subprocess.run(command, cwd=ROOT, env={**os.environ, "XDG_CACHE_HOME": str(cache)}, check=True)
+    return cache
+
+
+@pytest.fixture(scope="module", autouse=True)
+def indexed(index: Path) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(index))
         yield
 
 
