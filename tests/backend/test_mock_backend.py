@@ -84,6 +84,7 @@ def test_strict_raises_all_violations_before_anything_is_executed(run: store.Run
     assert list(run.records(Violation)) == list(raised.value.violations)
 
 
+@pytest.mark.soak
 def test_the_repro_of_a_violation_raises_the_same_in_a_fresh_process(run: store.Run, tmp_path: Path) -> None:
     compiled = torch.compile(product, backend=eager_backend(strict=True, constraints=ALIGNED))
     with pytest.raises(ConstraintsViolated) as raised:

@@ -60,7 +60,10 @@ def softmax() -> Seen:
 
 
 @pytest.mark.parametrize("target", kernels.TARGETS)
-@pytest.mark.parametrize("name", kernels.KERNELS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=pytest.mark.soak) if one == "attention" else one for one in kernels.KERNELS],
+)
 def test_artefacts_are_those_of_an_untouched_compile(name: str, target: str) -> None:
     untouched = kernels.compiled(name, target)
 

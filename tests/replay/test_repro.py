@@ -128,7 +128,14 @@ def of_empty_tuples(inputs, nothing, out_ptr):
     tl.store(out_ptr + at, tl.load(x + at) * factors[1] + count)
 
 
-@pytest.mark.parametrize("name", ["helped", "halves", "of_tuples", VARIADIC, "of_empty_tuples"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "helped",
+        "of_tuples",
+        *(pytest.param(one, marks=pytest.mark.soak) for one in ("halves", VARIADIC, "of_empty_tuples")),
+    ],
+)
 def test_a_script_reproduces_libdevice_bfloat16_and_tuples_without_a_gpu(
     name: str, kernels: Run, tmp_path: Path
 ) -> None:

@@ -109,6 +109,7 @@ def test_a_diagnostic_that_was_not_expected_is_a_problem_at_its_line(tmp_path: P
     assert 'expected error "another" was not produced' in matched[0][3]
 
 
+@pytest.mark.soak
 def test_a_graph_break_is_a_problem_at_its_line_with_its_reason(tmp_path: Path) -> None:
     path = tmp_path / "broken.py"
     path.write_text(BROKEN)

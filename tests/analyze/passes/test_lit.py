@@ -108,7 +108,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return recorded_passes(tmp_path_factory.mktemp("runs"), ("softmax", "sm_90"), ("matmul", "gfx942"))
 
 
-@pytest.mark.parametrize("kernel", [0, 1], ids=["softmax", "matmul"])
+@pytest.mark.parametrize(
+    "kernel", [pytest.param(0, id="softmax"), pytest.param(1, id="matmul", marks=pytest.mark.soak)]
+)
 def test_every_pass_that_changed_a_kernel_gets_a_test_that_it_passes_and_its_absence_fails(
     recorded: Run, kernel: int
 ) -> None:

@@ -107,7 +107,8 @@ def test_an_exception_is_reported_as_by_python_and_the_run_says_so(tmp_path: Pat
     assert (outcome.status, outcome.detail) == ("failed", "RuntimeError: worse (raises.py:6)")
 
 
-@pytest.mark.parametrize("options", [(), pytest.param(("--no-virtual-gpu",), marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("options", [(), ("--no-virtual-gpu",)])
 def test_the_traceback_of_an_operator_that_fails_is_pythons(options: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "fails.py").write_text(OPERATOR_FAILS)
 

@@ -127,9 +127,8 @@ raise {ending}
 """
 
 
-@pytest.mark.parametrize(
-    "ending", [pytest.param("SystemExit(3)", marks=pytest.mark.soak), "KeyboardInterrupt"]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("ending", ["SystemExit(3)", "KeyboardInterrupt"])
 def test_a_program_with_arguments_is_executed_to_its_end_or_to_ctrl_c(ending: str, tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(PROGRAM.format(ending=ending))

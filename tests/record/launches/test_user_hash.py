@@ -98,6 +98,7 @@ def test_hashes_up_to_the_one_that_failed_are_kept(gpu: None, tmp_path: Path) ->
 # ---- through the command ----
 
 
+@pytest.mark.soak
 def test_hashes_and_times_of_a_run_are_shown(tmp_path: Path) -> None:
     path = ran("silu", tmp_path, "--hash-fn", f"{HASHES}:dtype", "--time")
 

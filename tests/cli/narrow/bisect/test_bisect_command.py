@@ -89,6 +89,7 @@ def test_a_repeated_search_builds_and_judges_only_what_confirms_the_answer(
     )
 
 
+@pytest.mark.soak
 def test_fresh_builds_and_judges_everything_anew(run: Run) -> None:
     known = bisect(run, *without("num.=.9", "ttgir")).stdout
     done = bisect(run, "--fresh", *without("num.=.9", "ttgir")).stdout
