@@ -16,6 +16,7 @@ from tracing.cli.options.record_options import MODES
 # forks a child for each line, which writes what it prints and its exit status into the line's folder
 SCRIPT = """
 import json, os, sys
+import numpy, pydantic.types, tracing.cli.answers.run_answer  # once, for all lines
 from tracing.cli import main
 
 for line, folder in json.load(sys.stdin):
