@@ -95,18 +95,9 @@ def debug(
     _require_quoted(ex or (), words, runs)
     live = runs_program(words, runs)
     if live:
-        program_of(words)
-        if line is not None:
-            remedy = f"record one with `tracing run {shlex.join(words)}`, then name it"
-            raise Problem("--line needs a recorded run", remedy)
-        words, wanted = _live(["--target", target, *words], kernel, which or "", stage)
+        words, wanted = _live(words, kernel, which or "", stage, target, line)
     else:
-        if line is not None:
-            run = open_derived(words[0], runs)
-            kernel, which, stage = _of_line(run, kernel, line, which, stage)
-        else:
-            run = open_derived(words[0], runs, kernel, which, stage)
-        words, wanted = _recorded(run, kernel, which, stage)
+        words, wanted = _recorded(words[0], runs, kernel, which, stage, line)
     command = [sys.executable, "-m", "tracing", "execute", *words]
     if as_json:
         stop = {"kernel": wanted.kernel, "stage": wanted.stage, "pass": wanted.name}
@@ -169,15 +160,26 @@ def _of_line(
 
 
 def _live(
-    words: list[str], kernel: str | None, which: str, stage: str | None
+    words: list[str], kernel: str | None, which: str, stage: str | None, target: str, line: str | None
 ) -> tuple[list[str], WantedStop]:
+    # the words of `tracing execute` and the stop, of a case or a program that is run
+    program_of(words)
+    if line is not None:
+        remedy = f"record one with `tracing run {shlex.join(words)}`, then name it"
+        raise Problem("--line needs a recorded run", remedy)
     _require_pass(which)
-    return words, wanted_of(f"{kernel or ''}:{stage or ''}:{which}")
+    return ["--target", target, *words], wanted_of(f"{kernel or ''}:{stage or ''}:{which}")
 
 
 def _recorded(
-    run: store.Run, kernel: str | None, which: str | None, stage: str | None
+    name: str, runs: Path, kernel: str | None, which: str | None, stage: str | None, line: str | None
 ) -> tuple[list[str], WantedStop]:
+    # the words of `tracing execute` and the stop, of a run
+    if line is not None:
+        run = open_derived(name, runs)
+        kernel, which, stage = _of_line(run, kernel, line, which, stage)
+    else:
+        run = open_derived(name, runs, kernel, which, stage)
     if which is None:
         raise Problem("no pass is named", "name one with --pass, or a Python line with --line FILE:LINE")
     chosen = chosen_kernel(run, kernel)
