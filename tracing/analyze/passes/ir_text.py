@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from tracing.analyze.passes.assertions import without_positions
 from tracing.analyze.passes.operations import STRING, without_locations
 from tracing.analyze.passes.renaming import definitions_in, replaced_values
 
@@ -55,7 +56,7 @@ class PlainModule:
 def plain(text: str) -> PlainModule:
     """A module's text for comparison; costs a few regular expressions a line."""
     lines, attributes = [], {}
-    for line in without_locations(text).splitlines():
+    for line in without_locations(without_positions(text)).splitlines():
         line = _COMMENT.sub("", _SPELT.sub(lambda match: _SPELLING[match[0]], line))
         line = _HELPER.sub(r"@\1", line)
         if match := _HOLDER.match(line):

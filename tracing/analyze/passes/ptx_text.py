@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tracing.analyze.passes.assertions import without_positions
+
 _LLVM_DEBUG = re.compile(
     r",? !dbg !\d+|^[ \t]*#dbg_\w+\(.*\)\n|^; ModuleID = .*\n|^source_filename = .*\n"
     r"|^!\d+ = .*\n|^![\w.]+ = .*\n", re.MULTILINE,
@@ -16,4 +18,5 @@ _SECTIONS = re.compile(
 
 def without_debug(text: str) -> str:
     """A text of LLVM IR or of assembly for comparisons: no locations, no comments, no debug sections."""
+    text = without_positions(text)
     return _LLVM_DEBUG.sub("", _LINES.sub("", _SECTIONS.sub("", text)))
