@@ -12,6 +12,7 @@ from tracing.analyze.nonfinite.data_events import Kind
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.runs.launch_counts import launch_counts
 from tracing.cli.answers import hints
+from tracing.model import Outcome
 from tracing.report.findings import (
     memory_text,
     no_kernel_text,
@@ -41,8 +42,12 @@ def findings_text(run: store.Run) -> Iterator[Text]:
 
 
 def memory_findings_text(run: store.Run) -> Iterator[Text]:
-    """A line for each access to memory that no correct kernel makes."""
-    for line in out_of_bounds_text(run, padding=False):
+    """A line for each access to memory that no correct kernel makes.
+
+    Loads inside the storage of an argument, which a kernel may mean, are listed if results differ from eager.
+    """
+    differs = any(outcome.status == "differs" for outcome in run.records(Outcome))
+    for line in out_of_bounds_text(run, padding=differs):
         yield Text.assemble(("out of bounds", "yellow"), f": {line}")
     yield from memory_text(run, but=("out of bounds",))
 
