@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,19 @@ def test_another_instruction_of_it_is_a_difference(
     difference = KernelCodes(*runs).difference(a, edited(runs[1], b, stage, old, new))
 
     assert difference is not None and difference.stage == stage
+
+
+@pytest.mark.parametrize(
+    ("stage", "text"), [("llir", "@assertFile_0, i32 {},"), ("ptx", "st.param.b32 \t[param2], {};")]
+)
+def test_the_line_of_an_assertion_is_no_difference(runs: tuple[Run, Run], stage: str, text: str) -> None:
+    a, b = kernels(runs)
+    pattern = re.escape(text).replace(r"\{\}", r"(\d+)")
+    found = re.search(pattern, runs[1].text(b.stages[stage]))
+
+    assert found is not None
+    moved = edited(runs[1], b, stage, found[0], text.format(int(found[1]) + 5))
+    assert KernelCodes(*runs).difference(a, moved) is None
 
 
 @pytest.mark.parametrize("text", [MLIR, AMD])
