@@ -66,6 +66,7 @@ def test_recorded_runs_are_listed_oldest_first(silu: tuple[Path, str, str]) -> N
     assert listed == [Path(a).name, Path(b).name]
 
 
+@pytest.mark.soak
 def test_a_seeded_difference_is_caught_at_the_launch_that_first_reads_it(tmp_path: Path) -> None:
     a, b = (recorded(str(DATA / "seeded.py"), tmp_path, "--seed", seed) for seed in ("0", "1"))
 

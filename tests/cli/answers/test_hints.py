@@ -101,7 +101,8 @@ def typed(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("command", [pytest.param("replay", marks=pytest.mark.soak), "repro"])
+@pytest.mark.soak
+@pytest.mark.parametrize("command", ["replay", "repro"])
 def test_commands_for_a_race_run_as_they_are_printed(
     command: str, racing: tuple[store.Run, list[str]], tmp_path: Path
 ) -> None:
@@ -112,7 +113,8 @@ def test_commands_for_a_race_run_as_they_are_printed(
     assert "racing_sum" in said or "racing_sum" in next(tmp_path.glob("repro-*/repro.py")).read_text()
 
 
-@pytest.mark.parametrize("command", [pytest.param("passes", marks=pytest.mark.soak), "lit"])
+@pytest.mark.soak
+@pytest.mark.parametrize("command", ["passes", "lit"])
 def test_commands_for_a_kernel_run_as_they_are_printed(
     command: str, racing: tuple[store.Run, list[str]], tmp_path: Path
 ) -> None:

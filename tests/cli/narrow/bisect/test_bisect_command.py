@@ -78,6 +78,7 @@ def test_the_printed_commands_reproduce_both_verdicts(first: subprocess.Complete
     assert subprocess.run(anew["good"], shell=True, check=False).returncode == 0
 
 
+@pytest.mark.soak
 def test_a_repeated_search_builds_and_judges_only_what_confirms_the_answer(
     first: subprocess.CompletedProcess[str], run: Run
 ) -> None:
@@ -149,6 +150,7 @@ def test_a_judge_that_never_says_good_is_named_as_such(run: Run) -> None:
     assert re.search(r"The judge never answered good, for \d+ builds;", done.stdout)
 
 
+@pytest.mark.soak
 def test_a_judge_that_hangs_is_stopped(run: Run) -> None:
     done = bisect(run, "--seconds", "8", "--", "sh", "-c", "sleep 100 # {ttir}")
 
