@@ -80,10 +80,10 @@ def test_another_instruction_of_it_is_a_difference(
 def test_the_line_of_an_assertion_is_no_difference(runs: tuple[Run, Run], stage: str, text: str) -> None:
     a, b = kernels(runs)
     pattern = re.escape(text).replace(r"\{\}", r"(\d+)")
-    found = re.search(pattern, runs[1].text(b.stages[stage]))
+    line = re.search(pattern, runs[1].text(b.stages[stage]))
 
-    assert found is not None
-    moved = edited(runs[1], b, stage, found[0], text.format(int(found[1]) + 5))
+    assert line is not None
+    moved = edited(runs[1], b, stage, line[0], text.format(int(line[1]) + 5))
     assert KernelCodes(*runs).difference(a, moved) is None
 
 
