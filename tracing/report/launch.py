@@ -66,8 +66,8 @@ def kernel_origin_text(
     origin -- the call site of this launch, None if that is unknown
     shown  -- the command that prints the kernel's source from the run; empty if there is none
     """
-    source = [f"  source    {source_position(file)}"] if file else []
-    source += [f"            {shown}"] if shown else []
+    known = [*([source_position(file)] if file else []), *([shown] if shown else [])]
+    source = [f"  {'' if n else 'source':<9} {line}" for n, line in enumerate(known)]
     if first is None:
         return [f"the recorded program compiled {name} and did not launch it", *source]
     computes = [f"  computes  {line}" for line in some_lines(origin.computes)] if origin else []

@@ -101,7 +101,6 @@ def typed(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.soak
-@pytest.mark.soak
 @pytest.mark.parametrize("command", ["replay", "repro"])
 def test_commands_for_a_race_run_as_they_are_printed(
     command: str, racing: tuple[store.Run, list[str]], tmp_path: Path

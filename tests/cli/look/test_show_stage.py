@@ -39,4 +39,4 @@ def test_a_stage_without_text_is_refused_with_those_that_have_one(run: Path, sta
 def test_a_stage_needs_a_launch(run: Path) -> None:
     done = tracing("show", str(run), "--stage", "ttir", runs=run.parent)
 
-    assert done.returncode == 2 and "give --launch too" in done.stderr
+    assert done.returncode == 2 and "give --launch N" in done.stderr

@@ -80,7 +80,10 @@ def show(
     if launch is not None and of_operators:
         raise Problem("--launch shows a launch, and --operator an operator", "leave out one")
     if stage and (launch is None or follow or as_json):
-        raise Problem("--stage prints a stage of a launch's kernel", "give --launch too, and no more")
+        raise Problem(
+            "--stage prints a stage of a launch's kernel",
+            "give --launch N with it, without --follow or --json",
+        )
     if follow:
         _refuse_with_follow(
             {"--json": as_json, "--launch": launch is not None, "--operators or --operator": of_operators,
