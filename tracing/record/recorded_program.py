@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from typing import Any
 
-import torch
-
 from tracing import environment
 from tracing.errors import message
 from tracing.model import Failure
 from tracing.program.named_variables import variables_of_program
+from tracing.program.seeding import seed_generators
 from tracing.program.user_program import (
     UserProgram,
     shown_as_by_python,
@@ -37,7 +36,7 @@ class RecordedProgram:
         seed: int | None,
         findings: Callable[[Run], Iterable[str]] = lambda run: (),
     ) -> None:
-        """seed -- seed of torch's generators when the program starts; None: not seeded
+        """seed -- of its generators of random numbers, when the program starts; None: not seeded
 
         findings -- what to print of the finished run, a line each
         """
@@ -77,7 +76,7 @@ class RecordedProgram:
 
     def _start(self, *, quiet: bool = False) -> None:
         if self._seed is not None:
-            torch.manual_seed(self._seed)
+            seed_generators(self._seed)
         if not quiet:
             atexit.register(self._end)  # handlers run in reverse: those of the program, then this one
         threads_shown_as_by_python()

@@ -354,6 +354,27 @@ def test_random_numbers_of_programs_without_a_seed_are_decided_with_one(
     assert decides.count("train.py") == 2
 
 
+@pytest.mark.parametrize(
+    ("seed", "proven", "decides"),
+    [
+        (None, True, "--seed 0"),
+        (None, False, "--seed 0"),
+        (3, False, "--seed 3"),
+        (3, True, ""),  # no recording explains where the program has its values from
+    ],
+)
+def test_values_that_a_program_filled_in_are_decided_with_a_seed_once(
+    seed: int | None, proven: bool, decides: str, pair: tuple[store.Run, store.Run]
+) -> None:
+    for run in pair:
+        run.info = msgspec.structs.replace(run.info, kind="program", program=("train.py",), seed=seed)
+    cause = Host("", None, made=True, proven=proven)
+
+    command = divergence_hints.deciding(InputDiffers(BOTH, 0, cause), pair) or ""
+
+    assert decides in command and bool(command) == bool(decides)
+
+
 @pytest.mark.parametrize("doubt", ["out of bounds", "unwritten", "untouched", "addresses"])
 def test_a_doubtful_output_does_not_lead_to_the_compiler(
     doubt: Any, pair: tuple[store.Run, store.Run]

@@ -249,7 +249,7 @@ def test_equal_commands_for_two_programs_are_printed_with_what_to_do_before_each
 
     print_divergence(next(iter(ComparisonVerdict.of(a, b, 64))), (a, b), ("a", "b"), first=True)
 
-    said = "before each of them, restore what differed" in " ".join(capsys.readouterr().out.split())
+    said = "before each, restore what differed" in " ".join(capsys.readouterr().out.split())
     assert said == (words == ("train.py",))
 
 

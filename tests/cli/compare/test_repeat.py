@@ -286,7 +286,9 @@ def test_a_program_that_seeds_no_generator_differs_in_each_run(drawn: str, tmp_p
 @pytest.mark.soak
 def test_a_program_with_a_seed_draws_the_same_numbers_in_each_run(tmp_path: Path) -> None:
     (program := tmp_path / "unseeded.py").write_text(
-        "import torch\ntorch.compile(lambda x: x * 2)(torch.rand(3))\n"
+        "import numpy, random, torch\n"
+        "drawn = torch.tensor([numpy.random.default_rng().random(), numpy.random.rand(), random.random()])\n"
+        "torch.compile(lambda x: x * 2)(torch.rand(3) + drawn)\n"
     )
 
     done = tracing("repeat", "--times", "3", "--seed", "1", str(program), runs=tmp_path)

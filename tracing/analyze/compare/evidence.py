@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tracing.analyze.compare.divergence_kinds import (
+    Cause,
     Divergence,
+    Host,
     InputDiffers,
     LaunchDiffers,
     LaunchPair,
@@ -50,7 +52,7 @@ def evidence(runs: tuple[Run, Run], divergence: Divergence) -> Iterator[str]:
             yield "this launch changed no memory, so no later difference follows from it"
     elif isinstance(divergence, InputDiffers):
         yield from _of_writer(runs, divergence)
-        yield from _of_input(run, divergence)
+        yield from _of_input(runs, divergence)
 
 
 def _of_lines(runs: tuple[Run, Run], pair: LaunchPair) -> Iterator[str]:
@@ -73,19 +75,27 @@ def _of_writer(runs: tuple[Run, Run], divergence: InputDiffers) -> Iterator[str]
             yield f"in {name}, launch #{launch}: {evidence_sentence(one)}"
 
 
-def _of_input(run: Run, divergence: InputDiffers) -> Iterator[str]:
+def _of_input(runs: tuple[Run, Run], divergence: InputDiffers) -> Iterator[str]:
     cause = divergence.cause
     if isinstance(cause, OperatorCause) and _may_draw_others(cause):
         yield f"{cause.names[0] or cause.names[1]} draws random numbers: do both runs use one seed?"
+    if may_have_other_seeds(runs, divergence) and _is_of_the_program(cause):
+        yield "numpy and random draw other numbers in each run, unless the program seeds them: does it?"
     if isinstance(cause, Uninitialised) and cause.elements is None:
-        yield from _of_loads(_ttir(run, divergence.pair.launch))
+        yield from _of_loads(_ttir(runs[0], divergence.pair.launch))
 
 
 def may_have_other_seeds(runs: tuple[Run, Run], divergence: Divergence) -> bool:
     """True if random numbers may be the cause, and neither run was recorded with `--seed`."""
     cause = divergence.cause if isinstance(divergence, InputDiffers) else None
     unseeded = all(run.info.seed is None for run in runs)
-    return unseeded and isinstance(cause, OperatorCause) and _may_draw_others(cause)
+    drawn = isinstance(cause, OperatorCause) and _may_draw_others(cause)
+    return unseeded and (drawn or _is_of_the_program(cause))
+
+
+def _is_of_the_program(cause: Cause | None) -> bool:
+    # the program filled the tensor, perhaps with numbers that numpy or Python drew
+    return isinstance(cause, Host) and not cause.writer and not cause.operator
 
 
 def _may_draw_others(cause: OperatorCause) -> bool:

@@ -202,11 +202,13 @@ def of_rank_update(run: store.Run) -> list[str]:
 
 def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str | None:
     """The command that settles an uncertain cause; None: the cause is certain."""
-    other = isinstance(divergence, InputDiffers) and isinstance(divergence.cause, OtherTensor)
-    if accused(divergence).certain or other:  # no other recording identifies the tensor
+    cause = divergence.cause if isinstance(divergence, InputDiffers) else None
+    if accused(divergence).certain or isinstance(cause, OtherTensor):  # no other recording identifies the tensor
         return None
     if may_have_other_seeds(runs, divergence):
         return of_one_seed(*runs)
+    if isinstance(cause, Host) and cause.made and cause.proven:  # of values that no recording explains
+        return None
     if isinstance(divergence, OutputDiffers):
         return of_unwritten(runs[1]) if divergence.doubt != "code" else None
     facts = of_facts(*runs)

@@ -47,6 +47,14 @@ OneKernelOption = Annotated[
         help="A kernel by name, by the first digits of its hash, or NAME#2.", autocompletion=kernel_names
     ),
 ]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Seed of torch's random generators, for a program also of numpy's and Python's. "
+        "Default: 0 for a case; a program seeds them itself.",
+    ),
+]
 TargetOption = Annotated[
     str, typer.Option(callback=_known_target, help="Target that kernels are compiled for without a GPU.")
 ]

@@ -177,7 +177,7 @@ def deterministic_form(operator: str) -> Iterator[str]:
 
 def _host(cause: Host, names: Names) -> Iterator[str]:
     if cause.made:
-        yield "the program made this tensor of other values, as by torch.tensor"
+        yield "the program filled this tensor with other values, as torch.tensor does"
         if not cause.proven:
             yield "or changed it later, outside of torch; no launch and no operator computed it"
         return
