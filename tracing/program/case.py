@@ -167,12 +167,23 @@ def is_case(name: str) -> bool:
     return name in known_cases() or name.endswith(".py") or Path(name).is_file()
 
 
+def imports_workload(path: Path) -> bool:
+    """True if a file imports `Workload` of `tracing` at top level, as each case does; it is not executed."""
+    imports = [one for one in _top_level(path) if isinstance(one, ast.ImportFrom)]
+    names = {name.name for one in imports if (one.module or "").startswith("tracing") for name in one.names}
+    return "Workload" in names
+
+
+def _top_level(path: Path) -> list[ast.stmt]:
+    try:
+        return ast.parse(path.read_bytes()).body
+    except (SyntaxError, ValueError):  # Python reports the error when it runs the program
+        return []
+
+
 def defines_build(path: Path) -> bool:
     """True if a file defines `build(device)` at top level, so it is a case; the file is not executed."""
-    try:
-        top = ast.parse(path.read_bytes()).body
-    except (SyntaxError, ValueError):  # Python reports the error when it runs the program
-        return False
+    top = _top_level(path)
     functions = [one.args for one in top if isinstance(one, ast.FunctionDef) and one.name == "build"]
     return any([one.arg for one in (*own.posonlyargs, *own.args)][:1] == ["device"] for own in functions)
 

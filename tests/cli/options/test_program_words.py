@@ -1,4 +1,4 @@
-"""Options that follow a program go to the program, which a note says."""
+"""Notes on what a program is given: options that follow it, and a file that resembles a case."""
 
 from __future__ import annotations
 
@@ -32,6 +32,31 @@ def test_an_option_of_ours_after_a_program_is_noted(
     assert said.splitlines() == [
         f"note: {one} goes to {program}; an option of tracing is written before it" for one in noted
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "noted"),
+    [
+        ("from tracing import Case, Workload\n\ndef biuld(device): ...\n", True),
+        ("from tracing import Workload\n\ndef build(dev): ...\n", True),
+        ("from tracing import Workload\n\ndef build(device): ...\n", False),
+        ("from other import Workload\n", False),
+        ("from tracing import Workload\n:\n", False),  # Python says what is wrong with it
+    ],
+)
+def test_a_file_that_resembles_a_case_and_runs_as_a_program_is_noted(
+    text: str, noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (file := tmp_path / "gelu.py").write_text(text)
+
+    _command("run").make_context("run", [str(file)])
+
+    said = capsys.readouterr().err
+    assert said == (
+        f"note: {file} imports Workload, and defines no build(device): it runs as a program\n"
+        if noted
+        else ""
+    )
 
 
 def _command(name: str) -> ProgramCommand:

@@ -22,7 +22,7 @@ from tracing.cli.help_page import HelpCommand
 from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.completion import case_names
 from tracing.errors import Problem
-from tracing.program.case import defines_build, require_case, split_options
+from tracing.program.case import defines_build, imports_workload, require_case, split_options
 from tracing.program.near_files import near_files
 from tracing.program.user_program import UserProgram
 
@@ -49,6 +49,7 @@ class ProgramCommand(HelpCommand):
         words = args[start:]
         if words and "--" not in args[:start] and is_program(words):
             self._note_options(ctx, words)
+            _note_missing_build(words[0])
             return list(super().parse_args(ctx, [*args[:start], "--", *words]))
         try:
             return list(super().parse_args(ctx, [*args]))  # it empties the list
@@ -94,6 +95,12 @@ class ProgramOrRunCommand(ProgramCommand):
         runs = next((Path(value) for option, value in pairwise(args) if option == "--runs"), RUNS)
         if names_case(word, runs):
             require_case(word)
+
+
+def _note_missing_build(program: str) -> None:
+    # misspelt, or with a first parameter of another name
+    if Path(program).is_file() and imports_workload(Path(program)):
+        err.print(f"note: {program} imports Workload, and defines no build(device): it runs as a program")
 
 
 def runs_program(words: Sequence[str], runs: Path) -> bool:
