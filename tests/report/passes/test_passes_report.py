@@ -76,6 +76,18 @@ def test_only_passes_that_changed_something_and_of_one_stage_are_shown_on_reques
     assert "canonicalize" not in text
 
 
+@pytest.mark.parametrize("options", [(), ("--stage", "ttgir")])
+def test_the_sum_is_of_all_passes_also_where_only_those_that_changed_something_are_shown(
+    recorded: Path, options: tuple[str, ...]
+) -> None:
+    every, few = (shown(recorded, "--kernel", "softmax", *more, *options) for more in ((), ("--changed",)))
+    total = every.splitlines()[-1]
+
+    assert len(few.splitlines()) < len(every.splitlines())
+    assert few.splitlines()[-1] == total
+    assert total.startswith(f"{len(every.partition('index ')[2].splitlines()) - 2} passes, ")
+
+
 def test_an_operation_is_traced_to_the_pass_that_replaces_it(recorded: Path) -> None:
     text = shown(recorded, "--kernel", "matmul", "--op", "tt.dot")
 

@@ -33,13 +33,17 @@ def warning_text(llvm: LlvmPasses) -> Iterator[Line]:
         )
 
 
-def llvm_text(llvm: LlvmPasses, steps: Sequence[PassStep[LlvmPass]]) -> Iterator[Line]:
-    """Some passes of LLVM, a line each, and their sum; mandatory passes only if they changed the IR.
+def llvm_text(
+    llvm: LlvmPasses, steps: Sequence[PassStep[LlvmPass]], among: Sequence[PassStep[LlvmPass]]
+) -> Iterator[Line]:
+    """Some passes of LLVM: a line for each of `among`, and the sum of all.
+
+    Of those without an index only passes that changed the IR have a line.
 
     steps -- of passes in `llvm`
     """
     last = llvm.passes[-1] if llvm.failure else None
-    shown = [one for one in steps if one.record.index is not None or one.record.changed or one.record is last]
+    shown = [one for one in among if one.record.index is not None or one.record.changed or one.record is last]
     rows: list[tuple[str, ...]] = [("index", "stage", "pass", "on", "changed", "before", "after")]
     rows += [_row(one, ended=one.record is not last) for one in shown]
     yield from columns(rows, "rllllrr")
@@ -48,7 +52,7 @@ def llvm_text(llvm: LlvmPasses, steps: Sequence[PassStep[LlvmPass]]) -> Iterator
         f"{plural(len(steps), 'pass')}, {changed} changed the IR; index: as opt-bisect-limit counts; "
         "before, after: instructions"
     )
-    if hidden := len(steps) - len(shown):
+    if hidden := len(among) - len(shown):
         yield Text(f"not shown: {hidden} without an index, of which no change is known")
     if not llvm.failure and not llvm.differs:
         stages = dict.fromkeys(one.stage for one in llvm.passes)

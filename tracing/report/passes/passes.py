@@ -78,9 +78,11 @@ def kernel_heading(compilation: Compilation, known: Sequence[Compilation]) -> It
     yield from (Text(f"    {line}") for line in _own_options(compilation, known))
 
 
-def passes_text(steps: Sequence[PassStep[PassRecord]]) -> Iterator[Line]:
-    """Some passes of one kernel, a line each, and their sum."""
-    rows = [("index", "stage", "pass", "changed", "before", "after", "ms"), *map(_pass_row, steps)]
+def passes_text(
+    steps: Sequence[PassStep[PassRecord]], shown: Sequence[PassStep[PassRecord]]
+) -> Iterator[Line]:
+    """Some passes of one kernel: a line for each that is shown, and the sum of all."""
+    rows = [("index", "stage", "pass", "changed", "before", "after", "ms"), *map(_pass_row, shown)]
     yield from columns(rows, "rlllrrr")
     ended = [step.record for step in steps if step.record.after is not None]
     changed, wall_ms = sum(one.changed for one in ended), sum(one.wall_ms or 0.0 for one in ended)

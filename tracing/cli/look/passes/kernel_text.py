@@ -38,11 +38,12 @@ def _print_mlir(
         else:
             _print_pass(run, record, asked.locations)
         return
-    among = asked.among(analysis.steps(run, selected(records, asked)))
+    steps = analysis.steps(run, selected(records, asked))
+    among = asked.among(steps)
     wanted = wanted_operations(among, asked.op)
     _print(report.kernel_heading(chosen, analysis.compilations(run)))
     if wanted is None:
-        _print(report.passes_text(among))
+        _print(report.passes_text(steps, among))
     else:
         _print(report.history_text(among, wanted, became_of(run, among, wanted)))
 
@@ -57,11 +58,14 @@ def _print_llvm(run: store.Run, chosen: Compilation, ran: LlvmPasses, asked: Pas
         else:
             _print_llvm_pass(run, chosen, ran, one, asked.locations)
         return
-    among = asked.among(analysis.steps(run, selected(ran.passes, asked), instructions))
+    steps = analysis.steps(run, selected(ran.passes, asked), instructions)
+    among = asked.among(steps)
     wanted = wanted_operations(among, asked.op)
     _print(llvm_report.death_text(ran))
     _print(report.kernel_heading(chosen, analysis.compilations(run)))
-    _print(llvm_report.llvm_text(ran, among) if wanted is None else report.history_text(among, wanted, {}))
+    _print(
+        llvm_report.llvm_text(ran, steps, among) if wanted is None else report.history_text(among, wanted, {})
+    )
 
 
 def _write(text: str | None, output: Path | None) -> None:
