@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from handmade.records import META, arg, launch
 from msgspec.structs import replace
 
 from tracing.analyze.runs.call_sites import LaunchOrigin
-from tracing.model import CallSite, Digest, KernelArg
+from tracing.model import CallSite, CopiedFunction, Digest, KernelArg
 from tracing.report.launch import launch_in_full
 from tracing.report.text import launch_text, source_position
 from tracing.store.graph_file import PythonLine
@@ -32,6 +33,23 @@ def test_the_line_of_a_call_is_labelled_alike_in_a_listing_and_in_full() -> None
 
     assert listed[0].endswith("  # at /case.py:9 in forward")
     assert full[1] == "    at        /case.py:9 in forward"
+
+
+@pytest.mark.parametrize(
+    ("file", "shown"),
+    [
+        ("/gone/c2.py:10", "/model/ops.py:3, which torch.compile copied to c2.py:10"),
+        ("/gone/c2.py:20", "/model/ops.py:30, which torch.compile copied to c2.py:20"),
+        ("/gone/c3.py:10", "c3.py:10"),
+    ],
+)
+def test_a_kernel_that_was_copied_is_where_its_user_wrote_it(file: str, shown: str) -> None:
+    helper, kernel = (
+        CopiedFunction("/gone/c2.py", *at)
+        for at in ((25, 4, "/model/ops.py", 30), (12, 9, "/model/ops.py", 3))
+    )
+
+    assert source_position(file, (helper, kernel)) == shown
 
 
 def test_the_content_of_an_output_that_nothing_had_written_is_not_counted() -> None:

@@ -11,8 +11,8 @@ import torch
 def seed_generators(seed: int) -> None:
     """Seed torch, `numpy.random` and `random`, for the rest of this process.
 
-    Generators that the program makes without a seed, as by `numpy.random.default_rng()`, are seeded as well, each
-    with another seed. Not seeded is a `random.Random()` of the program's own: Python seeds it in C.
+    Generators that the program makes without a seed, as by `numpy.random.default_rng()`, are seeded as well,
+    each with another seed. Not seeded is a `random.Random()` of the program's own: Python seeds it in C.
 
     seed -- not negative
     """

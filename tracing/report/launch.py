@@ -41,7 +41,7 @@ def launch_in_full(
         "grid": launch.grid,
         "phase": f"{launch.phase}, on {launch.device}, stream {launch.stream}",
         "kernel": f"{kernel.hash}  {kernel.target}  {kernel.kind}",
-        "source": source_position(kernel.file) if kernel.file else "unknown",
+        "source": source_position(kernel.file, kernel.copied) if kernel.file else "unknown",
         "config": f"num_warps={kernel.num_warps} num_stages={kernel.num_stages} num_ctas={kernel.num_ctas}",
         "constants": " ".join(f"{name}={value}" for name, value in kernel.constants.items()) or "none",
         "stages": ", ".join(kernel.stages) or "none kept",

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from rich.text import Text
 
-from tracing.model import KernelArg, KernelLaunch, TensorMeta
+from tracing.model import CopiedFunction, KernelArg, KernelLaunch, TensorMeta
 from tracing.store.graph_file import PythonLine
 
 Line: TypeAlias = str | Text  # the console has no markup: a str is printed unchanged, a Text with its styles
@@ -50,10 +50,18 @@ def line_text(line: PythonLine) -> str:
     return f"{line.file if near.startswith('..') else near}:{line.line} in {line.function}: {line.code}"
 
 
-def source_position(file: str) -> str:
-    """`path:line` where a kernel's source begins; `name:line` if the file is gone, as Inductor's often is."""
+def source_position(file: str, copied: Sequence[CopiedFunction] = ()) -> str:
+    """`path:line` where a kernel's source begins; `name:line` if the file is gone, as Inductor's often is.
+
+    copied -- the kernel's functions that are copies of the user's: the user's own position then comes first
+    """
     path, _, line = file.rpartition(":")
-    return file if Path(path).exists() else f"{Path(path).name}:{line}"
+    here = file if Path(path).exists() else f"{Path(path).name}:{line}"
+    after = [one for one in copied if one.file == path and one.line >= int(line)]  # its decorators come first
+    if not after:
+        return here
+    own = min(after, key=lambda one: one.line)
+    return f"{own.user_file}:{own.user_line}, which torch.compile copied to {here}"
 
 
 def some_lines(lines: Sequence[PythonLine]) -> list[str]:

@@ -39,3 +39,8 @@ def test_a_line_of_the_user_s_kernel_is_followed_after_inductor_s_file_is_delete
 
     assert "tt.get_program_id" in asked(numbers["at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)"])
     assert "arith.mulf" in asked(numbers["return x * SCALE"])
+    written = numbers["def compiled_helper(x_ptr, out_ptr, n, BLOCK: tl.constexpr):"]
+    for words in (["passes", run, "--kernel", "compiled_helper#2"], ["show", run, "--launch", "0"]):
+        assert (
+            f"/program.py:{written}, which torch.compile copied to " in tracing(*words, runs=tmp_path).stdout
+        )

@@ -79,7 +79,5 @@ def _how_to_decide(divergence: Divergence, runs: RunPair) -> Iterator[Text]:
             "    then      if these two runs are equal, numbers that were drawn without a seed were the cause"
         )
     elif a.info.kind == b.info.kind == "program" and recording(a) == recording(b):
-        yield Text(
-            "    first     both commands run the same: before each, restore what differed between the runs, as"
-        )
-        yield Text("              a file, the code, or an environment variable whose value was not recorded")
+        yield Text("    first     both commands run the same: before each, restore what differed, as a file,")
+        yield Text("              the code, or an environment variable whose value was not recorded")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tracing import environment, store
+from tracing.analyze.passes.copied_lines import copied_functions
 from tracing.analyze.passes.line_changes import compilation_of_line, follow_line, is_of_model
 from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.source_map import StageLines, Thread, stage_lines
@@ -54,7 +55,7 @@ def line(
         print(json.dumps(known, indent=2))
         return
     for text in (
-        *report.kernel_heading(chosen, compilations(run)),
+        *report.kernel_heading(chosen, compilations(run), copied_functions(run, chosen)),
         *report.stages_text(stages, threads, of_model=of_model),
         *report.threads_text(threads),
     ):

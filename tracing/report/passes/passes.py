@@ -18,7 +18,7 @@ from tracing.analyze.passes.operations import without_locations
 from tracing.analyze.passes.pass_table import DIGITS, KernelPasses, P, PassStep, history, label
 from tracing.analyze.passes.renaming import renamed
 from tracing.analyze.passes.source_map import StageLines, Thread
-from tracing.model import Compilation, PassRecord
+from tracing.model import Compilation, CopiedFunction, PassRecord
 from tracing.report.text import Line, plural, source_position
 
 CALLS = ("llvm.call", "llvm.call_intrinsic", "llvm.inline_asm")
@@ -67,12 +67,15 @@ def _launched(one: KernelPasses) -> str:
     return "no: by eager" if one.compilation.eager else "no"
 
 
-def kernel_heading(compilation: Compilation, known: Sequence[Compilation]) -> Iterator[Line]:
+def kernel_heading(
+    compilation: Compilation, known: Sequence[Compilation], copied: Sequence[CopiedFunction]
+) -> Iterator[Line]:
     """The compiled kernel: name, hash, target, file, and the options that not every kernel of the run has.
 
-    known -- the compilations of the run
+    known  -- the compilations of the run
+    copied -- its functions that are copies of the user's
     """
-    source = source_position(compilation.file) if compilation.file else ""
+    source = source_position(compilation.file, copied) if compilation.file else ""
     heading = f"  {compilation.hash[:DIGITS]}  {compilation.target}  {source}"
     yield Text.assemble((compilation.kernel_name, "bold"), heading.rstrip())
     yield from (Text(f"    {line}") for line in _own_options(compilation, known))

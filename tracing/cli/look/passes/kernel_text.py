@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tracing import store
 from tracing.analyze.passes import pass_table as analysis
+from tracing.analyze.passes.copied_lines import copied_functions
 from tracing.analyze.passes.llvm import instructions, readable
 from tracing.cli.app import err, out
 from tracing.cli.look.passes.kernel_view import became_of, ir_of, selected, wanted_operations
@@ -41,11 +42,15 @@ def _print_mlir(
     steps = analysis.steps(run, selected(records, asked))
     among = asked.among(steps)
     wanted = wanted_operations(among, asked.op)
-    _print(report.kernel_heading(chosen, analysis.compilations(run)))
+    _print(_heading(run, chosen))
     if wanted is None:
         _print(report.passes_text(steps, among))
     else:
         _print(report.history_text(among, wanted, became_of(run, among, wanted)))
+
+
+def _heading(run: store.Run, chosen: Compilation) -> Iterable[Line]:
+    return report.kernel_heading(chosen, analysis.compilations(run), copied_functions(run, chosen))
 
 
 def _print_llvm(run: store.Run, chosen: Compilation, ran: LlvmPasses, asked: PassQuestion) -> None:
@@ -62,7 +67,7 @@ def _print_llvm(run: store.Run, chosen: Compilation, ran: LlvmPasses, asked: Pas
     among = asked.among(steps)
     wanted = wanted_operations(among, asked.op)
     _print(llvm_report.death_text(ran))
-    _print(report.kernel_heading(chosen, analysis.compilations(run)))
+    _print(_heading(run, chosen))
     _print(
         llvm_report.llvm_text(ran, steps, among) if wanted is None else report.history_text(among, wanted, {})
     )
