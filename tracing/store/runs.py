@@ -12,6 +12,7 @@ from tracing.errors import Problem
 from tracing.store.reader import Run
 
 _LATEST = re.compile(r"latest(?:~(\d{1,4}))?")  # latest~2: the one that is two before the latest
+_STARTED = re.compile(r"-\d{8}-\d{6}(-\d+)?$")  # the end of a run's name
 _DEMO = ("demo-sound", "demo-faulty")  # scripts/demo.py
 
 
@@ -31,13 +32,22 @@ def open_run(name: str, runs: Path) -> Run:
         path = Path(name)
     if path.exists():
         return Run(path)
-    near = get_close_matches(name, [run.name for run in known], n=3, cutoff=0.5)
+    near = near_runs(name, runs)
     require_folder(runs)
     recording = "record it with `make demo`" if name in _DEMO else "record one with `tracing run CASE`"
     remedy = f"nearest: {', '.join(near)}" if near else recording
     raise Problem(
         f"there is no run {name}, neither here nor below {runs}", f"{remedy}; list runs with `tracing list`"
     )
+
+
+def near_runs(name: str, runs: Path) -> list[str]:
+    """The names of at most three runs that a misspelt name or path may mean: alike ones, the newest first."""
+    word = Path(name).name
+    named = {run.name: _STARTED.sub("", run.name) for run in reversed(recorded(runs))}
+    programs = get_close_matches(_STARTED.sub("", word), {*named.values()}, n=3, cutoff=0.6)
+    begun = [run for run, program in named.items() if run.startswith(word) or program in programs]
+    return begun[:3] or get_close_matches(word, named, n=3, cutoff=0.5)
 
 
 def require_folder(runs: Path) -> None:

@@ -78,6 +78,29 @@ def test_a_run_before_the_latest_is_named_by_its_distance(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("softmxa", ["softmax-20260102-030405"]),
+        ("{runs}/softmx", ["softmax-20260102-030405"]),
+        ("softmax-2026010", ["softmax-20260102-030405"]),
+        ("attn-20260102-030405", ["attention-20260102-030406-1"]),
+        ("att", ["attention-20260102-030406-1"]),
+    ],
+)
+@pytest.mark.parametrize("command", ["show", "judge", "compare"])
+def test_a_misspelt_run_is_answered_with_the_nearest_names(
+    command: str, name: str, near: list[str], tmp_path: Path
+) -> None:
+    for known in ("softmax-20260102-030405", "attention-20260102-030406-1"):
+        saved(tmp_path / "made", [], []).path.rename(tmp_path / known)
+
+    words = [command, name.format(runs=tmp_path), *(["latest"] if command == "compare" else [])]
+    _, said = asked(*words, "--runs", str(tmp_path), status=2)
+
+    assert f"nearest: {', '.join(near)};" in " ".join(said.split())
+
+
+@pytest.mark.parametrize(
     ("words", "problem", "near"),
     [
         (("--pass", "tritongpu-coalesc"), "no pass tritongpu-coalesc", "tritongpu-coalesce"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 
 from tracing import store
@@ -20,8 +19,7 @@ def names_case(name: str, runs: Path) -> bool:
     if is_case(name):
         return True
     name, _ = split_options(name)
-    recorded = [run.name for run in store.recorded(runs)]
-    near = [*near_cases(name), *get_close_matches(name, recorded, n=3, cutoff=0.5)]
+    near = [*near_cases(name), *store.near_runs(name, runs)]
     listed = "`tracing cases` and `tracing list` list them"
     raise Problem(
         f"there is neither a case {name} nor a run of that name below {runs}",
