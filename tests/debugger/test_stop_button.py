@@ -134,3 +134,22 @@ def test_gdb_ends_when_the_process_that_it_holds_is_killed(held: Held) -> None:
     os.kill(held.pids[0], signal.SIGKILL)
 
     wait_until(lambda: held.gdb.poll() is not None)
+
+
+def test_only_the_main_thread_of_gdb_takes_the_signals_for_which_it_waits(tmp_path: Path) -> None:
+    (tmp_path / "empty.py").touch()
+    entries = generated(tmp_path, "--debugger", "cppdbg", gdb=gdb_for("cppdbg"))
+    gdb = Gdb(chosen(entries, "LLVM: triton-opt under gdb", tmp_path / "empty.py", pipeline="cse"))
+    try:
+        blocked = {
+            int(task.name): int(line.split()[1], 16)
+            for task in Path(f"/proc/{gdb.process.pid}/task").iterdir()
+            for line in (task / "status").read_text().splitlines()
+            if line.startswith("SigBlk:")
+        }
+    finally:
+        gdb.close()
+
+    assert len(blocked) > 1  # one of them looks whether the process has ended
+    takes = {task for task, mask in blocked.items() if not mask & 1 << signal.SIGCHLD - 1}
+    assert takes == {gdb.process.pid}

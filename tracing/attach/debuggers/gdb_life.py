@@ -43,7 +43,17 @@ def watch() -> None:
     gdb.events.stop.connect(held.stopped)
     gdb.events.cont.connect(held.runs)
     gdb.events.exited.connect(held.runs)
-    threading.Thread(target=_look, args=(held, os.getppid()), daemon=True).start()
+    _started(threading.Thread(target=_look, args=(held, os.getppid()), daemon=True))
+
+
+def _started(thread: threading.Thread) -> None:
+    # It takes no signals: gdb waits for its process until SIGCHLD wakes its main thread, and for ever if the
+    # kernel gives the signal to another thread.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _look(held: _Held, editor: int) -> None:
