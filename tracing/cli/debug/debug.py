@@ -26,9 +26,10 @@ from tracing.cli.answers.wheel_source import warn_without_source
 from tracing.cli.app import DEBUG, RUNS, Runs, app, err
 from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.chosen_kernel import chosen_kernel
-from tracing.cli.options.completion import case_and_run_names, kernel_names, pass_names
+from tracing.cli.options.completion import case_and_run_names
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import TargetOption
+from tracing.cli.options.option_record import with_option_records
 from tracing.cli.options.program_words import (
     OPTIONS_FIRST,
     ProgramOrRunCommand,
@@ -36,6 +37,7 @@ from tracing.cli.options.program_words import (
     program_of,
     runs_program,
 )
+from tracing.cli.options.stop_options import StopOptions
 from tracing.environment import stops
 from tracing.errors import Problem
 from tracing.model.chips import DEFAULT_TARGET
@@ -44,6 +46,7 @@ GENERATOR = Path(__file__).parents[3] / "vscode" / "generate.py"
 
 
 @app.command(rich_help_panel=DEBUG, cls=ProgramOrRunCommand)
+@with_option_records
 def debug(
     words: Annotated[
         list[str],
@@ -54,22 +57,7 @@ def debug(
             autocompletion=case_and_run_names,
         ),
     ],
-    which: Annotated[
-        str | None,
-        typer.Option(
-            "--pass", autocompletion=pass_names, help="The pass: its name, in a run also NAME#2 or its index."
-        ),
-    ] = None,
-    kernel: Annotated[
-        str | None, typer.Option(help="The kernel; a glob, unless of a run.", autocompletion=kernel_names)
-    ] = None,
-    stage: Annotated[str | None, typer.Option(help="The stage: ttir, ttgir or llir.")] = None,
-    line: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE:LINE", help="Of a run: stop in a pass that changed what this Python line became."
-        ),
-    ] = None,
+    where: StopOptions,
     target: TargetOption = DEFAULT_TARGET,
     ex: Annotated[
         list[str] | None,
@@ -95,9 +83,9 @@ def debug(
     _require_quoted(ex or (), words, runs)
     live = runs_program(words, runs)
     if live:
-        words, wanted = _live(words, kernel, which or "", stage, target, line)
+        words, wanted = _live(words, where, target)
     else:
-        words, wanted = _recorded(words[0], runs, kernel, which, stage, line)
+        words, wanted = _recorded(words[0], runs, where)
     command = [sys.executable, "-m", "tracing", "execute", *words]
     if as_json:
         stop = {"kernel": wanted.kernel, "stage": wanted.stage, "pass": wanted.name}
@@ -142,50 +130,45 @@ def _in_terminal(gdb: Gdb, command: list[str], wanted: WantedStop, *, live: bool
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _of_line(
-    run: store.Run, kernel: str | None, line: str, which: str | None, stage: str | None
-) -> tuple[str, str, str]:
-    # the kernel, pass and stage where what a line became changes; `which` chooses among several passes
-    chosen = compilation_of_line(run, kernel, line)
-    passes = [one for one in changing_passes(run, chosen, line) if stage in (None, one.stage)]
+def _live(words: list[str], where: StopOptions, target: str) -> tuple[list[str], WantedStop]:
+    # the words of `tracing execute` and the stop, of a case or a program that is run
+    program_of(words)
+    if where.line is not None:
+        remedy = f"record one with `tracing run {shlex.join(words)}`, then name it"
+        raise Problem("--line needs a recorded run", remedy)
+    _require_pass(where.which or "")
+    return ["--target", target, *words], wanted_of(f"{where.kernel or ''}:{where.stage or ''}:{where.which}")
+
+
+def _recorded(name: str, runs: Path, where: StopOptions) -> tuple[list[str], WantedStop]:
+    # the words of `tracing execute` and the stop, of a run
+    if where.line is not None:
+        run = open_derived(name, runs)
+        where = _of_line(run, where, where.line)
+    else:
+        run = open_derived(name, runs, where.kernel, where.which, where.stage)
+    if where.which is None:
+        raise Problem("no pass is named", "name one with --pass, or a Python line with --line FILE:LINE")
+    chosen = chosen_kernel(run, where.kernel)
+    one = analysis.find_pass(analysis.passes_of(run, chosen), where.which, where.stage)
+    words = [str(run.path.resolve()), "--kernel", chosen.hash, "--pass", str(one.index)]
+    return words, WantedStop(chosen.kernel_name, one.stage, one.name)
+
+
+def _of_line(run: store.Run, where: StopOptions, line: str) -> StopOptions:
+    # the kernel, pass and stage where what a line became changes; --pass chooses among several passes
+    chosen = compilation_of_line(run, where.kernel, line)
+    passes = [one for one in changing_passes(run, chosen, line) if where.stage in (None, one.stage)]
     if not passes:
         raise Problem(
             f"no pass of {chosen.kernel_name} changed what {line} became",
             f"`tracing line {shlex.quote(str(run.path))} {line}` shows what it became",
         )
-    one = analysis.find_pass(passes, which or analysis.telling_pass(passes) or passes[0].name, stage)
+    which = where.which or analysis.telling_pass(passes) or passes[0].name
+    one = analysis.find_pass(passes, which, where.stage)
     names = ", ".join(other.name for other in passes)
     err.print(Text(f"{line} is in {chosen.kernel_name}; it was changed by {names}; --pass chooses another"))
-    return chosen.hash, str(one.index), one.stage
-
-
-def _live(
-    words: list[str], kernel: str | None, which: str, stage: str | None, target: str, line: str | None
-) -> tuple[list[str], WantedStop]:
-    # the words of `tracing execute` and the stop, of a case or a program that is run
-    program_of(words)
-    if line is not None:
-        remedy = f"record one with `tracing run {shlex.join(words)}`, then name it"
-        raise Problem("--line needs a recorded run", remedy)
-    _require_pass(which)
-    return ["--target", target, *words], wanted_of(f"{kernel or ''}:{stage or ''}:{which}")
-
-
-def _recorded(
-    name: str, runs: Path, kernel: str | None, which: str | None, stage: str | None, line: str | None
-) -> tuple[list[str], WantedStop]:
-    # the words of `tracing execute` and the stop, of a run
-    if line is not None:
-        run = open_derived(name, runs)
-        kernel, which, stage = _of_line(run, kernel, line, which, stage)
-    else:
-        run = open_derived(name, runs, kernel, which, stage)
-    if which is None:
-        raise Problem("no pass is named", "name one with --pass, or a Python line with --line FILE:LINE")
-    chosen = chosen_kernel(run, kernel)
-    one = analysis.find_pass(analysis.passes_of(run, chosen), which, stage)
-    words = [str(run.path.resolve()), "--kernel", chosen.hash, "--pass", str(one.index)]
-    return words, WantedStop(chosen.kernel_name, one.stage, one.name)
+    return StopOptions(str(one.index), chosen.hash, one.stage)
 
 
 def _require_pass(name: str) -> None:
