@@ -64,6 +64,42 @@ def test_a_kernel_of_inductor_is_replayed_without_inductors_runtime(racing: Path
     assert "triton_heuristics" not in (tmp_path / "kernel.py").read_text()
 
 
+def test_memory_beside_a_view_that_the_launch_reads_is_said_to_be_missing(tmp_path: Path) -> None:
+    (case := tmp_path / "beside.py").write_text(BESIDE)
+    run = recorded(str(case), tmp_path, "--keep-inputs", "--no-passes", passed=False)
+
+    said = {}
+    for width in (0, 2):
+        options = ("--launch", str(width // 2), "--output", str(tmp_path / f"it{width}"))
+        done = tracing("repro", run, *options, runs=tmp_path)
+        missing = "the script lacks memory that the launch reads, so its bits may differ: "
+        said[width] = [line for line in done.stderr.splitlines() if line.startswith(missing)]
+        assert done.returncode == (1 if width else 0), done.stdout + done.stderr
+
+    assert said[0] == []
+    assert len(said[2]) == 1 and "2 loads outside of x_ptr, within its storage" in said[2][0]
+
+
+BESIDE = """
+import torch, triton
+import triton.language as tl
+from tracing import Workload
+
+@triton.jit
+def ahead(x_ptr, y_ptr, BY: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(y_ptr + at, tl.load(x_ptr + at + BY) * 2)
+
+def build(device):
+    def fn(x):
+        first, second = torch.empty(64, device=device), torch.empty(64, device=device)
+        ahead[(1,)](x[0], first, 0, 64)
+        ahead[(1,)](x[0], second, 2, 64)
+        return first, second
+    return Workload(fn, (torch.rand(4, 64, device=device),))
+"""
+
+
 @triton.jit
 def exact(x_ptr, y_ptr, infinite, negative, nan, zero, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)

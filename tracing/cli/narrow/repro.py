@@ -20,7 +20,8 @@ from tracing.cli.options.named import OutputOption, RunArgument
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
-from tracing.model import LaunchLine
+from tracing.model import LaunchLine, OutOfBounds
+from tracing.store import rank_of
 from tracing.store.recorded_launch import RecordedLaunch
 from tracing.store.recorded_operator import RecordedOperator, recorded_operator
 
@@ -33,7 +34,7 @@ class WrittenScript:
 
     script: Path
     files: tuple[Path, ...]
-    facts: dict[str, Any]  # keys of --json: kernel, launch, operator, zeros
+    facts: dict[str, Any]  # keys of --json: kernel, launch, operator, zeros, outside
     commands: tuple[str, ...] = ()  # to type next if the script leaves other bits
 
 
@@ -79,6 +80,8 @@ def repro(
     err.print(f"wrote {_listed(written)} into {written.script.parent}")
     if zeros := written.facts["zeros"]:
         err.print(f"zeros replace contents that were not kept: {', '.join(zeros)}")
+    for accesses in written.facts["outside"]:
+        err.print(Text(f"the script lacks memory that the launch reads, so its bits may differ: {accesses}"))
     status, printed = _tried(written.script, times or (1 if operator is None else _CALLS), seconds)
     commands = written.commands if status == 1 else ()
     if as_json:
@@ -101,10 +104,19 @@ def _of_launch(recorded: RecordedLaunch, rank: int | None, output: Path | None) 
     files = write_repro(recorded, output or Path(f"repro-{run.name}-{launch.index}{of_rank}"))
     facts = {
         "kernel": launch.kernel_name, "launch": launch.index, "operator": None,
-        "zeros": list(recorded.missing),
+        "zeros": list(recorded.missing), "outside": _read_outside(recorded, rank or 0),
     }  # fmt: skip
     replay = f"tracing replay {quote(str(run.path))} --launch {launch.index}{whose}"
     return WrittenScript(files.script, files.files, facts, (replay,))
+
+
+def _read_outside(recorded: RecordedLaunch, rank: int) -> list[str]:
+    # only the elements of each argument are kept, not what is beside a view in its storage
+    index = recorded.launch.index
+    processes = [one for one in recorded.run.processes(OutOfBounds) if rank_of(one) == rank]
+    accesses = [one for process in processes for one in recorded.run.out_of_bounds(process)]
+    loads = [one for one in accesses if one.launch == index and one.access == "load"]
+    return [f"{one.what} ({one.where})" if one.where else one.what for one in loads]
 
 
 def _of_operator(recorded: RecordedOperator, rank: int | None, output: Path | None) -> WrittenScript:
@@ -123,7 +135,7 @@ def _of_operator(recorded: RecordedOperator, rank: int | None, output: Path | No
     of_rank = "" if rank is None else f"-rank{rank}"
     folder = output or Path(f"repro-{run.name}-operator{call.index}{of_rank}")
     files = write_operator_repro(recorded, folder)
-    facts = {"kernel": call.name, "launch": None, "operator": call.index, "zeros": list[str]()}
+    facts = {"kernel": call.name, "launch": None, "operator": call.index, "zeros": [], "outside": []}
     return WrittenScript(files.script, files.files, facts)
 
 
