@@ -100,6 +100,30 @@ def without_the_write(graph: torch.fx.Graph) -> None:
         graph.erase_node(node)
 
 
+def flattened(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    steep = x * 3.0
+    curved = torch.tanh(steep @ w)
+    return curved.sum(dim=1) - x[:, 0]
+
+
+def with_another_factor(graph: torch.fx.Graph) -> None:
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.mul.Tensor):
+        node.args = (node.args[0], 3.5)
+
+
+def test_the_line_of_changed_graph_passes_is_that_of_the_first_node_that_differs(
+    device: Device, runs: Path
+) -> None:
+    def inputs() -> list[torch.Tensor]:
+        return [values(4, 8, g=0), values(8, 8, g=1)]
+
+    with inductor.patch(post_grad_custom_post_pass=with_another_factor):
+        [finding] = judgement(recorded(Program(flattened, inputs), runs, device)).findings
+
+    assert isinstance(finding, PassesOff) and finding.first == "mul"
+    assert [line.code for line in finding.lines] == ["steep = x * 3.0"]
+
+
 def test_a_write_to_an_input_that_graph_passes_lose_is_found(device: Device, runs: Path) -> None:
     def inputs() -> list[torch.Tensor]:
         return [values(4, 8, g=0), values(4, 8, g=1)]

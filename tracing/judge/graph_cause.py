@@ -69,7 +69,8 @@ class GraphCause:
             if state in left and self._intended(result.value, left[state]):
                 writer = self._lowered.writers[self._lowered.root(node)][state.writes]
                 return self._overwritten(result, wrong, writer)
-        return PassesOff(graph, wrong, self._first(), lines)
+        first = self._first()
+        return PassesOff(graph, wrong, first, self._lines(first or wrong.node))
 
     def _unexplained(self, result: GraphResult, wrong: WrongElements) -> OutputOff:
         launches = self._steps.launches

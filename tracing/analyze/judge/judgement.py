@@ -95,7 +95,7 @@ class PassesOff:
     graph: int
     wrong: WrongElements
     first: str  # first node after the passes that is off; "": none that both graphs have
-    lines: tuple[PythonLine, ...] = ()
+    lines: tuple[PythonLine, ...] = ()  # of this node, else of the result
 
 
 @dataclass(frozen=True, slots=True)
