@@ -57,9 +57,18 @@ def test_the_writer_is_named_and_operators_after_it_copy_or_compute() -> None:
 
     writers, which, passed = cause_text(cause, ("a", "b"))
 
-    assert writers == "different operators wrote an input of aten::copy_ last:"
-    assert which == "aten::add_(1) in a, aten::add_(2) in b"
+    assert writers == "aten::add_ wrote an input of aten::copy_ last, with other arguments:"
+    assert which == "(1) in a, (2) in b"
     assert passed == "then aten::copy_ copies it, then aten::addmm.out computes with it"
+
+
+def test_two_operators_that_wrote_a_tensor_are_both_named() -> None:
+    cause = OperatorCause(("aten::add_", "aten::mul_"), ("1", "[2, 3]"), "ab", proven=True)
+
+    assert list(cause_text(cause, ("good", "bad"))) == [
+        "different operators wrote this tensor last:",
+        "aten::add_(1) in good, aten::mul_([2, 3]) in bad",
+    ]
 
 
 def test_an_operator_that_is_not_proven_to_be_the_cause_is_one_of_the_suspects_that_are_listed() -> None:

@@ -135,12 +135,15 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
         yield f"{calls[0]} wrote this tensor last;"
         yield f"it reads what {cause.given[0]} wrote in {names[0]}, what {cause.given[1]} wrote in {names[1]}"
     elif all(cause.given):
-        yield f"{calls[0]} wrote this tensor last, and the program calls it on another tensor:"
-        yield f"from {cause.given[0]} in {names[0]}, from {cause.given[1]} in {names[1]}"
+        yield f"{calls[0]} wrote this tensor last, and reads another tensor in each run:"
+        yield f"what {cause.given[0]} wrote in {names[0]}, what {cause.given[1]} wrote in {names[1]}"
     elif "" in cause.names:
         one, name = (calls[0], names[0]) if cause.names[0] else (calls[1], names[1])
         other = names[name == names[0]]
         yield f"{one} wrote this tensor last in {name}, outside of Triton; a launch wrote it in {other}"
+    elif cause.proven and cause.names[0] == cause.names[1] and len({*cause.arguments}) > 1:
+        yield f"{cause.names[0]} wrote this tensor last, with other arguments:"
+        yield f"({cause.arguments[0]}) in {names[0]}, ({cause.arguments[1]}) in {names[1]}"
     elif cause.proven:
         yield "different operators wrote this tensor last:"
         yield f"{calls[0]} in {names[0]}, {calls[1]} in {names[1]}"

@@ -23,9 +23,10 @@ def summary_text(comparison: Comparison, advice: str = "", limit: int | None = N
     notes = comparison.notes
     repeats = sum(comparison.repeated.values()) - notes.reported
     if notes.reported or notes.started:
-        follow = plural(notes.consequences, "consequence")
-        repeat = f"{plural(repeats, 'repetition')} of a reported one"
-        yield Text(f"{plural(notes.pairs, 'launch')} compared; other differences: {follow}, {repeat}")
+        counts = {"follow from those above": notes.consequences, "repeat one of them": repeats}
+        further = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        launches = f"{plural(notes.pairs, 'launch')} compared"
+        yield Text(f"{launches}; further differences: {further}" if further else launches)
     if notes.started and notes.first_consequence is not None:
         yield Text(f"first consequence: {_position_text(notes.first_consequence)}")
     if notes.unwritten:
