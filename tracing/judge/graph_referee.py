@@ -112,7 +112,7 @@ class GraphReferee:
                 raise NoReference(undecided(verdict))
         except NoReference as reason:
             what = f"{result.name} of graph {self._steps.graph}"
-            self.not_covered.append(f"{what} has no reference, because it depends on {reason}")
+            self.not_covered.append(f"{what}: no reference, because it depends on {reason}")
             return None
         if verdict.verdict != "compiled is off":
             return None
