@@ -52,6 +52,21 @@ except RuntimeError as error:
 """
 
 
+IGNORES_AN_INTERRUPT = """
+import signal, time, weakref
+
+
+class Held:
+    pass
+
+
+held = Held()
+watched = weakref.ref(held, lambda _: signal.raise_signal(signal.SIGINT))
+del held  # Python prints "Exception ignored in", and goes on
+time.sleep(30)
+"""
+
+
 DIVERGES = """
 import torch
 
@@ -108,6 +123,16 @@ def test_an_exception_is_reported_as_by_python_and_the_run_says_so(tmp_path: Pat
 
 
 @pytest.mark.soak
+def test_an_interrupt_that_python_ignores_in_a_callback_ends_the_program(tmp_path: Path) -> None:
+    (program := tmp_path / "program.py").write_text(IGNORES_AN_INTERRUPT)
+
+    done = tracing("run", str(program), runs=tmp_path)
+
+    assert done.returncode == 130, done.stderr
+    [run] = store.recorded(tmp_path)
+    assert [one.status for one in store.Run(run).records(Outcome)] == ["interrupted"]
+
+
 @pytest.mark.parametrize("options", [(), ("--no-virtual-gpu",)])
 def test_the_traceback_of_an_operator_that_fails_is_pythons(options: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "fails.py").write_text(OPERATOR_FAILS)
