@@ -18,6 +18,7 @@ from tracing.store import Run
 
 _TUNERS = {"inductor": "Inductor's autotuner", "triton": "@triton.autotune"}
 PAGE = 1000  # launches that `tracing show` prints at once
+SCREEN = 20  # launches; more of them scroll the heading away
 KERNELS = 20  # whose launches are counted
 
 
@@ -31,6 +32,8 @@ def run_text(run: Run, page: int | None = None) -> Iterator[Line]:
     kernel_seen: set[str] = set()
     counts = launch_counts(run)
     total = sum(one.total() for one in counts.values())
+    if total > SCREEN:
+        yield f"launches  {total}; one of them in full: `tracing show {shlex.quote(str(run.path))} --launch N`"
     start, stop = (0, total) if page is None else (PAGE * (page - 1), PAGE * page)
     for launch in launches_between(run, counts, start, stop):
         if launch.kernel.hash not in kernel_seen:
