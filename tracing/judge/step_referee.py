@@ -197,7 +197,9 @@ class StepReferee:
                 raise NoReference("random numbers that it draws")
             wrong, _ = StepJudge(self.memory).wrong(plan, sources, name, name, held.content)
         except NoReference as reason:
-            self.unjudged.append(f"node {held.value.node}: no reference, because its value depends on {reason}")
+            self.unjudged.append(
+                f"node {held.value.node}: no reference, because its value depends on {reason}"
+            )
             return
         if not wrong:
             return

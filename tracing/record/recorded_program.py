@@ -26,7 +26,6 @@ from tracing.record.session import Session
 from tracing.store import Run
 from tracing.upstream.patch import patched
 
-
 _CALLBACK_ENDS = 0.05  # seconds from an ignored interrupt to the next one
 
 

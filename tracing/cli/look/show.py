@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
@@ -26,45 +24,25 @@ from tracing.cli.look.shown_operators import print_operator, print_operators
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
+from tracing.cli.options.option_record import with_option_records
+from tracing.cli.options.shown_part import ShownPart
 from tracing.errors import Problem
 from tracing.model import Failure, KernelLaunch, Outcome
 from tracing.report.failure import failure_text
 from tracing.report.findings import uninitialised_text
 from tracing.report.launch import compiled_text, launch_in_full
 from tracing.report.passes.passes import unfinished_text
-from tracing.report.run import PAGE, pages, run_text
+from tracing.report.run import pages, run_text
 from tracing.report.run_json import run_json
 from tracing.report.text import plural
 from tracing.store.recorded_launch import launches_text
 
 
 @app.command(rich_help_panel=LOOK)
+@with_option_records
 def show(
     name: RunArgument,
-    launch: Annotated[
-        int | None, typer.Option(help="One launch in full, with the compilation of its kernel.")
-    ] = None,
-    stage: Annotated[
-        str,
-        typer.Option(help="With --launch: print its kernel's python, source, ttir, ttgir, llir or ptx."),
-    ] = "",
-    operators: Annotated[
-        bool, typer.Option("--operators", help="Instead: the operators outside of Triton, a line each.")
-    ] = False,
-    operator: Annotated[
-        int | None, typer.Option(help="Instead: one operator in full, by its number, with its digests.")
-    ] = None,
-    page: Annotated[
-        int, typer.Option(min=1, help=f"Of a run with more than {PAGE} launches: this page of them.")
-    ] = 1,
-    whole: Annotated[bool, typer.Option("--all", help="Show every launch, or every operator.")] = False,
-    follow: Annotated[
-        bool,
-        typer.Option(
-            "--follow",
-            help="Show the last 10 launches, or --all, then new ones until the recording ends.",
-        ),
-    ] = False,
+    shown: ShownPart,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -76,38 +54,24 @@ def show(
 
     Exit status: 0; 2 if there is no such run, page, launch, stage or operator.
     """
-    of_operators = operators or operator is not None
-    if launch is not None and of_operators:
-        raise Problem("--launch shows a launch, and --operator an operator", "leave out one")
-    if stage and (launch is None or follow or as_json):
-        raise Problem(
-            "--stage prints a stage of a launch's kernel",
-            "give --launch N with it, without --follow or --json",
-        )
-    if follow:
-        _refuse_with_follow(
-            {"--json": as_json, "--launch": launch is not None, "--operators or --operator": of_operators,
-             "--page": page != 1}
-        )  # fmt: skip
-        _follow(open_run(name, runs), whole)
-    elif operator is not None:
-        print_operator(open_run(name, runs), operator, as_json=as_json)
-    elif operators:
-        print_operators(open_run(name, runs), None if whole else page, as_json=as_json)
-    elif launch is not None and stage:
-        _print_stage(open_run(name, runs), launch, stage)
+    shown.require_one(as_json=as_json)
+    page = None if shown.whole else shown.page
+    if shown.launch is not None and not shown.stage and not as_json:
+        _print_launch(open_derived(name, runs), shown.launch)
+        return
+    run = open_run(name, runs)
+    if shown.follow:
+        _follow(run, shown.whole)
+    elif shown.operator is not None:
+        print_operator(run, shown.operator, as_json=as_json)
+    elif shown.operators:
+        print_operators(run, page, as_json=as_json)
+    elif shown.launch is not None and shown.stage:
+        _print_stage(run, shown.launch, shown.stage)
     elif as_json:
-        run = open_run(name, runs)
-        print(json.dumps(run_json(run, _launches(run, launch)), indent=2))
-    elif launch is None:
-        print_run(open_run(name, runs), None if whole else page)
+        print(json.dumps(run_json(run, _launches(run, shown.launch)), indent=2))
     else:
-        _print_launch(open_derived(name, runs), launch)
-
-
-def _refuse_with_follow(given: Mapping[str, bool]) -> None:
-    for option in (option for option, is_given in given.items() if is_given):
-        raise Problem(f"--follow prints launches as they arrive, and {option} does not", "leave out one")
+        print_run(run, page)
 
 
 def _follow(run: store.Run, whole: bool) -> None:

@@ -57,9 +57,9 @@ def bench(
 
     Each row is a case, and each line of it a backend. Latency is measured with CUDA events on a GPU, and
     with the clock on a CPU. Without a GPU the CPU is measured, where Inductor compiles C++, and never the
-    virtual GPU, which interprets kernels: neither says how fast a GPU is. A case that launches a Triton kernel
-    of its own can only be measured on a GPU. Violations are the nodes that `tracing check CASE` reports. After
-    Ctrl-C, the finished cases are printed.
+    virtual GPU, which interprets kernels: neither says how fast a GPU is. A case that launches a Triton
+    kernel of its own can only be measured on a GPU. Violations are the nodes that `tracing check CASE`
+    reports. After Ctrl-C, the finished cases are printed.
 
     Example: tracing bench silu --runs 5
 
