@@ -50,13 +50,13 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=1,  # seconds: a page may be written just now
     )
-    if as_json:
-        print(json.dumps({"url": address.url, "runs": str(shown.folder)}), flush=True)
-    else:
-        out.print(address.url)
-    err.print("open this address in a browser; Ctrl-C ends the server and what it started")
     try:
         with suppress(KeyboardInterrupt):  # which ends it
+            if as_json:
+                print(json.dumps({"url": address.url, "runs": str(shown.folder)}), flush=True)
+            else:
+                out.print(address.url)
+            err.print("open this address in a browser; Ctrl-C ends the server and what it started")
             uvicorn.Server(config).run(sockets=[listening])
     finally:
         served.close()
