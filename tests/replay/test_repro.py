@@ -64,8 +64,8 @@ def test_a_kernel_of_inductor_is_replayed_without_inductors_runtime(racing: Path
     assert "triton_heuristics" not in (tmp_path / "kernel.py").read_text()
 
 
-def test_memory_beside_a_view_that_the_launch_reads_is_said_to_be_missing(tmp_path: Path) -> None:
-    (case := tmp_path / "beside.py").write_text(BESIDE)
+def test_memory_next_to_a_view_that_the_launch_reads_is_said_to_be_missing(tmp_path: Path) -> None:
+    (case := tmp_path / "ahead.py").write_text(NEIGHBOURS)
     run = recorded(str(case), tmp_path, "--keep-inputs", "--no-passes", passed=False)
 
     said = {}
@@ -80,7 +80,7 @@ def test_memory_beside_a_view_that_the_launch_reads_is_said_to_be_missing(tmp_pa
     assert len(said[2]) == 1 and "2 loads outside of x_ptr, within its storage" in said[2][0]
 
 
-BESIDE = """
+NEIGHBOURS = """
 import torch, triton
 import triton.language as tl
 from tracing import Workload

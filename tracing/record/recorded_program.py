@@ -85,7 +85,7 @@ class RecordedProgram:
         threads_shown_as_by_python()
         self._variables = dict(environment.variables())
         self._exit.enter_context(patched(os, "_exit", self._around_exit))
-        self._exit.enter_context(patched(sys, "unraisablehook", _interrupting_again))
+        self._exit.enter_context(patched(sys, "unraisablehook", _interrupting_anew))
         self._session.start()
         if not quiet:
             _say(f"recording into {self._session.writer.path}")
@@ -125,7 +125,7 @@ class RecordedProgram:
             _say(f"whether a kernel is wrong: tracing judge {run.path}")
 
 
-def _interrupting_again(original: Any) -> Any:
+def _interrupting_anew(original: Any) -> Any:
     def report(error: Any) -> None:
         # Python ignores what a finalizer or a callback of a weak reference raises: Ctrl-C there would be lost
         if isinstance(error.exc_value, KeyboardInterrupt):

@@ -111,7 +111,7 @@ def _of_launch(recorded: RecordedLaunch, rank: int | None, output: Path | None) 
 
 
 def _read_outside(recorded: RecordedLaunch, rank: int) -> list[str]:
-    # only the elements of each argument are kept, not what is beside a view in its storage
+    # only the elements of each argument are kept, not the rest of the storage of a view
     index = recorded.launch.index
     processes = [one for one in recorded.run.processes(OutOfBounds) if rank_of(one) == rank]
     accesses = [one for process in processes for one in recorded.run.out_of_bounds(process)]
@@ -135,7 +135,9 @@ def _of_operator(recorded: RecordedOperator, rank: int | None, output: Path | No
     of_rank = "" if rank is None else f"-rank{rank}"
     folder = output or Path(f"repro-{run.name}-operator{call.index}{of_rank}")
     files = write_operator_repro(recorded, folder)
-    facts = {"kernel": call.name, "launch": None, "operator": call.index, "zeros": [], "outside": []}
+    facts: dict[str, Any] = {
+        "kernel": call.name, "launch": None, "operator": call.index, "zeros": [], "outside": [],
+    }  # fmt: skip
     return WrittenScript(files.script, files.files, facts)
 
 
