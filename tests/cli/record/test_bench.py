@@ -79,6 +79,7 @@ def test_a_case_with_a_triton_kernel_of_its_own_needs_a_gpu() -> None:
 
     assert status == 2
     assert "not measured: it launches a Triton kernel of its own, which a CPU does not execute" in text
+    assert f"`tracing run {DATA / 'faults.py'}` checks it without one" in " ".join(text.split())
 
 
 def test_bert_without_transformers_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

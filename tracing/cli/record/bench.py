@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from enum import Enum
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -132,7 +133,8 @@ def _measure(
         except Exception as error:  # the case failed; the other cases are measured
             if lacks_gpu(error):
                 own = "it launches a Triton kernel of its own, which a CPU does not execute"
-                return CaseBench(name, device.name, failure=own, remedy="measure it on a GPU")
+                remedy = f"measure it on a GPU; `tracing run {quote(name)}` checks it without one"
+                return CaseBench(name, device.name, failure=own, remedy=remedy)
             text = f"{type(error).__name__}: {message(error).strip().splitlines()[0]}"
             return CaseBench(name, device.name, failure=text, remedy=f"the traceback: `tracing run {name}`")
 
