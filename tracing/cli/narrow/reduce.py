@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.bisect.reduction import reduced, size
+from tracing.analyze.bisect.reduction import reduced
+from tracing.analyze.passes.operations import counts
 from tracing.analyze.passes.pass_table import find_pass, passes_of
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, spinner
 from tracing.cli.options.chosen_kernel import chosen_kernel
@@ -99,7 +100,7 @@ class _Reduction:
         with spinner("") as now:
 
             def holds(text: str) -> bool:
-                now(f"{self.holds.asked} tries, {size(start)[0]} operations at first")
+                now(f"{self.holds.asked} tries")
                 if not self.holds(text):
                     return False
                 partial = self.best.with_suffix(".partial")
@@ -115,9 +116,9 @@ class _Reduction:
 
 def _print_smallest(search: _Reduction, text: str, output: Path | None, *, as_json: bool) -> None:
     run, record, holds = search.run, search.record, search.holds
-    operations = {"before": size(search.whole)[0], "after": size(text)[0]}
-    err.print(f"{operations['before']} operations became {operations['after']}, by {holds.asked} tries")
     pretty = holds.pretty(text)
+    operations = {"before": counts(run.text(record.before)).total(), "after": counts(pretty).total()}
+    err.print(f"{operations['before']} operations became {operations['after']}, by {holds.asked} tries")
     if output is not None:
         output.write_text(pretty)
         where = f"{shlex.quote(str(run.path))} --kernel {search.chosen.hash[:12]} --pass {record.index}"
