@@ -15,7 +15,7 @@ from tracing.analyze.runs.determinism import Repeat, rate
 from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, silent
 from tracing.cli.compare.repeat_series import RepeatSeries, RepeatSettings
-from tracing.cli.options.named import SeedOption, TargetOption
+from tracing.cli.options.named import RecordSeedOption, TargetOption
 from tracing.cli.options.program_words import ProgramArgument, ProgramCommand, program_of
 from tracing.model.chips import DEFAULT_TARGET
 from tracing.report.compare import repeat as report
@@ -46,7 +46,7 @@ def repeat(
             "--deterministic", help="If runs differ, repeat under Inductor's deterministic settings."
         ),
     ] = False,
-    seed: SeedOption = None,
+    seed: RecordSeedOption = None,
     target: TargetOption = DEFAULT_TARGET,
     limit: Annotated[int, typer.Option(min=1, help="Show at most this many divergences of a run.")] = 10,
     as_json: Json = False,

@@ -47,7 +47,7 @@ OneKernelOption = Annotated[
         help="A kernel by name, by the first digits of its hash, or NAME#2.", autocompletion=kernel_names
     ),
 ]
-SeedOption = Annotated[
+RecordSeedOption = Annotated[
     int | None,
     typer.Option(
         min=0,

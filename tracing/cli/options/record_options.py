@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tracing.cli.options.named import SeedOption, TargetOption
+from tracing.cli.options.named import RecordSeedOption, TargetOption
 from tracing.cli.options.size import size, size_text
 from tracing.errors import Problem
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, Selection
@@ -72,7 +72,7 @@ class RecordOptions:
     """The facts that `tracing run` records of a case, and its checks."""
 
     target: TargetOption = DEFAULT_TARGET
-    seed: SeedOption = None
+    seed: RecordSeedOption = None
     mode: Annotated[
         str,
         typer.Option(

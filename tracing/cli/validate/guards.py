@@ -15,7 +15,7 @@ from tracing.analyze.runs.frame_compiles import GuardReport, guard_report
 from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.app import RUNS, VALIDATE, Json, Runs, app, err, out, spinner
 from tracing.cli.options.completion import case_and_run_names
-from tracing.cli.options.named import SeedOption, TargetOption
+from tracing.cli.options.named import RecordSeedOption, TargetOption
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.program_words import OPTIONS_FIRST, ProgramOrRunCommand, program_of, runs_program
 from tracing.cli.processes.case_run import begin_case_run, begin_program_run
@@ -45,7 +45,7 @@ def guards(
         str | None, typer.Option(help="Backend of torch.compile for a case. Default: its own, or inductor.")
     ] = None,
     target: TargetOption = DEFAULT_TARGET,
-    seed: SeedOption = None,
+    seed: RecordSeedOption = None,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
