@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from tracing import store
 from tracing.analyze.graphs.compiler_divergence import two_compilers
 from tracing.analyze.judge.judgement import JudgedLaunch, LibraryOff, RunJudgement, WrongElements
+from tracing.analyze.passes.operations import counts
 from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.source_map import stage_lines
 from tracing.cli.answers.kept_answer import keep_answer
@@ -326,3 +327,7 @@ def test_reduce(compiled_run: Path) -> None:
     )
 
     require_documented(done.stdout, "## `tracing reduce`")
+    answer = json.loads(done.stdout)
+    shown = tracing("passes", str(compiled_run), *options, runs=compiled_run.parent)
+    assert answer["operations"]["before"] == sum(json.loads(shown.stdout)["operations"]["before"].values())
+    assert answer["operations"]["after"] == counts(answer["ir"]).total()

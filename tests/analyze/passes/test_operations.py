@@ -43,6 +43,17 @@ def test_every_line_that_begins_an_operation_counts_once() -> None:
     }  # fmt: skip
 
 
+def test_a_module_does_not_count_in_generic_form_either() -> None:
+    generic = '''"builtin.module"() ({
+  "tt.func"() <{sym_name = "k"}> ({
+    %0 = "builtin.unrealized_conversion_cast"() : () -> i32
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()
+'''
+    assert counts(generic) == {"tt.func": 1, "builtin.unrealized_conversion_cast": 1, "tt.return": 1}
+
+
 def test_an_operation_with_regions_has_the_location_after_its_last_region() -> None:
     locations = {operation.name: operation.location for operation in operations(MODULE)}
 

@@ -3,8 +3,8 @@
 This is a reader of text, not a parser of MLIR, because it must read the IR that a crashed pass left, of any
 dialect, without that dialect. An operation is a line that begins with `[results =] dialect.name`, where the
 name may be in quotes. So functions, operations with regions and terminators count once each; block headers,
-aliases of attributes and locations, and the line that closes a region do not. Names without a dialect do not
-count: in Triton's pipelines that is only `module`.
+aliases of attributes and locations, and the line that closes a region do not. The module does not count:
+`module`, and `builtin.module` in generic form. A terminator that MLIR does not print is not counted either.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 _OPERATION = re.compile(
     r"\s*(?:%[\w$.:#-]+(?:, %[\w$.:#-]+)* = )?"  # results
-    r'"?(?P<name>[A-Za-z_]\w*(?:\.[\w$]+)+)"?(?=[\s(<{\[@#]|$)'
+    r'"?(?P<name>(?!builtin\.module\b)[A-Za-z_]\w*(?:\.[\w$]+)+)"?(?=[\s(<{\[@#]|$)'
 )
 # an unterminated string extends to the end of the text: no other start is tried, so a search is linear
 STRING = r'"(?:[^"\\]|\\(?s:.))*(?:"|\\?\Z)'

@@ -53,7 +53,8 @@ def reduce(
     Without COMMAND the failure is how the pass dies: the same diagnostic, assertion or signal, or more
     than --seconds. COMMAND judges as for `tracing bisect`: {before} and {after} in it become the paths of
     the IR before and after the pass; {ttgir}, {llir}, {ptx}, ... those of the later artefacts. It must
-    judge bad with the pass, and good without it.
+    judge bad with the pass, and good without it. Operations are counted as by `tracing passes`: functions and
+    terminators count, the module does not.
 
     Without --output the IR is printed. After an interruption, the same command continues from the smallest
     IR. `tracing lit --ir FILE` writes a test from it.

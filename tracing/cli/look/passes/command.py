@@ -63,9 +63,10 @@ def passes(
     after which the IR differs, and the diff there. With --llvm, shows LLVM's passes, code generator
     included: the first such question compiles the kernel once more, and the run keeps the answer.
 
-    A pass that did not end comes first. `before` and `after` count operations. --before and --after print
-    IR with its locations, or write it to --output; triton-opt and `tracing opt` read it. Without --output
-    nothing is written. `tracing line` follows a Python line.
+    A pass that did not end comes first. `before` and `after` count operations: functions and terminators
+    count, the module does not. --before and --after print IR with its locations, or write it to --output;
+    triton-opt and `tracing opt` read it. Without --output nothing is written. `tracing line` follows a
+    Python line.
 
     Example: tracing passes demo-faulty --kernel triton_poi_fused_mul_sigmoid_1#1 --pass triton-combine
 
