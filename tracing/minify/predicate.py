@@ -6,6 +6,7 @@ Each predicate executes a graph in eager and compiled, from equal inputs, and re
 from __future__ import annotations
 
 import hashlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from tracing.backend.node_values import nodes_of
 from tracing.digest.host import digest
 from tracing.errors import message
 from tracing.minify.graph_results import graph_results
+from tracing.minify.nonfinite import nonfinite_values
 from tracing.minify.small_graph import SmallGraph
 from tracing.model import Violation
 from tracing.numerics.agreement import Disagreement, agreement
@@ -70,8 +72,10 @@ class Fails(GraphPredicate):
         one = agreement(actual, expected, Referee(in_eager, compiled, lambda stage: None))
         how = sorted({_how(each, actual, expected) for each in one.differing})
         names = [each.name for each in one.differing]
-        kind = "differs" if one.differing else "right"
-        return {"kind": kind, "text": one.outcome.detail, "how": how, "results": names}
+        if not names:
+            return {"kind": "right", "text": one.outcome.detail}
+        answer = {"kind": "differs", "text": one.outcome.detail, "how": how}
+        return {**answer, **_where(small, names, actual, expected)}
 
 
 @dataclass(frozen=True)
@@ -83,16 +87,18 @@ class Unstable(GraphPredicate):
 
     def ask(self, small: SmallGraph) -> dict[str, Any]:
         """Compare the bits of each execution with the first."""
-        graph_results(small, small.module)
+        expected = graph_results(small, small.module)
         forget_compiled()
         with settings_changed(dict(SETTINGS)):
             function = torch.compile(small.module, dynamic=small.dynamic or None)
-            first, *others = [_bits(graph_results(small, function)) for _ in range(self.times)]
+            runs = [graph_results(small, function) for _ in range(self.times)]
+        first, *others = map(_bits, runs)
         names = sorted({name for one in others for name in first if one.get(name) != first[name]})
         if not names:
             return {"kind": "right", "text": f"{self.times} executions give equal bits"}
         text = f"{', '.join(names)}: repeated executions give different bits"
-        return {"kind": "unstable", "text": text, "how": ["bits"], "results": names}
+        answer = {"kind": "unstable", "text": text, "how": ["bits"]}
+        return {**answer, **_where(small, names, runs[0], expected)}
 
 
 @dataclass(frozen=True)
@@ -171,6 +177,15 @@ def error_text(error: BaseException) -> str:
     """An exception in one line: its type and the first words of its message."""
     words = one_line(message(error))
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+def _where(small: SmallGraph, names: Sequence[str], actual: Facts, expected: Facts) -> dict[str, Any]:
+    # the results that fail, the nodes that they are, and the values that are not finite
+    outputs = [name for name in expected if re.fullmatch(r"output \d+", name)]
+    known = len(outputs) == len(small.returned)  # no node returns several tensors
+    nodes = dict(zip(outputs, small.returned, strict=True)) if known else {}
+    failing = [nodes[name] for name in names if name in nodes]
+    return {"results": names, "failing": failing, "nonfinite": nonfinite_values(small, actual, expected)}
 
 
 def _kernels(small: SmallGraph, settings: Mapping[str, object]) -> list[tuple[str, str]]:

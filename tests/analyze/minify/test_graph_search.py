@@ -74,6 +74,24 @@ def test_a_crash_of_another_kind_is_not_the_same_failure() -> None:
     assert verdict(RIGHT, wanted) == "pass"
 
 
+def test_a_value_that_only_a_candidate_computes_as_infinite_makes_it_another_failure() -> None:
+    wanted = replace(WRONG, nonfinite=("masked",))
+
+    assert verdict(replace(WRONG, nonfinite=("masked",)), wanted) == "fail"
+    assert verdict(replace(WRONG, nonfinite=("rsqrt",)), wanted) == "unresolved"
+
+
+def test_a_node_that_no_failing_node_reads_is_another_failure() -> None:
+    nodes = [GraphNode("a", ()), GraphNode("b", ("a",)), GraphNode("c", ("a",))]
+
+    def evaluate(edit: GraphEdit) -> Trial:  # whatever is kept fails
+        return replace(WRONG, failing=edit.kept[-1:])
+
+    smallest = searched(nodes, evaluate, wanted=replace(WRONG, failing=("b",)))
+
+    assert smallest.edit.kept in {("a",), ("b",)}
+
+
 def test_an_unresolved_candidate_is_not_taken() -> None:
     def evaluate(edit: GraphEdit) -> Trial:
         crash = Trial("dies", "SIGSEGV", error="SIGSEGV")

@@ -44,13 +44,13 @@ def test_every_line_that_begins_an_operation_counts_once() -> None:
 
 
 def test_a_module_does_not_count_in_generic_form_either() -> None:
-    generic = '''"builtin.module"() ({
+    generic = """"builtin.module"() ({
   "tt.func"() <{sym_name = "k"}> ({
     %0 = "builtin.unrealized_conversion_cast"() : () -> i32
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()
-'''
+"""
     assert counts(generic) == {"tt.func": 1, "builtin.unrealized_conversion_cast": 1, "tt.return": 1}
 
 

@@ -64,3 +64,15 @@ def closed(nodes: Sequence[GraphNode], kept: Iterable[str]) -> tuple[str, ...]:
         if one.part_of and one.part_of not in wanted and not known[one.part_of].opaque:
             wanted.discard(one.name)
     return tuple(one.name for one in nodes if one.name in wanted)
+
+
+def sources(nodes: Sequence[GraphNode], names: Iterable[str]) -> frozenset[str]:
+    """The nodes from which some nodes are computed, those included."""
+    known = {one.name: one for one in nodes}
+    read, waiting = set[str](), list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in known and name not in read:
+            read.add(name)
+            waiting += known[name].reads
+    return frozenset(read)

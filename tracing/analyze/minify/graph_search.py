@@ -10,9 +10,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 
 from tracing.analyze.bisect.delta_debugging import choices
-from tracing.analyze.minify.graph_edit import GraphEdit, GraphNode, InputChange, Size, closed
+from tracing.analyze.minify.graph_edit import GraphEdit, GraphNode, InputChange, Size, closed, sources
 from tracing.analyze.minify.minify_events import CandidateTried, MinifyEvent, Minimal, SearchStep
-from tracing.analyze.minify.trial import Trial, verdict
+from tracing.analyze.minify.trial import Trial, TrialVerdict, verdict
 
 _LAYOUTS: Sequence[InputChange] = ("no grad", "own storage", "contiguous")
 _VALUES: Sequence[InputChange] = ("zeros", "ones", "small integers")  # the simplest first
@@ -40,6 +40,7 @@ class GraphSearch:
         self._evaluate, self._nodes, self._most = evaluate, nodes, most
         self._known = {whole: wanted}
         self._wanted, self._best = wanted, whole
+        self._read = sources(nodes, wanted.failing)
 
     def events(self) -> Iterator[MinifyEvent]:
         """Search; the last event is Minimal."""
@@ -118,11 +119,14 @@ class GraphSearch:
             if len(self._known) >= self._most:
                 raise _Spent
             self._known[edit] = self._evaluate(edit)
-            yield CandidateTried(edit, self._known[edit], verdict(self._known[edit], self._wanted))
-        fails = verdict(self._known[edit], self._wanted) == "fail"
+            yield CandidateTried(edit, self._known[edit], self._verdict(edit))
+        fails = self._verdict(edit) == "fail"
         if fails:
             self._best = edit
         return fails
+
+    def _verdict(self, edit: GraphEdit) -> TrialVerdict:
+        return verdict(self._known[edit], self._wanted, self._read)
 
 
 class _Spent(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -38,6 +38,8 @@ class Trial:
     text: str  # for people, one line
     how: tuple[str, ...] = ()  # "value", "layout", ...: in which respects it fails; violated constraints
     results: tuple[str, ...] = ()  # names of the results that fail
+    failing: tuple[str, ...] = ()  # the nodes among them; empty: not known, or only inputs and gradients fail
+    nonfinite: tuple[str, ...] = ()  # nodes and gradients with NaN or infinity, where values are compared
     error: str = ""  # the type of the exception, or the signal
     seconds: float = 0.0
     nodes: int = 0  # of the executed graph, with its inputs and its output
@@ -86,14 +88,23 @@ def one_line(message: str) -> str:
     return " ".join(lines[: last + 1])
 
 
-def verdict(trial: Trial, wanted: Trial) -> TrialVerdict:
-    """Whether a candidate fails as the whole does; unresolved if it fails differently, or in eager."""
+def verdict(trial: Trial, wanted: Trial, read: Collection[str] = ()) -> TrialVerdict:
+    """Whether a candidate fails as the whole does; unresolved if it fails differently, or in eager.
+
+    read -- the nodes from which the failing nodes of the whole are computed, themselves included; empty: not
+            known
+
+    A candidate fails differently if a value becomes NaN or infinite that the whole computes as a finite one,
+    or if only nodes fail from which no failing node of the whole is computed.
+    """
     if trial.kind == "right":
         return "pass"
     if trial.kind != wanted.kind:
         return "unresolved"
     if trial.kind in ("raises", "dies"):
         same = (trial.error, error_core(trial.text)) == (wanted.error, error_core(wanted.text))
-    else:
-        same = bool(set(trial.how) & set(wanted.how))
+        return "fail" if same else "unresolved"
+    elsewhere = bool(read and trial.failing) and set(read).isdisjoint(trial.failing)
+    new = set(trial.nonfinite) - set(wanted.nonfinite)
+    same = bool(set(trial.how) & set(wanted.how)) and not elsewhere and not new
     return "fail" if same else "unresolved"

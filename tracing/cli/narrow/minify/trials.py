@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -56,7 +57,8 @@ class Trials:
 
         self.graphs, self._question, self._seconds = graphs, question, seconds
         self._forks = graphs.virtual  # a fork cannot use a GPU that this process has used
-        key = "\0".join([graphs.identity(), graphs.predicate.key, identity(), question.case])
+        form = ",".join(one.name for one in fields(Trial))  # other versions of this project have another one
+        key = "\0".join([graphs.identity(), graphs.predicate.key, identity(), question.case, form])
         digest = hashlib.blake2b(key.encode(), digest_size=6).hexdigest()
         self.case = question.case
         self.file = folder / f"trials-{digest}.ndjson"
