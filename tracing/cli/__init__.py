@@ -11,16 +11,18 @@ from tracing.attach import fast_imports
 from tracing.cli.answers.failures import LeaveTyper
 from tracing.cli.answers.terminal import safe_streams
 from tracing.cli.app import app
+from tracing.program.interrupts import interrupts_kept
 
 
 def main() -> None:
     """Entry point; `tracing.cli.answers.failures` gives the exit status of a command that fails."""
     fast_imports.switch_on()
     atexit.register(gc.freeze)  # once torch is imported, a last search for cyclic garbage takes 2 s
-    go_on = _command()
-    if go_on is not None:
-        atexit.unregister(gc.freeze)  # a program ends as under python
-        go_on()
+    with interrupts_kept():
+        go_on = _command()
+        if go_on is not None:
+            atexit.unregister(gc.freeze)  # a program ends as under python
+            go_on()
 
 
 def _command() -> Callable[[], None] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import os
 import sys
@@ -25,8 +24,6 @@ from tracing.record.program_outcome import ended_by, ended_with
 from tracing.record.session import Session
 from tracing.store import Run
 from tracing.upstream.patch import patched
-
-_CALLBACK_ENDS = 0.05  # seconds from an ignored interrupt to the next one
 
 
 class RecordedProgram:
@@ -85,7 +82,6 @@ class RecordedProgram:
         threads_shown_as_by_python()
         self._variables = dict(environment.variables())
         self._exit.enter_context(patched(os, "_exit", self._around_exit))
-        self._exit.enter_context(patched(sys, "unraisablehook", _interrupting_anew))
         self._session.start()
         if not quiet:
             _say(f"recording into {self._session.writer.path}")
@@ -123,17 +119,6 @@ class RecordedProgram:
         _say(f"{seen} launch{'' if seen == 1 else 'es'} seen{self._session.kept}: tracing show {run.path}")
         if seen and run.info.world_size == 1:
             _say(f"whether a kernel is wrong: tracing judge {run.path}")
-
-
-def _interrupting_anew(original: Any) -> Any:
-    def report(error: Any) -> None:
-        # Python ignores what a finalizer or a callback of a weak reference raises: Ctrl-C there would be lost
-        if isinstance(error.exc_value, KeyboardInterrupt):
-            threading.Timer(_CALLBACK_ENDS, _thread.interrupt_main).start()
-        else:
-            original(error)
-
-    return report
 
 
 def _say(line: str) -> None:
