@@ -44,7 +44,9 @@ def bench(
         str, typer.Option(metavar="REFERENCE,BACKEND…", help="Backends of torch.compile, or eager.")
     ] = "eager,inductor",
     warmup: Annotated[int, typer.Option(min=0, help="Calls before the measured ones.")] = 3,
-    runs: Annotated[int, typer.Option(min=1, help="Measured calls. Unlike elsewhere, no folder.")] = 10,
+    runs: Annotated[
+        int, typer.Option(min=1, help="Number of measured calls. Of other commands, --runs is a folder.")
+    ] = 10,
     device: Annotated[BenchDevice, typer.Option(help="auto: the GPU if there is one.")] = BenchDevice.auto,
     atol: Annotated[
         float | None, typer.Option(min=0, help="Absolute tolerance. Default: by dtype, then by float64.")
