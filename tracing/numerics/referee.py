@@ -93,7 +93,7 @@ class Referee:
 
     def _reference(self) -> Mapping[str, Expected]:
         if self._expected is None:
-            self._progress("some bits are not those of eager, as is common: measuring rounding in float64")
+            self._progress("some bits are not those of eager: measuring rounding in float64")
             self._ended(0)
             try:
                 with stepped() as optimizers:

@@ -151,6 +151,7 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
             yield f"✗ Inductor's graph passes change {finding.wrong.name}"
             first = f"; the first node that differs is {finding.first}" if finding.first else ""
             yield f"    graph     {finding.graph}: {finding.wrong.node}{first}"
+            yield "    passes    those of Inductor, and custom ones that the program gives it"
         case OutputOff():
             yield f"✗ {finding.wrong.name} is off, and each launch that was judged is right for its inputs"
             yield f"    graph     {finding.graph}: {finding.wrong.node}"
