@@ -241,6 +241,7 @@ def digest_kernel(  # type: ignore[no-untyped-def]
     steps     -- [8] tiles a program
     layouts   -- 8 columns: 3 sizes, 4 strides, whether rows are long
     meanings  -- [8] addresses of [256] float32, what each byte of kind 5 means
+                 kinds, layouts and meanings are None where KIND and READING do not need them
     KIND      -- of all these tensors; ANY: contiguous ones of any kind but 5
     READING   -- SHORT, AHEAD: contiguous tensors. AHEAD starts later, and is faster where a program reads
                  several tiles. ACROSS: matrices whose rows are adjacent in memory; a program reads the same
@@ -252,7 +253,8 @@ def digest_kernel(  # type: ignore[no-untyped-def]
     for i in tl.static_range(1, len(firsts)):
         slot += (firsts[i] <= pid).to(tl.int32)
     address, nbytes, block = _of(slot, addresses), _of(slot, sizes), _of(slot, blocks)
-    kind, step = _of(slot, kinds), _of(slot, steps)
+    step = _of(slot, steps)
+    kind = KIND if KIND >= 0 else _of(slot, kinds)
     layout = 0 if READING <= _AHEAD else _layout_of(slot, layouts)
     values = _of(slot, meanings).to(tl.pointer_type(tl.uint32)) if KIND == 5 else 0
     program = pid - _of(slot, firsts)

@@ -33,7 +33,7 @@ def source(variant: Variant) -> ASTSource:
     column = ("i64",) * WIDTH
     types: dict[str, Any] = dict.fromkeys(digest_kernel.arg_names, column)
     types["layouts"] = (column,) * LAYOUT_COLUMNS
-    constants = {"KIND": variant.kind, "READING": variant.reading}
+    constants = {"KIND": variant.kind, "READING": variant.reading} | dict.fromkeys(variant.unread)
     return ASTSource(digest_kernel, types | dict.fromkeys(constants, "constexpr"), constants)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, count, groupby, islice
+from itertools import accumulate, count, groupby, islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -34,6 +34,13 @@ class Variant(NamedTuple):
     kind: int
     reading: int
 
+    @property
+    def unread(self) -> list[str]:
+        """The kernel's arguments that it does not read: each column costs time at every launch."""
+        strided = self.reading not in (SHORT, AHEAD)
+        read = {"kinds": self.kind == ANY, "layouts": strided, "meanings": self.kind == 5}
+        return [name for name in read if not read[name]]
+
 
 class TableRow(NamedTuple):
     """One tensor of a table."""
@@ -50,7 +57,7 @@ class Table:
 
     rows: Sequence[TableRow]
     programs: int
-    columns: tuple[Any, ...]  # arguments of the kernel, from `firsts` to `meanings`
+    columns: tuple[Any, ...]  # arguments of the kernel, from `firsts` to `meanings`; None: not read
     variant: Variant  # of the kernel
 
     @property
@@ -99,19 +106,19 @@ def _table(variant: Variant, rows: Sequence[TableRow]) -> Table:
     together = [ROWS_ACROSS if across else step for step in steps]
     programs = [-(-row.nbytes // (TILE_BYTES * n)) for row, n in zip(rows, together, strict=True)]
     *firsts, count = accumulate(programs, initial=0)
-    layouts = [(*row.layout.sizes, *row.layout.strides, row.layout.long) for row in rows]
-    columns = (
-        _column(firsts, count),
-        _column(row.nbytes for row in rows),
-        _column((block_tiles(row.nbytes) for row in rows), 1),
-        _column(row.kind for row in rows),
-        _column(steps, 1),
-        tuple(_column(of, 1) for of in zip(*layouts, strict=True)),
-        _column(row.meanings for row in rows),
-    )
     if variant.kind == ANY and max(steps) > 1:
         variant = Variant(ANY, AHEAD)
-    return Table(rows, count, columns, variant)
+    layouts = [(*row.layout.sizes, *row.layout.strides, row.layout.long) for row in rows]
+    columns = {
+        "firsts": _column(firsts, count),
+        "sizes": _column(row.nbytes for row in rows),
+        "blocks": _column((block_tiles(row.nbytes) for row in rows), 1),
+        "kinds": _column(row.kind for row in rows),
+        "steps": _column(steps, 1),
+        "layouts": tuple(_column(of, 1) for of in zip(*layouts, strict=True)),
+        "meanings": _column(row.meanings for row in rows),
+    } | dict.fromkeys(variant.unread)
+    return Table(rows, count, tuple(columns.values()), variant)
 
 
 def _column(values: Iterable[int], nothing: int = 0) -> tuple[int, ...]:
@@ -192,5 +199,13 @@ def slots_of(positions: Positions, addresses: Sequence[int]) -> tuple[int, ...]:
 
 def flat(tensors: Sequence[int], outs: Sequence[int], columns: Sequence[Any]) -> tuple[int, ...]:
     """The arguments of the kernel as CUDA's driver takes them."""
-    *numbers, layouts, meanings = columns
-    return tuple(chain(tensors, outs, *numbers, *layouts, meanings))
+    read = [column for column in columns if column is not None]
+    return (*tensors, *outs, *_numbers(read))
+
+
+def _numbers(columns: Iterable[Any]) -> Iterator[int]:
+    for one in columns:
+        if isinstance(one, int):
+            yield one
+        else:
+            yield from _numbers(one)

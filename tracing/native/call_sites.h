@@ -3,12 +3,19 @@
 #pragma once
 
 #include <Python.h>
+#include <c10/macros/Export.h>
 #include <frameobject.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 
 #include "python_objects.h"
+
+namespace torch::autograd {
+TORCH_API int get_current_graph_task_id();  // as in torch/csrc/autograd/graph_task.h, which is slow to compile
+}
 
 class CallSites {
  public:
@@ -37,7 +44,7 @@ class CallSites {
       }
       frame = Object(reinterpret_cast<PyObject*>(PyFrame_GetBack(here)));
     }
-    return as_long(call<"outside">(sites_));  // on a thread of autograd: the caller of the backward pass
+    return outside();
   }
 
  private:
@@ -52,14 +59,30 @@ class CallSites {
     }
   };
 
+  struct Kind {
+    PyObject* code = nullptr;
+    char letter = 0;
+  };
+
   char kind(const Object& code) {
-    auto known = kinds_.find(code.get());
-    if (known != kinds_.end()) return known->second;
+    Kind& known = kinds_[reinterpret_cast<size_t>(code.get()) / alignof(std::max_align_t) % kinds_.size()];
+    if (known.code == code.get()) return known.letter;
     // Python's form keeps the code object alive, so that its address stays its own
     Object text = call<"kind">(sites_, code.get());
     const char* name = PyUnicode_AsUTF8(text.get());
     if (name == nullptr) throw PythonError();
-    return kinds_[code.get()] = name[0];
+    known = {code.get(), name[0]};
+    return known.letter;
+  }
+
+  // On a thread of autograd: the caller of the backward pass.
+  long outside() {
+    const int pass = torch::autograd::get_current_graph_task_id();
+    if (pass != pass_) {
+      caller_ = as_long(call<"outside">(sites_));
+      pass_ = pass;
+    }
+    return caller_;
   }
 
   long numbered(const Object& frame, const Object& code) {
@@ -70,6 +93,8 @@ class CallSites {
   }
 
   Object sites_;
-  std::unordered_map<PyObject*, char> kinds_;  // "skipped", "user", "end": their first letter
+  std::array<Kind, 1024> kinds_{};  // "skipped", "user", "end": their first letter; of codes seen lately
   std::unordered_map<Instruction, long, Hash> numbers_;
+  int pass_ = -2;     // the backward pass that was seen last; -1: none
+  long caller_ = -1;  // the number of its caller
 };

@@ -1,19 +1,26 @@
 // Functions of CUDA's driver, from the library that this process has loaded.
-// Source: CUDA Driver API, cuLaunchKernel, cuEventRecord, cuEventQuery and cuEventElapsedTime.
+// Source: CUDA Driver API, cuLaunchKernel, cuStreamIsCapturing, cuEventRecord and cuEventElapsedTime.
 #pragma once
 
 #include <Python.h>
 #include <dlfcn.h>
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 
+// Null: this process has not loaded CUDA's driver.
+template <typename Function>
+Function found_driver_function(const char* name) {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  return driver != nullptr ? reinterpret_cast<Function>(dlsym(driver, name)) : nullptr;
+}
+
 template <typename Function>
 Function driver_function(const char* name) {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  void* found = driver != nullptr ? dlsym(driver, name) : nullptr;
+  const auto found = found_driver_function<Function>(name);
   if (found == nullptr) throw std::runtime_error(std::string("libcuda.so.1 has no ") + name);
-  return reinterpret_cast<Function>(found);
+  return found;
 }
 
 inline void succeeded(int status, const char* name) {
@@ -33,21 +40,23 @@ inline void launch_kernel(void* function, unsigned programs, unsigned threads, u
   succeeded(status, "cuLaunchKernel");
 }
 
-// True if the device has passed an event.
-inline bool is_passed(void* event) {
-  static const auto query = driver_function<int (*)(void* event)>("cuEventQuery");
-  constexpr int kNotReady = 600;
-  const int status = query(event);
-  if (status != kNotReady) succeeded(status, "cuEventQuery");
-  return status != kNotReady;
+// True if a launch on the stream would be captured into a graph, or is not allowed; nothing: it is no stream of CUDA's.
+inline std::optional<bool> is_capturing(void* stream) {
+  static const auto query = found_driver_function<int (*)(void* stream, int* status)>("cuStreamIsCapturing");
+  int status = 0;
+  if (query == nullptr) return std::nullopt;
+  return query(stream, &status) != 0 || status != 0;
 }
 
-// Milliseconds between two events that the device has passed.
-inline float elapsed(void* first, void* last) {
+// Milliseconds between two events; nothing if the device has not passed them.
+inline std::optional<float> elapsed(void* first, void* last) {
   using Elapsed = int (*)(float* milliseconds, void* first, void* last);
   static const auto elapsed = driver_function<Elapsed>("cuEventElapsedTime");
+  constexpr int kNotReady = 600;
   float milliseconds = 0;
-  succeeded(elapsed(&milliseconds, first, last), "cuEventElapsedTime");
+  const int status = elapsed(&milliseconds, first, last);
+  if (status == kNotReady) return std::nullopt;
+  succeeded(status, "cuEventElapsedTime");
   return milliseconds;
 }
 

@@ -25,12 +25,12 @@ class JsonLine {
     return *this;
   }
 
-  JsonLine& operator<<(double number) {
-    char* digits = PyOS_double_to_string(number, 'r', 0, Py_DTSF_ADD_DOT_0, nullptr);
-    if (digits == nullptr) throw PythonError();
-    text_.append(digits);
-    PyMem_Free(digits);
-    return *this;
+  // A thousandth of a number that is not negative, as Python writes the quotient: 12 -> 0.012, 12000 -> 12.0
+  JsonLine& thousandth(long number) {
+    *this << number / 1000 << ".";
+    const char digits[] = {digit(number / 100), digit(number / 10), digit(number)};
+    const size_t count = digits[2] != '0' ? 3 : digits[1] != '0' ? 2 : 1;
+    return *this << std::string_view(digits, count);
   }
 
   // The text as a bytes object.
@@ -39,5 +39,7 @@ class JsonLine {
   }
 
  private:
+  static char digit(long number) { return static_cast<char>('0' + number % 10); }
+
   std::string text_;
 };

@@ -23,6 +23,7 @@ struct KnownLaunch {
   std::string line;  // its middle: "signature":3,"stream":0,"storages":[1,2]
   PyObject* code = nullptr;  // the generated function, held by `kept`
   int line_number = 0;       // in its file
+  void* stream = nullptr;
   int following = 0;         // that of the launch that follows, with nothing on the device in between; 0: none
   std::vector<Argument> reads, writes;
   LaunchDigests digests;
@@ -71,17 +72,15 @@ class KnownLaunches {
     if (frame == nullptr) throw NotKnown();
     Object code(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
     if (!is_generated(code)) throw NotKnown();
-    Key key;
-    key.add('c', code.get());
-    key.add('@', CallSites::instruction(frame));
-    key.add('a', arguments[0]);
-    key.add_argument(stream);
-    for (Py_ssize_t i = 1; i < count; i++) key.add_argument(arguments[i]);
+    Key key{word(code.get()), CallSites::instruction(frame), word(arguments[0])};
+    LaunchArguments added(key);
+    added.add(stream);
+    for (Py_ssize_t i = 1; i < count; i++) added.add(arguments[i]);
     return key;
   }
 
   std::shared_ptr<KnownLaunch> known(const Key& key) {
-    auto found = launches_.find(key.bytes());
+    const auto found = launches_.find(view(key));
     if (found == launches_.end()) throw NotKnown();
     return found->second;
   }
@@ -90,7 +89,7 @@ class KnownLaunches {
   void before(KnownLaunch& launch, RunningLaunch& running) {
     long thread = thread_number();
     if (attribute<"over">(failsafe_).get() != Py_False) throw NotKnown();
-    if (checked(PyObject_CallNoArgs(capturing_.get())).get() != Py_False) throw NotKnown();
+    if (is_captured(launch)) throw NotKnown();
     RecordingLock lock(lock_, false);
     if (!lock.held()) throw NotKnown();
     auto operators = writers_.of(launch.reads, launch.writes);
@@ -140,7 +139,7 @@ class KnownLaunches {
   // Keeps what the Python form has recorded, if it is equal in all launches with this key.
   void learn(const Key& key, PyObject* autotuner, PyObject* stream) {
     Object slots = attribute<"slots">(thread_);
-    if (slots.get() == Py_None) return;
+    if (slots.get() == Py_None || !PyLong_CheckExact(stream)) return;
     Object facts = call<"facts">(recorder_, slots.get(), stream);
     if (facts.get() == Py_None) return;
     auto launch = std::make_shared<KnownLaunch>();
@@ -155,6 +154,7 @@ class KnownLaunches {
     launch->reads = tensors(reads);
     launch->writes = tensors(writes);
     launch->code = code.get();
+    launch->stream = as_handle(Object::borrowed(stream));
     launch->line_number = PyFrame_GetLineNumber(PyEval_GetFrame());
     if (digests != Py_None) {
       launch->digests = LaunchDigests(recorder_, digests);
@@ -164,7 +164,7 @@ class KnownLaunches {
     number_of_thread().recording = serial_;
     number_of_thread().number = as_long(attribute<"number">(thread_));
     if (launches_.size() >= kKnown) launches_.clear();
-    launches_[key.bytes()] = std::move(launch);
+    launches_[words(key)] = std::move(launch);
   }
 
   // An exception is set. If it is the recorder's own, the recording ends, and the program continues unless the
@@ -187,6 +187,11 @@ class KnownLaunches {
   static ThreadNumber& number_of_thread() {
     static thread_local ThreadNumber number;
     return number;
+  }
+
+  bool is_captured(const KnownLaunch& launch) const {
+    if (const auto captured = is_capturing(launch.stream)) return *captured;
+    return checked(PyObject_CallNoArgs(capturing_.get())).get() != Py_False;
   }
 
   void lost() { call<"lost">(recorder_); }
@@ -258,7 +263,7 @@ class KnownLaunches {
   CallSites sites_;
   LastWriters writers_;
   long serial_;
-  std::unordered_map<std::string, std::shared_ptr<KnownLaunch>> launches_;
+  std::unordered_map<Words, std::shared_ptr<KnownLaunch>, WordsHash, WordsEqual> launches_;
   std::unordered_map<long, DeferredDigests> deferred_;  // by thread
   std::unordered_map<PyObject*, bool> is_generated_;
   std::unordered_map<PyObject*, std::string> quoted_;

@@ -11,16 +11,8 @@
 #include "json_line.h"
 #include "python_objects.h"
 
-inline unsigned long long as_handle(const Object& number) {
-  const unsigned long long value = PyLong_AsUnsignedLongLong(number.get());
-  if (PyErr_Occurred()) throw PythonError();
-  return value;
-}
-
 // The CUDA event of a torch.cuda.Event; null: it was never recorded.
-inline void* handle_of(const Object& event) {
-  return reinterpret_cast<void*>(as_handle(attribute<"cuda_event">(event)));
-}
+inline void* handle_of(const Object& event) { return as_handle(attribute<"cuda_event">(event)); }
 
 // Removes timers from the left as long as their times are known; returns their lines. Throws PythonError.
 // timers: a collections.deque of Timer
@@ -29,18 +21,20 @@ inline Object known_times(const Object& timers) {
   while (PyObject_Size(timers.get()) > 0) {
     const Object timer = checked(PySequence_GetItem(timers.get(), 0));
     const Object wall = attribute<"wall">(timer), clock = attribute<"clock">(timer);
-    const bool on_device = clock.get() != Py_None;
-    const Object first = attribute<"first">(timer), last = attribute<"last">(timer);
-    if (wall.get() == Py_None || (on_device && !is_passed(handle_of(last)))) break;
-    call<"popleft">(timers);
+    if (wall.get() == Py_None) break;
     JsonLine line;
-    line << "{\"launch\":" << as_long(attribute<"launch">(timer)) << ",\"wall_us\":" << as_long(wall) / 1e3;
-    if (on_device) {
-      line << ",\"device_us\":" << std::round(elapsed(handle_of(first), handle_of(last)) * 1e6) / 1e3;
+    line << "{\"launch\":" << as_long(attribute<"launch">(timer)) << ",\"wall_us\":";
+    line.thousandth(as_long(wall));
+    if (clock.get() != Py_None) {
+      const Object first = attribute<"first">(timer), last = attribute<"last">(timer);
+      const std::optional<float> milliseconds = elapsed(handle_of(first), handle_of(last));
+      if (!milliseconds) break;
+      (line << ",\"device_us\":").thousandth(std::lround(*milliseconds * 1e6));
       const Object spare = attribute<"spare">(clock);
       checked(PyList_Append(spare.get(), first.get()));
       checked(PyList_Append(spare.get(), last.get()));
     }
+    call<"popleft">(timers);
     line << "}";
     checked(PyList_Append(lines.get(), line.bytes().get()));
   }
@@ -64,7 +58,7 @@ class LaunchClock {
         spare_(attribute<"spare">(clock)),
         timers_(attribute<"timers">(times)),
         timer_(attribute<"timer">(times)),
-        stream_(reinterpret_cast<void*>(as_handle(attribute<"handle">(clock)))) {}
+        stream_(as_handle(attribute<"handle">(clock))) {}
 
   explicit operator bool() const { return static_cast<bool>(times_); }
 

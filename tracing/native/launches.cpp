@@ -6,6 +6,7 @@
 #include <structmember.h>
 
 #include <memory>
+#include <optional>
 
 #include "known_launches.h"
 
@@ -24,29 +25,38 @@ struct Launcher {
   PyObject* dict;
 };
 
-PyObject* hidden_name() {
-  static PyObject* name = PyUnicode_InternFromString("hidden");
-  return name;
+// What a threading.local holds of the current thread; Python keeps it as long as the thread lives.
+PyObject* state(Launcher* self) {
+  thread_local PyObject *local = nullptr, *known = nullptr;
+  if (local != self->thread) {
+    known = attribute<"__dict__">(Object::borrowed(self->thread)).get();
+    local = self->thread;
+  }
+  return known;
 }
 
-Object hidden(Launcher* self) { return checked(PyObject_GetAttr(self->thread, hidden_name())); }
+Object hidden(Launcher* self) {
+  if (PyObject* count = PyDict_GetItemWithError(state(self), interned<"hidden">())) return Object::borrowed(count);
+  if (PyErr_Occurred()) throw PythonError();
+  return attribute<"hidden">(Object::borrowed(self->thread));  // that of its class
+}
 
 // Hides the launches of this thread while it exists.
 class Hidden {
  public:
-  explicit Hidden(Launcher* self) : self_(self), before_(hidden(self)) {
-    Object one = checked(PyLong_FromLong(as_long(before_) + 1));
-    checked(PyObject_SetAttr(self->thread, hidden_name(), one.get()));
+  explicit Hidden(Launcher* self) : state_(state(self)), before_(hidden(self)) {
+    const Object more = checked(PyLong_FromLong(as_long(before_) + 1));
+    checked(PyDict_SetItem(state_, interned<"hidden">(), more.get()));
   }
   ~Hidden() {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    PyObject_SetAttr(self_->thread, hidden_name(), before_.get());
+    PyDict_SetItem(state_, interned<"hidden">(), before_.get());
     PyErr_Restore(type, value, traceback);
   }
 
  private:
-  Launcher* self_;
+  PyObject* state_;
   Object before_;
 };
 
@@ -121,9 +131,9 @@ PyObject* launch(PyObject* object, PyObject* const* arguments, size_t flags, PyO
   if (!all || !is_plain(arguments, count, names)) return python();
   try {
     if (as_long(hidden(self)) != 0) return python();
-    std::unique_ptr<Key> key;
+    std::optional<Key> key;
     try {
-      key = std::make_unique<Key>(all->key(arguments, count, arguments[count]));
+      key = all->key(arguments, count, arguments[count]);
       return launch_known(self, *all, all->known(*key), arguments, count, names);
     } catch (const NotKnown&) {
     }

@@ -83,6 +83,13 @@ inline long as_long(const Object& number) {
   return value;
 }
 
+// The address of an object of CUDA's driver.
+inline void* as_handle(const Object& number) {
+  const unsigned long long value = PyLong_AsUnsignedLongLong(number.get());
+  if (PyErr_Occurred()) throw PythonError();
+  return reinterpret_cast<void*>(value);
+}
+
 // A name in the program's text, as a template argument.
 template <size_t N>
 struct Text {
