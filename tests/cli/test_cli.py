@@ -76,7 +76,7 @@ def test_a_seeded_difference_is_caught_at_the_launch_that_first_reads_it(tmp_pat
     assert done.returncode == 1
     assert "seed differs: 0 | 1" in done.stdout
     assert "✗ start: input 2 differs: float32[32, 896] " in done.stdout
-    assert "2 launches compared; further differences: 1 follow from those above" in done.stdout
+    assert "2 launches compared; further differences: 1 follows from those above" in done.stdout
     assert "first consequence: launch #1 triton_" in done.stdout
 
 

@@ -41,7 +41,7 @@ SAID = {
         "BLOCK=128\n",
         "an autotuner chose another configuration; nothing else differs",
     ),
-    "inserted": (" negate\n", "only b makes 1 launch here", "1 follow from those above"),
+    "inserted": (" negate\n", "only b makes 1 launch here", "1 follows from those above"),
 }
 
 

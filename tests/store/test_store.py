@@ -229,6 +229,17 @@ def test_latest_names_the_latest_run(tmp_path: Path) -> None:
     assert store.open_run("latest", tmp_path).path == last.path
 
 
+@pytest.mark.parametrize("name", ["silu", "silu.py", "/models/silu.py"])
+def test_the_name_of_a_program_names_its_newest_run(name: str, tmp_path: Path) -> None:
+    store.create(tmp_path, INFO)
+    last = store.create(tmp_path, INFO)
+    store.create(tmp_path, msgspec.structs.replace(INFO, case="silu2"))
+
+    assert store.open_run(name, tmp_path).path == last.path
+    with pytest.raises(Problem, match="there is no run sil,"):
+        store.open_run("sil", tmp_path)
+
+
 def test_every_line_is_read_although_the_compressed_files_have_no_end_mark(tmp_path: Path) -> None:
     writer = store.create(tmp_path, INFO)
     for start in range(0, 5120, 256):

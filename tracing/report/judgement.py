@@ -48,6 +48,8 @@ def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Ite
     elif judgement.status != 1:
         yield from _nothing_off(judgement)
     yield from _cleared(judgement)
+    if judgement.other_contents:
+        yield f"this is said of the new recording only, in which {judgement.other_contents}"
     yield from _counts(judgement)
     for command in next_commands:
         yield f"    next      {command}"
@@ -224,6 +226,7 @@ def judgement_json(judgement: RunJudgement) -> dict[str, Any]:
         "laid_out": [*judgement.laid_out],
         "unchecked": judgement.unchecked,
         "less_precise": [*judgement.less_precise],
+        "other_contents": judgement.other_contents,
         "launches": launches,
         "findings": findings,
         "not_covered": [*judgement.not_covered],

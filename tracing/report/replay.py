@@ -66,12 +66,12 @@ def replay_text(
     recorded: Recorded,
     launches: Mapping[Side, KernelLaunch],
     names: RunNames,
-    races: Sequence[MemoryEvidence] = (),
+    evidence: Sequence[MemoryEvidence] = (),
 ) -> Iterator[str]:
     """The verdict, and for each series the counts of differing replays and of replays with the recorded bits.
 
     recorded -- the recorded results of the launch in each run
-    races    -- of the launch, that were recorded: replays with equal bits do not refute them
+    evidence -- of the launch, that was recorded: replays with equal bits do not refute a race
     """
     launch = launches[result.series[0].launched]
     programs = prod(launch.grid)
@@ -79,9 +79,10 @@ def replay_text(
     if not result.device and programs > 1:
         where += ", its programs in another order each time"
     yield f"launch #{launch.index} {launch.kernel_name}, replayed {where}:"
-    for race in races:
-        yield f"  memory: {evidence_sentence(race)}"
-    yield f"  {verdict_text(verdict, names, launched_otherwise(launches), raced=bool(races))}"
+    for one in evidence:
+        yield f"  memory: {evidence_sentence(one)}"
+    raced = any(one.kind == "race" for one in evidence)
+    yield f"  {verdict_text(verdict, names, launched_otherwise(launches), raced=raced)}"
     for series in result.series:
         if len(names) > 1:
             who = f"launch #{launches[series.launched].index} of {names[series.launched]}"
@@ -184,7 +185,7 @@ def replay_json(
     verdict: ReplayVerdict,
     recorded: Recorded,
     launches: Mapping[Side, KernelLaunch],
-    races: Sequence[MemoryEvidence] = (),
+    evidence: Sequence[MemoryEvidence] = (),
 ) -> dict[str, Any]:
     """Keys: verdict, kernel, launch, device, series, differences, memory_evidence.
 
@@ -204,7 +205,7 @@ def replay_json(
         for one in result.series
     ]
     launched = isinstance(verdict, CodeDiffers) and launched_otherwise(launches)
-    raced = races and isinstance(verdict, Reproduced | NothingRecorded)
+    raced = any(one.kind == "race" for one in evidence) and isinstance(verdict, Reproduced | NothingRecorded)
     return {
         "verdict": "configuration" if launched else "race" if raced else _KINDS[type(verdict)],
         "kernel": next(iter(launches.values())).kernel_name,
@@ -212,7 +213,7 @@ def replay_json(
         "device": result.device or "interpreter",
         "series": series,
         "differences": msgspec.to_builtins(result.differences),
-        "memory_evidence": [evidence_json(one) for one in races],
+        "memory_evidence": [evidence_json(one) for one in evidence],
     }
 
 

@@ -23,13 +23,18 @@ def recorded(runs: Path) -> list[Path]:
 
 
 def open_run(name: str, runs: Path) -> Run:
-    """Open a run by path, by name below `runs`, or as "latest"; "latest~1" is the one before it."""
+    """Open a run by path, by name below `runs`, or as "latest"; "latest~1" is the one before it.
+
+    The name of a program or case, `train` or `train.py`, is that of its newest run.
+    """
     known = recorded(runs)
     if known and (latest := _LATEST.fullmatch(name)):
         return _before_latest(known, int(latest[1] or 0))
     path = runs / name
     if Path(name).exists() or not path.exists():
         path = Path(name)
+    if not path.is_dir() and (newest := _newest_of(name, known)):
+        return Run(newest)
     if path.exists():
         return Run(path)
     near = near_runs(name, runs)
@@ -48,6 +53,11 @@ def near_runs(name: str, runs: Path) -> list[str]:
     programs = get_close_matches(_STARTED.sub("", word), {*named.values()}, n=3, cutoff=0.6)
     begun = [run for run, program in named.items() if run.startswith(word) or program in programs]
     return begun[:3] or get_close_matches(word, named, n=3, cutoff=0.5)
+
+
+def _newest_of(program: str, known: list[Path]) -> Path | None:
+    name = Path(program).name.removesuffix(".py")
+    return next((run for run in reversed(known) if _STARTED.sub("", run.name) == name), None)
 
 
 def require_folder(runs: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_call_that_does_not_recur_is_refused(case: Path) -> None:
     run = recorded(case, case.parent)
     case.with_name("more").unlink()
 
-    with pytest.raises(Problem, match="has 1 calls of its kernel, and call 1 is needed"):
+    with pytest.raises(Problem, match=r"launched its kernel 1 time, and this is call 1, from 0$"):
         launch_recorded_anew(recorded_launch(run, 2), Recorder(case, ":first=3.0"))
 
 

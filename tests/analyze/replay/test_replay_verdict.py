@@ -196,7 +196,7 @@ def test_the_counts_are_printed_after_the_verdict() -> None:
 
     assert "the kernel is not deterministic: replays of a on equal bytes differ from each other" in text
     assert "launch #3 of a on the inputs of a:" in text
-    assert "1 of 2 replays (between 9% and 91% at 95% confidence) differ from the first" in text
+    assert "1 of 2 further replays (between 9% and 91% at 95% confidence) differ from the first" in text
     assert "2 of 3 reproduce the recorded bits of a, 1 of 3 reproduce the recorded bits of b" in text
     assert "y: 4 of 4 elements, 0:4" in text
 

@@ -28,6 +28,7 @@ from tracing.model import (
     TracedGraph,
     Winner,
 )
+from tracing.model.launches import CopiedFunction
 from tracing.report.run import run_text
 from tracing.store.graph_file import FxGraph, FxNode, Schedule, ScheduleStep, encoded
 
@@ -168,6 +169,15 @@ def test_a_kernel_that_eager_compiled_as_well_is_unchecked(tmp_path: Path) -> No
     assert unchecked_kernels(saved(tmp_path / "a", launches, records)) == ["softmax"]
     assert unchecked_kernels(saved(tmp_path / "b", launches, records, kind="program")) == []
     assert unchecked_kernels(saved(tmp_path / "c", launches, records[1:])) == []
+
+
+def test_a_run_without_eager_does_not_prove_that_eager_launches_other_kernels(tmp_path: Path) -> None:
+    made = launch(0, name="softmax")
+    by_hand = (CopiedFunction("/tmp/c.py", 5, 2, "/model/ops.py", 12),)
+    launches = [msgspec.structs.replace(made, kernel=msgspec.structs.replace(made.kernel, copied=by_hand))]
+    records = [Compilation(0, "softmax", "0", "cuda:90", {}, ""), Outcome("compiled", "")]
+
+    assert unchecked_kernels(saved(tmp_path, launches, records, ended=False)) == ["softmax"]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from commands import tracing
 from handmade.records import arg, launch, new_run
 from handmade.runs import HOST, saved
 from msgspec.structs import replace
@@ -16,12 +17,14 @@ from tracing.cli.answers.run_answer import RunAnswer
 from tracing.cli.narrow.judge import JudgedRun, judge
 from tracing.cli.processes.new_recording import recorded_before
 from tracing.errors import Problem
-from tracing.model import Compilation, KeptAnswer, KeptTensor, Outcome, Selection
+from tracing.model import Compilation, KeptAnswer, KeptTensor, MemoryEvidence, Outcome, Selection
 from tracing.model.launches import CopiedFunction
 from tracing.report.bisect.bisect_case import no_pass_text
 from tracing.report.hand_written import reference_text
 from tracing.report.judgement import judgement_text
 from tracing.store import Run
+
+ON_VIRTUAL_GPU = replace(HOST, device="virtual GPU")
 
 
 def test_a_failed_run_is_not_recorded_once_more(tmp_path: Path) -> None:
@@ -61,9 +64,7 @@ def test_a_run_without_a_graph_on_the_virtual_gpu_is_not_recorded_anew(
     kept: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content = [KeptTensor(0, 0, "before", "0" * 32)] if kept else []
-    run = saved(
-        tmp_path, [launch(0, arg("x", "in", "x"))], content, environment=replace(HOST, device="virtual GPU")
-    )
+    run = saved(tmp_path, [launch(0, arg("x", "in", "x"))], content, environment=ON_VIRTUAL_GPU)
 
     with pytest.raises(typer.Exit) as ended:
         judge(str(run.path), trust=True, runs=tmp_path)
@@ -88,6 +89,71 @@ def test_a_judgement_is_kept_in_the_run_that_was_asked_about(tmp_path: Path) -> 
     assert kept.lines[0] == "✗ launch 1 k1 is off" and str(anew.path) in kept.lines[-1]
     assert [row[:3] for row in kept.tables[0].rows] == [("0", "k0", "right"), ("1", "k1", "off")]
     assert {path: path.read_bytes() for path in before} == before  # nothing is rewritten
+
+
+PROGRAM = """
+import torch
+
+@torch.compile
+def f(x):
+    return torch.SCALE(x) * 2
+
+print(f(torch.randn(8, 64, device="cuda")).sum().item())
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A program without a seed, and a run of it."""
+    path = tmp_path_factory.mktemp("judged") / "scaled.py"
+    path.write_text(PROGRAM.replace("SCALE", "sin"))
+    done = tracing("run", "--target", "sm_90", str(path), runs=path.parent / "runs")
+    assert done.returncode == 0, done.stderr
+    return path, "scaled"
+
+
+def test_a_program_that_was_edited_since_is_not_judged(program: tuple[Path, str]) -> None:
+    path, name = program
+    written = path.read_text()
+    path.write_text(written.replace("sin", "cos"))
+
+    done = tracing("judge", name, runs=path.parent / "runs")
+
+    path.write_text(written)
+    assert done.returncode == 2 and done.stdout == ""
+    assert "scaled has its newest run in" in done.stderr
+    assert "cannot be judged, as its program launches other kernels now: launch 0 triton_" in done.stderr
+    assert "`tracing judge" in done.stderr
+
+
+def test_a_judgement_of_other_contents_is_no_answer_for_the_run(program: tuple[Path, str]) -> None:
+    path, name = program
+
+    done = tracing("judge", name, runs=path.parent / "runs")
+    as_json = json.loads(tracing("judge", name, "--json", runs=path.parent / "runs").stdout)
+
+    assert done.returncode == as_json["status"] == 2
+    assert "every launch that was judged is right" in done.stdout
+    assert "this is said of the new recording only, in which launch 0 triton_" in done.stdout
+    assert "--keep-inputs" in done.stdout and as_json["other_contents"].endswith("read another in_ptr0")
+
+
+def test_a_race_is_an_answer_where_nothing_checks_the_kernel(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    what = "program (0, 0, 0) writes o[0], and program (1, 0, 0) reads it"
+    records = [MemoryEvidence(0, "race", ("o",), what), Outcome("ended", "")]
+    launches = [launch(0, arg("o", "in_out", "o"), name="sum")]
+    facts = {"environment": ON_VIRTUAL_GPU, "kind": "program"}
+    run = saved(tmp_path, launches, records, ended=False, **facts)
+
+    with pytest.raises(typer.Exit) as ended:
+        judge(str(run.path), trust=True, runs=tmp_path)
+
+    printed = capsys.readouterr().out
+    assert ended.value.exit_code == 1
+    assert "race: program (0, 0, 0) writes o[0]" in printed
+    assert "✗ launch 0 sum: accesses memory as no correct kernel does" in printed
 
 
 @pytest.mark.parametrize("judged", [True, False])

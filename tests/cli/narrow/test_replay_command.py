@@ -12,7 +12,13 @@ from handmade.runs import saved
 from recorded.runs import recorded
 
 from tracing import store
-from tracing.analyze.replay.replay_verdict import CodeDiffers, InputsDiffer, NeedsOtherMemory, Reproduced
+from tracing.analyze.replay.replay_verdict import (
+    CodeDiffers,
+    InputsDiffer,
+    NeedsOtherMemory,
+    NothingRecorded,
+    Reproduced,
+)
 from tracing.cli.answers.replay_answer import ReplayAnswer, Replaying, answered
 from tracing.cli.processes.new_recording import record_anew
 from tracing.errors import Problem
@@ -79,6 +85,15 @@ def test_a_launch_without_kept_inputs_is_recorded_anew(case: Path, tmp_path: Pat
     assert "its inputs were not kept; launch 0 was recorded anew, into" in done.stdout
     assert "every replay reproduces the recorded bits of the run" in done.stdout
     assert store.open_run("latest", run.path.parent).path == run.path
+
+
+def test_inputs_without_digests_are_not_said_to_differ(case: Path, tmp_path: Path) -> None:
+    run = recorded(case, tmp_path, digests="none")
+
+    answer = answered({"a": recorded_launch(run, GROW)}, "a", Replaying(2, False, tmp_path))
+
+    assert answer.verdict == NothingRecorded()
+    assert any("whether x_ptr held these contents then is not known" in note for note in answer.notes)
 
 
 def test_a_deleted_case_is_refused_with_the_command_that_records_its_inputs(

@@ -200,8 +200,9 @@ def test_kernels_of_two_runs_have_the_pass_after_which_they_differ(tmp_path: Pat
     (pair,) = report.index["comparison"]["kernels"]
     (row,) = report.chunk(pair["chunk"])["pairs"]
 
-    (finding,) = report.index["findings"]
+    part, finding = report.index["findings"]
 
+    assert part["lines"] == ["nothing was compared: no launch and no result"]
     assert finding["title"] == "the compiler's IR of k differs" and finding["kernel"] == [1, 0]
     assert not pair["equal"]
     assert (row["state"], row["name"]) == ("diverges", "cse")

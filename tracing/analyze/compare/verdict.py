@@ -103,7 +103,9 @@ class ComparisonVerdict:
         """Exit status as of diff(1): 0 equal, 1 different, 2 compared in part."""
         if self.decided or self.results or self.start or self.outcomes or self.dependents:
             return 1
-        return 0 if self.comparison.notes.complete and not self.found else 2
+        notes = self.comparison.notes
+        compared = notes.complete and not notes.undigested and (notes.pairs or self.equal_results)
+        return 0 if compared and not self.found else 2
 
 
 def _certainty(result: ResultCause) -> bool:

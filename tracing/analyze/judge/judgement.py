@@ -123,6 +123,9 @@ class RunJudgement:
     in_eager: tuple[str, ...] = ()  # hand-written kernels that eager launches, too
     reached: Mapping[int, ReachedResults] = field(default_factory=dict)  # by launch; empty: not known
     of_case: bool = True  # False: of a program, which is not compared with eager
+    other_contents: str = (
+        ""  # "launch 3 k read another x": in the new recording, which is judged instead of a run
+    )
 
     @property
     def accused(self) -> JudgedLaunch | None:
@@ -138,11 +141,14 @@ class RunJudgement:
     def status(self) -> int:
         """0: all that was judged is right; 1: something is off, or suspected; 2: no answer.
 
-        There is no answer if no launch is judged or checked, or if results differ without a suspect.
+        There is no answer if no launch is judged or checked, if results differ without a suspect, or if all
+        that was judged is right, and read other contents than the launches of the run did.
         """
         if self.accused or self.findings or self.suspects or self.undeclared or self.laid_out:
             return 1
         checked = self.checked and not self.undecided
+        if self.other_contents:
+            return 2
         return 0 if (self.any_right or checked) and not self.differs else 2
 
     @property

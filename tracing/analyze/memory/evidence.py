@@ -32,6 +32,17 @@ def _all(run: Run, rank: int) -> list[MemoryEvidence]:
     return sorted(dict.fromkeys(evidence), key=lambda one: one.launch)
 
 
+def wrong_accesses(run: Run) -> list[str]:
+    """The launches that race or leave an argument's storage, as no correct kernel does: `3 softmax_kernel`.
+
+    A load outside of an argument and inside of its storage may be meant.
+    """
+    outside = (one for process in run.processes(OutOfBounds) for one in run.out_of_bounds(process))
+    launches = {one.launch for one in outside if not (one.inside and one.access == "load")}
+    launches |= {one.launch for one in memory_evidence(run) if one.kind == "race"}
+    return [f"{one.index} {one.kernel_name}" for one in run.launches() if one.index in launches]
+
+
 def evidence_sentence(one: MemoryEvidence) -> str:
     """A line for people: `race: program (1, 0, 0) reads x[256], ... (case.py:9)`."""
     return f"{one.kind}: {one.what}" + (f" ({one.where})" if one.where else "")

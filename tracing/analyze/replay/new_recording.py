@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from tracing.analyze.runs.repetition import changed_since
 from tracing.errors import Problem
 from tracing.model import KernelLaunch
 from tracing.store import Run
@@ -32,6 +33,7 @@ class NewRecording:
 
     launch: RecordedLaunch
     other_inputs: tuple[str, ...]  # arguments whose contents differ from the recorded run
+    unknown_inputs: tuple[str, ...]  # those of which the recorded run has no digest
 
 
 def launch_recorded_anew(recorded: RecordedLaunch, recorder: Recorder) -> NewRecording:
@@ -42,8 +44,10 @@ def launch_recorded_anew(recorded: RecordedLaunch, recorder: Recorder) -> NewRec
     Raises Problem if the launch does not recur, or if that cannot be decided.
     """
     same = _recorded(recorded, recorder, recorded.launch.index)
-    if same is not None and not _different(recorded, same) and not _other_inputs(recorded, same):
-        return NewRecording(same, ())
+    if same is not None and not _different(recorded, same):
+        anew = _compared(recorded, same)
+        if not anew.other_inputs and not anew.unknown_inputs:
+            return anew
     index = _index_by_now(recorded, recorder)
     if same is None or index != recorded.launch.index:
         same = _recorded(recorded, recorder, index)
@@ -51,8 +55,9 @@ def launch_recorded_anew(recorded: RecordedLaunch, recorder: Recorder) -> NewRec
         raise _problem(recorded, "and the launches of its kernel have other numbers each time")
     if different := _different(recorded, same):
         has = " and ".join(different)
-        raise _problem(recorded, f"and launch {index}, the same call of its kernel, has {has}")
-    return NewRecording(same, _other_inputs(recorded, same))
+        same_call = f"and launch {index}, the same call of its kernel, has {has}"
+        raise _problem(recorded, f"{same_call}{changed_since(recorded.run)}")
+    return _compared(recorded, same)
 
 
 def _recorded(recorded: RecordedLaunch, recorder: Recorder, index: int) -> RecordedLaunch | None:
@@ -77,8 +82,9 @@ def _index_by_now(recorded: RecordedLaunch, recorder: Recorder) -> int:
     if order is None:
         raise _problem(recorded, "and which call of its kernel it was is not known: the run is a part of one")
     if order >= len(calls):
-        calls_now = f"{len(calls)} calls of its kernel, and call {order} is needed, from 0"
-        raise _problem(recorded, f"and the case, run anew, has {calls_now}")
+        count = f"{len(calls)} time{'s' * (len(calls) != 1)}"
+        made = f"launched its kernel {count}, and this is call {order}, from 0"
+        raise _problem(recorded, f"and its program, run anew, {made}{changed_since(recorded.run)}")
     return calls[order].index
 
 
@@ -105,9 +111,11 @@ def _facts(recorded: RecordedLaunch) -> dict[str, object]:
     }
 
 
-def _other_inputs(recorded: RecordedLaunch, anew: RecordedLaunch) -> tuple[str, ...]:
-    # also those with unknown contents
-    return tuple(n for n in recorded.missing if recorded.read.get(n, "") != anew.read.get(n))
+def _compared(recorded: RecordedLaunch, anew: RecordedLaunch) -> NewRecording:
+    unknown = tuple(name for name in recorded.missing if name not in recorded.read)
+    known = (name for name in recorded.missing if name in recorded.read)
+    other = tuple(name for name in known if recorded.read[name] != anew.read.get(name))
+    return NewRecording(anew, other, unknown)
 
 
 def _problem(recorded: RecordedLaunch, why: str) -> Problem:

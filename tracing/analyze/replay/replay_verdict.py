@@ -141,7 +141,7 @@ def varies(series: ReplaySeries) -> bool:
 def rate(series: ReplaySeries) -> Rate:
     """The rate of replays that differ from the first."""
     first, *others = series.outcomes
-    return Rate(sum(one != first for one in others), len(others), "replays")
+    return Rate(sum(one != first for one in others), len(others), "further replays")
 
 
 def left_as(series: ReplaySeries, recorded: Mapping[str, Digest], side: Side | None = None) -> int | None:

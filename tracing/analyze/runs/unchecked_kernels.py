@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from tracing.analyze.runs.unlaunched import launched_kernels
-from tracing.model import Compilation, Kernel
+from tracing.model import Compilation, Kernel, Outcome
 from tracing.store import Run
 
 
 def unchecked_kernels(run: Run) -> list[str]:
     """The names of hand-written kernels that a case launched both compiled and in eager, in launch order.
 
-    A run without passes does not say what eager compiled: there a kernel counts that Inductor copied from a
-    file of the user.
+    A run without passes, or in which eager did not run, does not say what eager compiled: there a kernel
+    counts that Inductor copied from a file of the user.
     """
     if run.info.kind != "case":
         return []
-    compiled = list(run.records(Compilation))
+    with_eager = all(one.status != "compiled" for one in run.records(Outcome))
+    compiled = list(run.records(Compilation)) if with_eager else []
     eager = {one.kernel_name for one in compiled if one.eager}
     names = (
         one.name

@@ -33,9 +33,7 @@ def findings_text(run: store.Run) -> Iterator[Text]:
     """
     yield from no_kernel_text(run, environment.rank() if run.info.world_size > 1 else None)
     yield from memory_findings_text(run)
-    for line in uninitialised_text(run):
-        decides = f": `{hints.of_unwritten(run)}` tells whether a result depends on it"
-        yield line + Text(decides if run.info.kind != "code" else "")
+    yield from unwritten_reads_text(run)
     for sentence in _nonfinite(run):
         yield Text.assemble(("not finite", "yellow"), f": {sentence}")
     yield from uncovered_text([run])
@@ -50,6 +48,13 @@ def memory_findings_text(run: store.Run) -> Iterator[Text]:
     for line in out_of_bounds_text(run, padding=differs):
         yield Text.assemble(("out of bounds", "yellow"), f": {line}")
     yield from memory_text(run, but=("out of bounds",))
+
+
+def unwritten_reads_text(run: store.Run) -> Iterator[Text]:
+    """A line for each kernel and argument of which it reads elements that nothing wrote."""
+    for line in uninitialised_text(run):
+        decides = f": `{hints.of_unwritten(run)}` tells whether a result depends on it"
+        yield line + Text(decides if run.info.kind != "code" else "")
 
 
 def _nonfinite(run: store.Run) -> Iterator[str]:

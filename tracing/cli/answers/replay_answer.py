@@ -12,6 +12,7 @@ import msgspec
 
 from tracing import environment
 from tracing.analyze.compare.evidence import float_atomics
+from tracing.analyze.replay.new_recording import NewRecording
 from tracing.analyze.replay.replay_plan import other_inputs, planned
 from tracing.analyze.replay.replay_verdict import ReplayVerdict, Reproduced, verdict
 from tracing.analyze.runs.recording_commands import is_virtual
@@ -65,7 +66,7 @@ def answered(launches: Mapping[Side, RecordedLaunch], first: Side, how: Replayin
             continue
         anew = record_anew(launches[side], how.runs)
         given[side] = anew.launch
-        notes += _notes(launches[side], anew.launch)
+        notes += _notes(launches[side], anew)
         changed += anew.other_inputs
     result = _replayed(launches, given, first, how.times, fpsan=False)
     notes += _elsewhere(launches, result)
@@ -85,11 +86,17 @@ def _elsewhere(launches: Mapping[Side, RecordedLaunch], result: ReplayResult) ->
             yield f"{one.run.path} was recorded on {environment.device}: bits may differ here"
 
 
-def _notes(launch: RecordedLaunch, anew: RecordedLaunch) -> list[str]:
-    numbers = launch.launch.index, anew.launch.index
+def _notes(launch: RecordedLaunch, anew: NewRecording) -> list[str]:
+    numbers = launch.launch.index, anew.launch.launch.index
     became = f", where it is launch {numbers[1]}" if numbers[0] != numbers[1] else ""
-    where = f"into {anew.run.path}"
-    return [f"its inputs were not kept; launch {numbers[0]} was recorded anew{became}, {where}"]
+    where = f"into {anew.launch.run.path}"
+    notes = [f"its inputs were not kept; launch {numbers[0]} was recorded anew{became}, {where}"]
+    if not launch.launch.finished:
+        notes.append(f"launch {numbers[0]} did not finish in {launch.run.path}")
+    if anew.unknown_inputs:
+        names = ", ".join(anew.unknown_inputs)
+        notes.append(f"whether {names} held these contents then is not known: there are no digests of it")
+    return notes
 
 
 def _payloads(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,9 +16,12 @@ import typer
 from tracing import store
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.judge.reached_results import reached_results
-from tracing.analyze.runs.recording_commands import is_virtual
+from tracing.analyze.memory.evidence import wrong_accesses
+from tracing.analyze.runs.recording_commands import is_virtual, recording
+from tracing.analyze.runs.repetition import Repetition, changed_since, repetition
 from tracing.analyze.runs.unchecked_kernels import unchecked_kernels
 from tracing.cli.answers import hints
+from tracing.cli.answers.findings import memory_findings_text, unwritten_reads_text
 from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.options.named import RunArgument
@@ -34,13 +39,13 @@ from tracing.model import (
     LaunchLine,
     Outcome,
 )
-from tracing.report.findings import memory_text
 from tracing.report.judgement import judgement_json, judgement_text
 from tracing.report.run_json import memory_evidence_json
 from tracing.store.cut_files import cut_files
 from tracing.store.recorded_launch import find_launch, recorded_launch
 
 _ROWS = 1000  # launches of the table that is kept
+_NAMED = 4  # launches of one sentence
 
 
 @app.command(rich_help_panel=NARROW)
@@ -57,27 +62,42 @@ def judge(
 
     Example: tracing judge demo-sound
 
-    Exit status: 0 if all that could be judged is right, 1 if something is off or suspected, 2 if there is no
-    answer.
+    Exit status: 0 if all that could be judged is right, 1 if something is off or suspected, also by its
+    accesses to memory, 2 if there is no answer.
     """
     run = consenting(open_run(name, runs), trust)
-    asked = run
+    asked, repeated = run, Repetition()
     if lacking := _lacking(run):
         _refuse_failed(run)
-        earlier = recorded_before(run)
-        run = earlier or record_all_anew(run, runs)
-        when = "was recorded anew before" if earlier else "was recorded anew"
-        err.print(f"{asked.path} {lacking}; it {when}, with all of it, into {run.path}")
-    answer = judgement_of(run, asked)
+        run, repeated = _recorded_anew(run, lacking, runs)
+    answer = replace(judgement_of(run, asked, repeated.contents), wrong_accesses=tuple(wrong_accesses(run)))
     answer.keep(asked, run)
     if as_json:
         of_run = {"run": str(run.path), "memory_evidence": memory_evidence_json(run)}
         print(msgspec.json.encode({**of_run, **answer.json()}).decode())
     else:
-        for line in memory_text(run):
+        for line in (*memory_findings_text(run), *unwritten_reads_text(run)):
             out.print(line)
         answer.print()
     raise typer.Exit(answer.status)
+
+
+def _recorded_anew(asked: store.Run, lacking: str, runs: Path) -> tuple[store.Run, Repetition]:
+    # raises Problem if its program launches other kernels by now
+    run = recorded_before(asked)
+    when = "was recorded anew before"
+    repeated = repetition(asked, run) if run is not None else Repetition()
+    if run is None or repeated.kernels:
+        run, when = record_all_anew(asked, runs), "was recorded anew"
+        repeated = repetition(asked, run)
+    err.print(f"{asked.path} {lacking}; it {when}, with all of it, into {run.path}")
+    if repeated.kernels:
+        other = f"{repeated.kernels}{changed_since(asked)}"
+        raise Problem(
+            f"{asked.path} cannot be judged, as its program launches other kernels now: {other}",
+            f"what it does now: `tracing judge {shlex.quote(str(run.path))}`",
+        )
+    return run, repeated
 
 
 def _refuse_failed(run: store.Run) -> None:
@@ -108,19 +128,35 @@ class JudgedRun:
 
     judgement: RunJudgement
     next: tuple[str, ...]
+    wrong_accesses: tuple[str, ...] = ()  # launches that access memory as no correct kernel does
 
     @property
     def status(self) -> int:
-        return self.judgement.status
+        """As of the judgement; without one, 1 if a launch accesses memory wrongly."""
+        return 1 if self._accuses_accesses else self.judgement.status
+
+    @property
+    def _accuses_accesses(self) -> bool:
+        return self.judgement.status == 2 and bool(self.wrong_accesses)
+
+    def lines(self, next_commands: Sequence[str]) -> Iterator[str]:
+        """The judgement for people."""
+        if self._accuses_accesses:
+            which = "launch" if len(self.wrong_accesses) == 1 else "launches"
+            named = ", ".join(self.wrong_accesses[:_NAMED])
+            more = f" and {len(self.wrong_accesses) - _NAMED} more" if self.wrong_accesses[_NAMED:] else ""
+            yield f"✗ {which} {named}{more}: accesses memory as no correct kernel does"
+        yield from judgement_text(self.judgement, next_commands)
 
     def print(self) -> None:
         """Print it for people."""
-        for line in judgement_text(self.judgement, self.next):
+        for line in self.lines(self.next):
             out.print(line)
 
     def json(self) -> dict[str, Any]:
         """The keys of `tracing judge --json`, without the run."""
-        return {**judgement_json(self.judgement), "next": [*self.next]}
+        accesses = {"status": self.status, "wrong_accesses": [*self.wrong_accesses]}
+        return {**judgement_json(self.judgement), **accesses, "next": [*self.next]}
 
     def keep(self, asked: store.Run, judged: store.Run) -> None:
         """Keep the judgement in the run that was asked about.
@@ -134,7 +170,7 @@ class JudgedRun:
             asked,
             "judge",
             self.status,
-            [*judgement_text(self.judgement, ()), *anew],
+            [*self.lines(()), *anew],
             next=self.next,
             launch=accused.launch if accused and known else None,
             kernel=accused.kernel if accused else "",
@@ -158,10 +194,11 @@ def _table(judgement: RunJudgement) -> AnswerTable:
     return AnswerTable("Judged launches", columns, tuple(rows))
 
 
-def judgement_of(run: store.Run, asked: store.Run) -> JudgedRun:
+def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> JudgedRun:
     """Judge a run that kept the inputs and outputs of its launches.
 
-    asked -- the same run, or the one of which it is a new recording, without passes
+    asked          -- the same run, or the one of which it is a new recording, without passes
+    other_contents -- which contents its launches read that the run did not: "launch 3 k read another x"
     """
     processes = run.processes(LaunchLine)
     if len(processes) > 1:
@@ -176,6 +213,7 @@ def judgement_of(run: store.Run, asked: store.Run) -> JudgedRun:
             if judgement.outcome is not None and judgement.suspects:
                 reached = reached_results(run, processes[0], judgement.outcome)
                 judgement = replace(judgement, reached=reached)
+    judgement = replace(judgement, other_contents=other_contents)
     return JudgedRun(judgement, tuple(_next(run, judgement)))
 
 
@@ -197,4 +235,6 @@ def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
         # the interpreter executes the source, so the generator of the source is to blame, no pass of Triton
         sourced = is_virtual(run.info.environment) or judgement.suspects
         return [*hints.of_launch(run, launch), *(bisect if sourced else [])]
+    if judgement.other_contents:  # a run that keeps its tensors is judged itself
+        return [shlex.join(recording(run, "--keep-inputs"))]
     return bisect if judgement.findings or judgement.differs else []

@@ -103,7 +103,7 @@ def _replayed(launches: LaunchOfSide, how: Replaying, *, as_json: bool) -> int:
     status = 0 if isinstance(answer.verdict, Reproduced) else 1
     if isinstance(answer.verdict, NothingRecorded | UndecidedReplay | NotComparable):
         status = 2
-    if _races(answer):
+    if any(one.kind == "race" for one in _evidence(answer)):
         status = 1
     lines = [*_text(answer, _names(answer))]
     for one in launches.values():
@@ -191,26 +191,26 @@ def _names(answer: ReplayAnswer) -> dict[Side, str]:
 def _text(answer: ReplayAnswer, names: report.RunNames) -> Iterator[str]:
     yield from answer.notes
     launches = {side: one.launch for side, one in answer.launches.items()}
-    races = _races(answer)
-    yield from report.replay_text(answer.result, answer.verdict, answer.recorded, launches, names, races)
+    evidence = _evidence(answer)
+    yield from report.replay_text(answer.result, answer.verdict, answer.recorded, launches, names, evidence)
     if answer.payloads is not None:
         yield from report.payload_text(answer.payloads)
 
 
-def _races(answer: ReplayAnswer) -> list[MemoryEvidence]:
-    # that a run shows of its launch: the interpreter executes one program after another, as it did before
+def _evidence(answer: ReplayAnswer) -> list[MemoryEvidence]:
+    # that a run has of its launch: the interpreter executes one program after another, as it did before
     every = [
         evidence
         for one in answer.launches.values()
         for evidence in memory_evidence(one.run, store.rank_of(one.process), one.launch.index)
     ]
-    return [one for one in dict.fromkeys(every) if one.kind == "race"]
+    return list(dict.fromkeys(every))
 
 
 def _json(answer: ReplayAnswer) -> dict[str, object]:
     launches = {side: one.launch for side, one in answer.launches.items()}
-    races = _races(answer)
-    fields = report.replay_json(answer.result, answer.verdict, answer.recorded, launches, races)
+    evidence = _evidence(answer)
+    fields = report.replay_json(answer.result, answer.verdict, answer.recorded, launches, evidence)
     fields["runs"] = {side: str(one.run.path) for side, one in answer.launches.items()}
     fields["notes"] = list(answer.notes)
     return fields

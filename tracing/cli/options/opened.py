@@ -1,4 +1,4 @@
-"""Open the run that a command line names; if "latest" is not usable, print which run it is."""
+"""Open the run that a command line names; print which it is if that is not obvious."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ from tracing.report.findings import unfinished_text
 
 
 def open_run(name: str, runs: Path) -> store.Run:
-    """Open a run as `store.open_run` does; prints a note if "latest", or one before it, did not end well."""
+    """Open a run as `store.open_run` does.
+
+    Prints a note if a name means the newest run of a program, and if "latest", or one before it, did not end
+    well.
+    """
     run = store.open_run(name, runs)
+    if not store.is_run(name, runs) and not Path(name).is_dir():
+        err.print(Text.assemble(("note", "yellow"), f": {name} has its newest run in {run.path}"))
     if store.is_latest(name) and not (runs / name).exists() and (ending := _ending(run)):
         err.print(Text.assemble(("note", "yellow"), f": {name} is {run.path}, which {ending}"))
     return run

@@ -24,7 +24,7 @@ def summary_text(comparison: Comparison, advice: str = "", limit: int | None = N
     repeats = sum(comparison.repeated.values()) - notes.reported
     if notes.reported or notes.started:
         counts = {"follow from those above": notes.consequences, "repeat one of them": repeats}
-        further = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        further = ", ".join(_counted(count, what) for what, count in counts.items() if count)
         launches = f"{plural(notes.pairs, 'launch')} compared"
         yield Text(f"{launches}; further differences: {further}" if further else launches)
     if notes.started and notes.first_consequence is not None:
@@ -60,6 +60,11 @@ def summary_text(comparison: Comparison, advice: str = "", limit: int | None = N
     if limit is not None and len(notes.notes) > limit:
         rest = len(notes.notes) - limit
         yield _warning("not compared", f"{rest} more: `--limit {len(notes.notes)}` shows them")
+
+
+def _counted(count: int, what: str) -> str:
+    verb, _, rest = what.partition(" ")
+    return f"{count} {verb}{'s' * (count == 1)} {rest}"
 
 
 def _position_text(divergence: Divergence) -> str:
@@ -101,8 +106,9 @@ def equality_text(comparison: Comparison, alike: int, differing: Sequence[Result
         parts.append(every)
     if alike:
         parts.append(plural(alike, "result"))
-    if not (notes.complete or notes.pairs or alike):
+    if not (notes.pairs or alike):
         yield Text("nothing was compared: no launch and no result")
         return
-    equal = "equal" if notes.complete and not differing else "equal as far as both were recorded"
+    whole = notes.complete and not notes.undigested and not differing
+    equal = "equal" if whole else "equal as far as both were recorded"
     yield Text(f"{equal}: {', '.join([plural(notes.pairs, 'launch'), *parts])}")

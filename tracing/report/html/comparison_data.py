@@ -49,7 +49,7 @@ def comparison_data(
     summary = [line.plain for line in summary_text(verdict.comparison)]
     if verdict.why is not None and not (verdict.start or verdict.outcomes):
         summary = [*(line.plain for line in why_text(verdict.why, None)), *summary]
-    if not verdict.status:
+    if verdict.status != 1:
         equal = equality_text(verdict.comparison, verdict.equal_results, verdict.results)
         summary += [line.plain for line in equal]
     return {

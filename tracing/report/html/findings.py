@@ -79,7 +79,8 @@ def _of_comparison(comparison: Data) -> Iterator[dict[str, Any]]:
         names = ", ".join(one["name"] for one in comparison["results"][:5])
         yield finding(BAD, f"results differ: {names}", comparison["summary"])
     if comparison["status"] == 2:
-        yield finding(DOUBT, "the runs could be compared in part only", comparison["not_compared"])
+        why = comparison["not_compared"] or comparison["summary"]
+        yield finding(DOUBT, "the runs could be compared in part only", why)
 
 
 def _of_kernels(comparison: Data, run: Data) -> Iterator[dict[str, Any]]:

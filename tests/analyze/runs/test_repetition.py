@@ -1,0 +1,75 @@
+"""A new recording of a run's program is recognised as another one, or as one with other contents."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from handmade.records import arg, launch
+from handmade.runs import saved
+from msgspec.structs import replace
+
+from tracing.analyze.runs.repetition import Repetition, changed_since, repetition
+from tracing.model import KernelLaunch, Selection
+from tracing.store import Run
+
+
+def scale(index: int, content: str = "x", module: str | None = None) -> KernelLaunch:
+    made = launch(index, arg("x_ptr", "in", content), arg("y_ptr", "out", "y"), name="scale")
+    return replace(made, kernel=replace(made.kernel, module=module))
+
+
+def shift(index: int) -> KernelLaunch:
+    return launch(index, arg("x_ptr", "in", "x"), name="shift")
+
+
+def compared(folder: Path, before: list[KernelLaunch], now: list[KernelLaunch]) -> Repetition:
+    return repetition(saved(folder / "before", before), saved(folder / "now", now))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_same_calls_of_each_kernel_are_a_repetition_in_any_order(order: int, tmp_path: Path) -> None:
+    kinds = [shift, scale][::order]
+
+    now = [kind(index) for index, kind in enumerate(kinds)]
+
+    assert compared(tmp_path, [shift(0), scale(1)], now) == Repetition()
+
+
+@pytest.mark.parametrize(
+    ("now", "kernels"),
+    [
+        ([], "launch 0 scale is made no more"),
+        ([shift(0)], "launch 0 scale is made no more"),
+        ([scale(0), shift(1)], "launch 1 shift was added"),
+        ([scale(0), scale(1)], "launch 1 scale was added"),
+        ([scale(0, module="1" * 32)], "launch 0 scale has other code"),
+    ],
+)
+def test_other_kernels_are_named(now: list[KernelLaunch], kernels: str, tmp_path: Path) -> None:
+    assert compared(tmp_path, [scale(0, module="0" * 32)], now) == Repetition(kernels)
+
+
+def test_the_first_launch_that_read_another_content_is_named(tmp_path: Path) -> None:
+    before, now = [scale(0), scale(1), scale(2)], [scale(0), scale(1, "z"), scale(2, "z")]
+
+    assert compared(tmp_path, before, now).contents == "launch 1 scale read another x_ptr"
+
+
+def test_a_part_of_a_run_is_compared_by_kernels_only(tmp_path: Path) -> None:
+    part = saved(tmp_path / "part", [scale(3)], selection=Selection(launches=(3, 4)))
+
+    assert repetition(part, saved(tmp_path / "all", [scale(0, "z"), scale(1), scale(2)])) == Repetition()
+
+
+def test_files_that_were_changed_after_the_run_are_named(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text("")
+    run = Run(saved(tmp_path, [], path=str(program), started="2026-01-02T03:04:05Z").path)
+    began = 1767323045
+
+    os.utime(program, (began, began + 0.9))
+    assert changed_since(run) == ""
+    os.utime(program, (began, began + 1))
+    assert changed_since(run) == "; changed since: train.py"
