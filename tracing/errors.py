@@ -1,5 +1,9 @@
 """The exception for user errors, with a problem and a remedy; and the message of any other exception."""
 
+from __future__ import annotations
+
+from pathlib import Path
+
 
 class Problem(Exception):
     """Invalid input or a missing requirement; printed without a traceback, exit status 2.
@@ -21,3 +25,10 @@ def message(error: BaseException) -> str:
     except Exception as other:
         return f"its message cannot be had: {type(other).__name__}"
     return text.encode(errors="backslashreplace").decode()
+
+
+def page(name: str) -> str:
+    """The path of a page of the documentation, `docs/case.md`: from the working directory if it is there."""
+    file = name.partition("#")[0]
+    checkout = Path(__file__).parents[1]
+    return name if Path(file).exists() or not (checkout / file).exists() else str(checkout / name)

@@ -40,13 +40,13 @@ def tried(case: str, kernel: str, folder: Path, times: int = 1) -> tuple[int, st
 def test_a_kernel_leaves_the_recorded_bits_in_a_fresh_process(case: str, kernel: str, tmp_path: Path) -> None:
     status, output = tried(case, kernel, tmp_path, times=3)
 
-    assert (status, "3 of 3 replays left the recorded bits" in output) == (0, True)
+    assert (status, "3 of 3 replays wrote the recorded bits" in output) == (0, True)
 
 
 def test_a_race_of_float_atomics_is_replayed_and_leaves_other_bits_at_times(tmp_path: Path) -> None:
     status, output = tried(f"{DATA}/racing.py", "racing_sum", tmp_path, times=20)
 
-    counted = re.search(r"(\d+) of 20 replays left the recorded bits", output)
+    counted = re.search(r"(\d+) of 20 replays wrote the recorded bits", output)
     assert status == 1 and counted is not None and int(counted[1]) < 20
 
 
@@ -68,4 +68,4 @@ def test_an_operator_that_adds_floats_atomically_is_repeated_with_and_without_to
 
     assert done.returncode == 1, done.stderr
     assert "this operator is not deterministic on cuda" in done.stdout
-    assert "under torch.use_deterministic_algorithms(True): all calls left equal bits" in done.stdout
+    assert "under torch.use_deterministic_algorithms(True): all calls write equal bits" in done.stdout

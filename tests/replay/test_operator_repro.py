@@ -103,7 +103,7 @@ def test_scripts_reproduce_the_recorded_bits_of_operators_of_every_kind(
         "aten::mul_.Tensor", "aten::_to_copy", "aten::_foreach_add_.Scalar", "aten::max.dim",
         "aten::native_batch_norm", "aten::index.Tensor", "aten::full",
     }  # fmt: skip
-    assert printed == ["2 of 2 calls left the recorded bits", "status 0"] * len(chosen)
+    assert printed == ["2 of 2 calls wrote the recorded bits", "status 0"] * len(chosen)
 
 
 def test_the_command_writes_the_script_and_executes_it(run: store.Run, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_the_command_writes_the_script_and_executes_it(run: store.Run, tmp_path:
 
     answer = json.loads(done.stdout)
     assert (answer["status"], answer["kernel"], answer["operator"]) == (0, "aten::mm", mm)
-    assert "3 of 3 calls left the recorded bits" in answer["said"]
+    assert "3 of 3 calls wrote the recorded bits" in answer["said"]
     assert re.search(r"^wrote .*recorded\.py, repro\.py.* into .*/script$", done.stderr, re.MULTILINE)
     require_documented(done.stdout, "## `tracing repro`")
 
@@ -127,9 +127,9 @@ def test_an_operator_that_is_not_deterministic_is_repeated_under_torchs_switch(
     printed = executed([written(run, mm, tmp_path)], 3, before=NOISE)
 
     assert printed == [
-        "0 of 3 calls left the recorded bits",
+        "0 of 3 calls wrote the recorded bits",
         "this operator is not deterministic on cpu: 3 different results",
-        "under torch.use_deterministic_algorithms(True): calls left 3 different results, too",
+        "under torch.use_deterministic_algorithms(True): calls write 3 different results, too",
         "status 1",
     ]
 

@@ -52,7 +52,7 @@ def test_a_script_that_reproduces_the_recorded_bits_is_a_repro(racing: Path, tmp
     done = tracing("repro", str(racing), *options, runs=racing.parent)
 
     assert done.returncode == 0, done.stdout
-    assert "1 of 1 replays left the recorded bits" in done.stdout
+    assert "1 of 1 replays wrote the recorded bits" in done.stdout
     assert ", interpreter, kernel.py, " in done.stderr
     assert f"a repro: {tmp_path}/it/repro.py" in done.stdout.splitlines()
 
@@ -180,7 +180,7 @@ def test_a_script_reproduces_libdevice_bfloat16_and_tuples_without_a_gpu(
     done = run_script(tmp_path)
 
     assert done.returncode == 0, done.stderr
-    assert "1 of 1 replays left the recorded bits" in done.stdout
+    assert "1 of 1 replays wrote the recorded bits" in done.stdout
 
 
 def test_floats_that_json_lacks_are_arguments_of_the_script(kernels: Run, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_script_that_computes_different_bits_names_them(racing: Path, tmp_path
     done = run_script(tmp_path)
 
     assert done.returncode == 1
-    assert f"out_ptr: recorded {facts['expected']['out_ptr']}, left " in done.stdout
+    assert f"out_ptr: recorded {facts['expected']['out_ptr']}, written now " in done.stdout
 
 
 def test_inputs_that_differ_from_the_recorded_ones_are_refused(racing: Path, tmp_path: Path) -> None:

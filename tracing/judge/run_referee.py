@@ -10,6 +10,7 @@ import torch
 from tracing.analyze.judge.judgement import Finding, JudgedLaunch, RunJudgement
 from tracing.analyze.judge.launched_steps import made_steps
 from tracing.analyze.runs.recorded_steps import not_covered
+from tracing.errors import page
 from tracing.judge.contents import Contents
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_memory import BufferContent, GraphMemory
@@ -23,7 +24,7 @@ from tracing.store.graph_file import Schedule, read_graph, read_schedule
 
 _TRACED = (
     "what torch.compile does before Inductor, as decompositions do: a program is not compared with eager; "
-    "write a case (docs/case.md), and `tracing bisect CASE` names the step"
+    f"write a case ({page('docs/case.md')}), and `tracing bisect CASE` names the step"
 )
 
 

@@ -239,7 +239,9 @@ class _Verdicts:
         if within:
             name, most = max(within.items(), key=lambda one: one[1].compiled.farthest)
             far = (
-                "" if isinstance(most.compiled.value, int) else f" by {most.compiled.farthest:.2g} roundings"
+                ""
+                if isinstance(most.compiled.value, int)
+                else f" by {most.compiled.farthest:.2g} roundings of {most.compiled.limit:g} allowed"
             )
             counted = "1 result, " if len(within) == 1 else f"{len(within)} results, most of all "
             yield f"within rounding: {counted}{name}{far}"

@@ -26,8 +26,8 @@ def judged_text(judged: Judged) -> str:
         return f"{element}; wrong elements: {ours.elements}"
     own = "; eager draws random numbers for it, and a kernel that draws its own gives others"
     return (
-        f"{element}, {ours.farthest:.2g} roundings away, "
-        f"{'eager' if compiled else 'compiled'} {others.farthest:.2g} at most; "
+        f"{element}, {ours.farthest:.2g} roundings away, where {ours.limit:g} are allowed and "
+        f"{'eager' if compiled else 'compiled'} is {others.farthest:.2g} away at most; "
         f"{farther}{own if judged.still_off else ''}"
     )
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from shlex import quote
 from types import ModuleType
 
-from tracing.errors import Problem, message
+from tracing.errors import Problem, message, page
 from tracing.model import Case, Workload
 from tracing.model.redaction import REDACTED
 from tracing.program.near_files import near_files
@@ -149,7 +149,7 @@ def _not_a_case(path: Path) -> Problem:
     return Problem(
         f"{path} is not a case: it has no build(device)",
         f"record it as a program: `{record}`, then `tracing judge latest` and `tracing bisect latest`;"
-        " or add `def build(device: str) -> Workload`: docs/case.md",
+        f" or add `def build(device: str) -> Workload`: {page('docs/case.md')}",
     )
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from tracing.errors import page
 from tracing.model import Kernel
 
 _NAMED = 4  # kernels that one sentence names
-CHECKED = "docs/case.md#check-a-hand-written-kernel"  # how a case checks a kernel of the program
-ONE_BY_ONE = f"check them one by one, each in a case of its own: {CHECKED}"
+_CHECKED = "docs/case.md#check-a-hand-written-kernel"  # how a case checks a kernel of the program
+
+
+def one_by_one() -> str:
+    """How several hand-written kernels, of which one is wrong, are told apart."""
+    return f"check them one by one, each in a case of its own: {page(_CHECKED)}"
 
 
 def reference_text(kernels: int, *, of_case: bool = True) -> str:
@@ -21,7 +26,7 @@ def reference_text(kernels: int, *, of_case: bool = True) -> str:
     write = "" if of_case else "write a case, which is a file with build(device), and "
     return (
         f"    to check {them}: {write}begin the function that launches it with "
-        f"`if not torch.compiler.is_compiling(): return REFERENCE`: {CHECKED}"
+        f"`if not torch.compiler.is_compiling(): return REFERENCE`: {page(_CHECKED)}"
     )
 
 

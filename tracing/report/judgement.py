@@ -19,7 +19,7 @@ from tracing.analyze.judge.judgement import (
     WrongElements,
 )
 from tracing.model.numbers import number_text
-from tracing.report.hand_written import ONE_BY_ONE, reference_text
+from tracing.report.hand_written import one_by_one, reference_text
 from tracing.report.text import plural, some_lines
 from tracing.store.graph_file import PythonLine
 
@@ -69,7 +69,7 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
         them = "it" if len(own) == 1 else "them"
         yield f"    or        the program's code around {them}, where eager executes other code"
     if len(own) > 1:
-        yield f"    to know   which kernel it is: {ONE_BY_ONE}"
+        yield f"    to know   which kernel it is: {one_by_one()}"
     for one in suspects if len(suspects) > 1 or judgement.forward_of_gradients else ():
         reached = judgement.reached.get(one.launch)
         if reached is not None and reached.agreeing:

@@ -37,6 +37,8 @@ def nonfinite_text(
     elif answer.status == 0:
         counts = f"{plural(answer.launches, 'launch')}, {plural(answer.operators, 'operator call')}"
         yield Text.assemble(("✓", "green"), f" {_NONE[answer.kind]}: {counts}")
+    elif not (answer.undecided or answer.reads) and answer.digested:
+        yield Text(f"{_NONE[answer.kind]} in what has digests, {plural(answer.launches, 'launch')}")
     for line in (*undecided_text(answer), *answer.unknown):
         yield Text.assemble(("not known", "yellow"), f": {line}")
     for command in commands:
@@ -55,7 +57,7 @@ def _origin(
     for one in origin.tensors:
         yield Text(f"    {'input' if origin.verb == 'reads' else 'output':<9} {_counted(one)}")
         if one.name in elements:
-            yield Text(f"    elements  {_elements(elements[one.name])}")
+            yield Text(f"    elements  [{_elements(elements[one.name])}]")
     yield Text(f"    → {_source(origin, kind, partial)}")
     yield from _carried(origin)
 
@@ -104,6 +106,8 @@ def _source(origin: NonFiniteOrigin, kind: Kind, partial: bool) -> str:
     event = origin.event
     if origin.old is not None:
         return _old_text(origin.old, read=origin.verb == "reads")
+    if origin.unwritten:
+        return f"nothing wrote {', '.join(origin.unwritten)}: this memory was allocated, and not set"
     if origin.verb == "reads":
         where = "a step that is not in the run, " if partial else ""
         return (

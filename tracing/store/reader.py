@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from tracing.digest.columns import Row, rows
-from tracing.errors import Problem
+from tracing.errors import Problem, page
 from tracing.model import (
     SCHEMA,
     Blob,
@@ -114,7 +114,7 @@ class Run:
             raise Problem(
                 f"{self.path} was not recorded by you on this host, or was altered; this would execute"
                 f" {executed}",
-                "read that first; then add `--trust`: docs/trust.md",
+                f"read that first; then add `--trust`: {page('docs/trust.md')}",
             )
         self.consent(executed)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from math import prod
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +18,7 @@ from handmade.runs import saved
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.nonfinite.nonfinite_elements import nonfinite_elements, ranges
 from tracing.model import (
+    Access,
     Digest,
     KernelArg,
     KernelLaunch,
@@ -116,6 +118,19 @@ def test_a_value_that_nothing_wrote_is_the_programs_own(tmp_path: Path) -> None:
     assert (origin.made, [one.name for one in origin.tensors]) == (False, ["x"])
 
 
+@pytest.mark.parametrize(("count", "unwritten"), [(prod(META.shape), ("x",)), (prod(META.shape) - 1, ())])
+def test_memory_that_nothing_wrote_is_told_from_the_programs_own_data(
+    count: int, unwritten: tuple[str, ...], tmp_path: Path
+) -> None:
+    access = Access(0, {0: BITS}, uninitialised={0: (0, count)})
+
+    answer = first_nonfinite(saved(tmp_path, [step(0, 1, 2, nan_in=1)], [access], operators="digests"))
+
+    assert answer.origin is not None and answer.origin.unwritten == unwritten
+    said = "".join(line.plain for line in nonfinite_text(answer, {}, []))
+    assert ("nothing wrote x: this memory was allocated" in said) is bool(unwritten)
+
+
 @pytest.mark.parametrize(
     ("number", "verb", "printed"),
     [
@@ -152,6 +167,17 @@ def test_all_is_finite_only_if_everything_was_looked_at(
     records: list[Record], info: dict[str, str], status: int, tmp_path: Path
 ) -> None:
     assert first_nonfinite(saved(tmp_path, [step(0, 1, 2)], records, **info)).status == status
+
+
+def test_that_no_value_is_wrong_in_what_was_seen_is_said_before_what_was_not(tmp_path: Path) -> None:
+    def said(**info: str) -> list[str]:
+        run = saved(tmp_path, [step(0, 1, 2)], operator(1, 2, 3, None), **info)
+        return [line.plain for line in nonfinite_text(first_nonfinite(run), {}, [])]
+
+    seen, unseen = said()
+    assert seen == "no NaN and no inf in what has digests, 1 launch"
+    assert unseen.startswith("not known: 1 calls of operators outside of Triton have no digests")
+    assert not said(digests="none")[0].startswith("no NaN")
 
 
 def test_what_a_launch_reads_completely_is_known_whatever_wrote_it(tmp_path: Path) -> None:
@@ -202,6 +228,7 @@ def test_what_an_operator_without_digests_may_have_made_before_is_said(
     assert answer.origin is not None and (answer.origin.made, answer.origin.unseen) == (True, unseen)
     said = next(nonfinite_text(answer, {}, [])).plain
     assert said.endswith("the first NaN or inf that digests show" if unseen else "makes the first NaN or inf")
+    assert any(one.endswith("may have made a NaN or an inf earlier") for one in answer.unknown) is unseen
 
 
 @pytest.mark.parametrize(("count", "printed"), [(5, 5), (8, 8), (10, 9)])

@@ -179,7 +179,7 @@ def test_a_launch_in_a_loop_has_its_iteration(tmp_path: Path) -> None:
 
     assert recorded is not None
     assert (recorded.site.line, recorded.iteration, recorded.of) == (5, 1, 3)
-    assert str(recorded) == "case.py:5 in fn, 2 of 3 times there"
+    assert str(recorded) == "case.py:5 in fn, call 2 of 3 there"
 
 
 def test_a_launch_that_was_made_once_has_no_turn(tmp_path: Path) -> None:

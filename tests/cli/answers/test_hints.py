@@ -417,6 +417,15 @@ def test_a_different_kernel_leads_to_the_call_site_in_both_runs(pair: tuple[stor
     assert words_of(divergence, pair) == ["show a --launch 2", "show b --launch 2"]
 
 
+@pytest.mark.parametrize(("name", "command"), [("num_warps", "replay"), ("grid", "show")])
+def test_a_launch_with_other_numbers_is_replayed_only_if_its_inputs_were_kept(
+    name: str, command: str, pair: tuple[store.Run, store.Run]
+) -> None:
+    divergence = LaunchDiffers(BOTH, (SettingChange(name, "1", "2"),), None, tuned=False, outputs=("y",))
+
+    assert words_of(divergence, pair)[0].startswith(command)
+
+
 def test_a_different_winner_leads_to_the_winners(pair: tuple[store.Run, store.Run]) -> None:
     divergence = LaunchDiffers(BOTH, (SettingChange("BLOCK", "16", "32"),), None, tuned=True, outputs=())
 

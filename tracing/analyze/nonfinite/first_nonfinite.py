@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Literal, TypeAlias
 
 from tracing.analyze.graphs.launch_lines import launch_lines
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor, data_events
 from tracing.analyze.nonfinite.memory_contents import MemoryContents, OldContents, Undigested
 from tracing.analyze.runs.recorded_steps import not_covered_steps
-from tracing.model import KernelLaunch
+from tracing.model import Access, KernelLaunch
 from tracing.store import Run
 from tracing.store.graph_file import PythonLine
 
@@ -41,6 +42,7 @@ class NonFiniteOrigin:
     old: OldContents | None = None  # if a launch left it there: that launch
     first: bool = True  # False: a launch before it may have stored one
     unseen: bool = False  # an operator before it, which has no digests, may have made one
+    unwritten: tuple[str, ...] = ()  # arguments that it reads, and of which nothing wrote any element
 
     @property
     def made(self) -> bool:
@@ -74,6 +76,7 @@ class NonFiniteAnswer:
     unknown: list[str] = field(default_factory=list)  # what is not decided, such as by missing digests
     record: list[str] = field(default_factory=list)  # options of `tracing run` that would show it
     missing: list[str] = field(default_factory=list)  # steps that the run lacks
+    digested: bool = True  # the launches have digests
 
     @property
     def unexplained(self) -> bool:
@@ -151,8 +154,17 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
         return _old_origin(contents)
     source = origin.event.source
     computes = launch_lines(run, origin.event.rank, source) if isinstance(source, KernelLaunch) else ()
-    chain = tuple(_chain(carriers, last))
-    return replace(origin, chain=chain, carriers=len(carriers) - 1, computes=computes)
+    chain, unwritten = tuple(_chain(carriers, last)), _unwritten(run, process, origin)
+    return replace(origin, chain=chain, carriers=len(carriers) - 1, computes=computes, unwritten=unwritten)
+
+
+def _unwritten(run: Run, process: str, origin: NonFiniteOrigin) -> tuple[str, ...]:
+    source = origin.event.source
+    if origin.verb != "reads" or not isinstance(source, KernelLaunch):
+        return ()
+    found = (one for one in run.view(process, Access, Access) if one.launch == source.index)
+    counts = {position: count for one in found for position, (_, count) in one.uninitialised.items()}
+    return tuple(one.name for one in origin.tensors if counts.get(one.position) == prod(one.meta.shape))
 
 
 def _origin(
@@ -224,12 +236,12 @@ def _unknown(run: Run, answer: NonFiniteAnswer) -> None:
     info = run.info
     if info.digests == "none":
         answer.unknown.append("the launches have no digests")
+        answer.digested = False
         answer.record.append("--digests all")
-    if answer.operators and info.operators != "digests":
-        answer.unknown.append(
-            f"{answer.operators} calls of operators outside of Triton have no digests: one of them may have "
-            "made a NaN or an inf before"
-        )
+    if answer.operators and info.operators != "digests" and (answer.origin is None or answer.origin.unseen):
+        calls = f"{answer.operators} calls of operators outside of Triton have no digests"
+        earlier = " earlier" if answer.origin is not None else ""
+        answer.unknown.append(f"{calls}: one of them may have made a NaN or an inf{earlier}")
         answer.record.append(_DIGESTS)
     if info.operators == "none":
         answer.unknown.append("operators outside of Triton were not recorded")

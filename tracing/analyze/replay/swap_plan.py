@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tracing.errors import Problem
+from tracing.errors import Problem, page
 from tracing.model import Kernel, Replacement, Result, Signature
 from tracing.store import Run
 from tracing.store.kernel_file import configuration, configured, kernel_module, parameters
@@ -56,7 +56,7 @@ def results(run: Run) -> dict[str, str]:
         raise Problem(
             f"swap executes a case with other kernels, and {run.path} is of a {run.info.kind}",
             "replace one launch: `tracing replay A --launch N --against B`; or put what it computes into a "
-            "file with build(device): docs/case.md",
+            f"file with build(device): {page('docs/case.md')}",
         )
     if not bits:
         raise Problem(f"{run.path} has no results to compare", f"`tracing show {run.path}` says how it ended")

@@ -20,7 +20,7 @@ class LaunchOrigin:
     computes: tuple[PythonLine, ...] = ()  # of compiled code, whose call site is where the graph begins
 
     def __str__(self) -> str:
-        turn = f", {self.iteration + 1} of {self.of} times there" if self.of > 1 else ""
+        turn = f", call {self.iteration + 1} of {self.of} there" if self.of > 1 else ""
         return f"{self.site}{turn}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tracing.errors import Problem
+from tracing.errors import Problem, page
 from tracing.model import Environment, ReadVariable, RunInfo
 from tracing.model.redaction import REDACTED
 from tracing.store import Run
@@ -111,7 +111,7 @@ def case_of(info: RunInfo) -> str:
     if info.kind != "case":
         raise Problem(
             f"the run of {info.case} is of a program: no part of it can be executed by itself",
-            "for this question it must be a case, a file with build(device): docs/case.md",
+            f"for this question it must be a case, a file with build(device): {page('docs/case.md')}",
         )
     name = Path(info.path).stem + "+"
     return f"{info.path}:{info.case.removeprefix(name)}" if info.case.startswith(name) else info.path

@@ -152,13 +152,27 @@ def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]
     if difference.code is not None and difference.code.stage != "source":
         return [_passes_of_both(difference.pair, runs)]
     if not differing_results(*runs):
-        if difference.outputs:
+        if difference.outputs and not _launched_anew_otherwise(difference, runs):
             return _replay(runs, difference.pair)
+        if difference.outputs:
+            return [_show(runs[1], difference.pair.launch.index)]
         return [_passes_of_both(difference.pair, runs)] if difference.code is not None else []
     if (swap := of_results(*runs)) is not None:
         return [swap]
     pairs = zip(runs, (difference.pair.a, difference.pair.b), strict=True)
     return [_show(run, launch.index) for run, launch in pairs if launch is not None]
+
+
+def _launched_anew_otherwise(difference: LaunchDiffers, runs: RunPair) -> bool:
+    # a replay would have to record its inputs anew, where the program may launch it with other numbers again
+    pair = difference.pair
+    if pair.a is None or pair.b is None:
+        return False
+    fixed = pair.a.kernel.constants
+    numbers = {"grid", *(arg.name for arg in pair.a.args if arg.tensor is None and arg.name not in fixed)}
+    otherwise = any(change.name in numbers for change in difference.changes)
+    kept = all(is_kept(run, one, pair.rank) for run, one in zip(runs, (pair.a, pair.b), strict=True))
+    return otherwise and not kept
 
 
 def _passes_of_both(pair: LaunchPair, runs: RunPair) -> str:

@@ -67,6 +67,9 @@ def _nonfinite(run: store.Run) -> Iterator[str]:
         if origin is not None and origin.made:
             yield f"{first_text(origin, kind)} is made by {title(origin.event)}: `{nan}{command}`"
             return
+        if origin is not None and origin.unwritten:
+            yield f"{title(origin.event)} reads {first_text(origin, kind)}: `{nan}{command}`"
+            return
         if answer.unexplained:
             yield f"{unexplained_text(answer)}: `{nan}{command}`"
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from shlex import join
+from shlex import join, quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -90,6 +90,9 @@ def diff(
     else:
         for one in (line for report in reports for line in report.rendered()):
             out.print(one)
+        if len(names) == 1 and any(one.failed for one in reports):
+            asked = f"tracing run {quote(names[0])}"
+            out.print(f"these tolerances are fixed; whether rounding explains the difference: `{asked}`")
     compared = all(report.results for report in reports)
     status = 2 if not compared else 0 if all(one.passed for one in reports) else 1
     if kept_in is not None:

@@ -180,7 +180,7 @@ def _tried(script: Path, times: int, seconds: float) -> tuple[int, str]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         return 2, f"no repro: {script} took more than {seconds} s"
-    if "left the recorded bits" not in done.stdout:
+    if "wrote the recorded bits" not in done.stdout:
         last = next(iter(done.stderr.strip().splitlines()[-1:]), f"exit status {done.returncode}")
         return 2, f"no repro: {script} does not run: {last}"
     if done.returncode and "is not deterministic" in done.stdout:

@@ -134,7 +134,7 @@ def _searched(
             search_events = search(goal, planned.candidates, cache, program.launched, each_launch=each_launch)
             events = _printed(search_events, close)
     except KeyboardInterrupt:
-        raise Problem("interrupted", "the same command continues from there") from None
+        raise Problem("interrupted", "the same command continues the search") from None
     blame = events[-1] if isinstance(events[-1], KernelsBlamed) else None
     blamed = blame.candidates if blame else ()
     commands = list(_next(b, blamed))

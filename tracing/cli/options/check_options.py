@@ -10,7 +10,7 @@ import typer
 
 from tracing.cli.options.size import size
 from tracing.environment import mock_settings
-from tracing.errors import Problem
+from tracing.errors import Problem, page
 
 if TYPE_CHECKING:
     from tracing.backend.constraints import Constraint
@@ -62,7 +62,8 @@ class CheckOptions:
         try:
             chosen = self._own()
         except ValueError as error:
-            raise Problem(str(error), "docs/backend.md lists how operators and dtypes are named") from None
+            names = f"{page('docs/backend.md')} lists how operators and dtypes are named"
+            raise Problem(str(error), names) from None
         if self.accelerator is not None:
             chosen = (*accelerator(self.accelerator).capabilities().constraints(), *chosen)
         return chosen or default_constraints(mock_settings())

@@ -21,7 +21,7 @@ from tracing.analyze.bisect_case.case_events import (
 )
 from tracing.analyze.bisect_case.evaluation import CompileStep
 from tracing.analyze.bisect_case.stages import EAGER, UNCOMPILED, WITHOUT
-from tracing.report.hand_written import ONE_BY_ONE, reference_text, unchecked_text
+from tracing.report.hand_written import one_by_one, reference_text, unchecked_text
 from tracing.report.text import Line, plural
 
 _SHOWN = 6  # steps that are named
@@ -144,7 +144,7 @@ def answer_text(event: CaseAnswer, sources: Mapping[str, str]) -> Iterator[Line]
                 f"    {'but':<14} no value is wrong, and no kernel chooses a shape, strides or a dtype"
             )
         if len(event.own_kernels) > 1:
-            yield Text(f"    {'to know which':<14} {ONE_BY_ONE}")
+            yield Text(f"    {'to know which':<14} {one_by_one()}")
     elif event.stage.parts and not event.culprits:
         yield Text("    none by itself: leaving out no part of this stage makes the case right")
     if event.stage.name == UNCOMPILED:

@@ -93,7 +93,7 @@ def bisect(
                     judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
                     answer.status = _of_kernel(run, chosen, judge, seconds, repeat, fresh, as_json)
     except KeyboardInterrupt:
-        raise Problem("interrupted", "the same command continues from there") from None
+        raise Problem("interrupted", "the same command continues the search") from None
     raise typer.Exit(answer.status)
 
 
