@@ -13,7 +13,7 @@ _CHECKED = "docs/case.md#check-a-hand-written-kernel"  # how a case checks a ker
 
 
 def one_by_one() -> str:
-    """How several hand-written kernels, of which one is wrong, are told apart."""
+    """How several hand-written kernels, of which one is wrong, are distinguished."""
     return f"check them one by one, each in a case of its own: {page(_CHECKED)}"
 
 
