@@ -119,7 +119,7 @@ def test_a_value_that_nothing_wrote_is_the_programs_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("count", "unwritten"), [(prod(META.shape), ("x",)), (prod(META.shape) - 1, ())])
-def test_memory_that_nothing_wrote_is_told_from_the_programs_own_data(
+def test_memory_that_nothing_wrote_is_not_called_the_programs_own_data(
     count: int, unwritten: tuple[str, ...], tmp_path: Path
 ) -> None:
     access = Access(0, {0: BITS}, uninitialised={0: (0, count)})

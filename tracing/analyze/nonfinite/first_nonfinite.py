@@ -162,8 +162,8 @@ def _unwritten(run: Run, process: str, origin: NonFiniteOrigin) -> tuple[str, ..
     source = origin.event.source
     if origin.verb != "reads" or not isinstance(source, KernelLaunch):
         return ()
-    found = (one for one in run.view(process, Access, Access) if one.launch == source.index)
-    counts = {position: count for one in found for position, (_, count) in one.uninitialised.items()}
+    accesses = (one for one in run.view(process, Access, Access) if one.launch == source.index)
+    counts = {position: count for one in accesses for position, (_, count) in one.uninitialised.items()}
     return tuple(one.name for one in origin.tensors if counts.get(one.position) == prod(one.meta.shape))
 
 

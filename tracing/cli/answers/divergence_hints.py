@@ -164,7 +164,7 @@ def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]
 
 
 def _launched_anew_otherwise(difference: LaunchDiffers, runs: RunPair) -> bool:
-    # a replay would have to record its inputs anew, where the program may launch it with other numbers again
+    # a replay would have to record its inputs anew, where the program may launch it with further numbers
     pair = difference.pair
     if pair.a is None or pair.b is None:
         return False
