@@ -8,7 +8,9 @@ import pytest
 from handmade.records import arg, launch
 from handmade.runs import saved
 
-from tracing.report.run import SCREEN, run_text
+from tracing.analyze.passes.pass_table import compilation
+from tracing.errors import Problem
+from tracing.report.run import SCREEN, run_text, summary_text
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -21,3 +23,24 @@ def test_the_heading_of_a_long_listing_says_how_to_see_one_launch(more: int, tmp
 
     assert (said in lines) == bool(more)
     assert not more or lines.index(said) < next(at for at, line in enumerate(lines) if "#0 " in line)
+
+
+@pytest.mark.parametrize(
+    ("argv", "by"),
+    [
+        (("/venv/bin/tracing", "guards", "f.py"), "guards"),
+        (("/x/tracing/__main__.py", "repeat", "f.py"), "repeat"),
+        (("/venv/bin/tracing", "run", "f.py"), ""),
+        (("train.py", "guards"), ""),
+    ],
+)
+def test_the_command_that_made_a_run_is_named_unless_it_is_run(
+    argv: tuple[str, ...], by: str, tmp_path: Path
+) -> None:
+    run = saved(tmp_path, [], argv=argv)
+
+    with pytest.raises(Problem) as raised:
+        compilation(run)
+
+    assert summary_text(run).endswith(f"  by {by}") if by else "  by " not in summary_text(run)
+    assert (f"has no compiler passes: `tracing {by}` made it" in raised.value.problem) is bool(by)

@@ -137,3 +137,9 @@ class RunInfo(Record, frozen=True):
     mode: str = ""  # mode of torch.compile, by --mode; empty: the mode of the case
     folder: str = ""  # the working directory of a program or of code
     steps: StepSelection = StepSelection()  # which steps were recorded and kept
+
+    @property
+    def command(self) -> str:
+        """The command of `tracing` that made the run: "run", "repeat", "guards"; empty: another program did."""
+        ours = self.argv and self.argv[0].rpartition("/")[2] in ("tracing", "__main__.py")
+        return self.argv[1] if ours and len(self.argv) > 1 and self.kind != "code" else ""

@@ -132,7 +132,10 @@ def summary_text(run: Run) -> str:
     status = outcome.status if outcome else "unfinished"
     env = run.info.environment
     program = f"  {shlex.join(run.info.program)}" if run.info.program else ""  # empty: a case
-    return f"{run.name}  {status}  {env.device} {env.target}  torch {env.torch}, triton {env.triton}{program}"
+    command = run.info.command
+    by = f"  by {command}" if command not in ("", "run") else ""
+    versions = f"torch {env.torch}, triton {env.triton}"
+    return f"{run.name}  {status}  {env.device} {env.target}  {versions}{by}{program}"
 
 
 def difference_of_infos(a: RunInfo, b: RunInfo) -> Iterator[str]:

@@ -66,8 +66,10 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
     """
     known = compilations(run)
     if not known:
+        command = run.info.command
+        by = f": `tracing {command}` made it" if command not in ("", "run") else ""
         raise Problem(
-            f"{run.path} has no compiler passes",
+            f"{run.path} has no compiler passes{by}",
             "record them with `tracing run`, without --no-passes; a kernel from a warm cache has none",
         )
     meant = meant_compilations(known, kernel)
