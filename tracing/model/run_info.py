@@ -140,6 +140,6 @@ class RunInfo(Record, frozen=True):
 
     @property
     def command(self) -> str:
-        """The command of `tracing` that made the run: "run", "repeat", "guards"; empty: another program did."""
+        """The command of `tracing` that made the run: "run", "guards"; empty: another program did."""
         ours = self.argv and self.argv[0].rpartition("/")[2] in ("tracing", "__main__.py")
         return self.argv[1] if ours and len(self.argv) > 1 and self.kind != "code" else ""

@@ -180,8 +180,8 @@ class RepeatSeries:
             for line in equal_text(repeat, len(everything)):
                 out.print(line)
         advice = "" if self.settings.perturb else hints.of_unwritten(reference)
-        limit, further = self.settings.limit, bool(divergences)
-        for line in summary_text(verdict.comparison, advice, limit, further=further):
+        limit, counted = self.settings.limit, bool(divergences)
+        for line in summary_text(verdict.comparison, advice, limit, counted=counted):
             out.print(Text("  ").append_text(line))
         return repeat
 

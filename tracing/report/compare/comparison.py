@@ -15,17 +15,17 @@ from tracing.report.text import plural
 
 
 def summary_text(
-    comparison: Comparison, advice: str = "", limit: int | None = None, *, further: bool = True
+    comparison: Comparison, advice: str = "", limit: int | None = None, *, counted: bool = True
 ) -> Iterator[Text]:
     """The number of compared launches and of consequences, and the parts that were not compared.
 
     advice  -- the command that distinguishes unwritten memory from nondeterministic kernels
     limit   -- maximum of printed parts that were not compared; None: all
-    further -- False: without the number of further differences, as no difference is printed
+    counted -- False: without the number of further differences, as no difference is printed
     """
     notes = comparison.notes
     repeats = sum(comparison.repeated.values()) - notes.reported
-    if further and (notes.reported or notes.started):
+    if counted and (notes.reported or notes.started):
         counts = {"follow from those above": notes.consequences, "repeat one of them": repeats}
         further = ", ".join(_counted(count, what) for what, count in counts.items() if count)
         launches = f"{plural(notes.pairs, 'launch')} compared"
