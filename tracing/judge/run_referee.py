@@ -129,7 +129,7 @@ class _RunReferee:
 
 def _device(run: Run) -> torch.device:
     # the type of device of the recording, if this machine has one: libraries differ between devices
-    virtual = run.info.environment.device == "virtual GPU"
+    virtual = run.info.environment.virtual
     return torch.device("cuda" if torch.cuda.is_available() and not virtual else "cpu")
 
 

@@ -19,6 +19,7 @@ from tracing.model.record import (
 from tracing.model.steps import StepSelection
 
 SCHEMA = 2
+VIRTUAL_GPU = "virtual GPU"  # the device that Triton's interpreter stands in for
 
 
 class Winner(Exact, frozen=True, file="winners"):
@@ -98,6 +99,11 @@ class Environment(Record, frozen=True):
     host: str
     platform: str
     knobs: Mapping[str, str]  # environment variables that torch and Triton read
+
+    @property
+    def virtual(self) -> bool:
+        """True for the virtual GPU: Triton's interpreter executes the kernels."""
+        return self.device == VIRTUAL_GPU
 
 
 class Selection(Record, frozen=True):

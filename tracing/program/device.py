@@ -10,6 +10,7 @@ import torch
 
 from tracing.environment import environment, fresh_caches, local_rank
 from tracing.model import Case, Environment
+from tracing.model.run_info import VIRTUAL_GPU
 from tracing.program.case import load_case
 from tracing.program.forks import forks_end_here
 from tracing.upstream.inductor.config import settings_changed
@@ -42,7 +43,7 @@ class Device:
         )
         wanted = parse_target(target)
         if self.virtual:
-            self.name, self.compiled_for = "virtual GPU", f"{wanted.backend}:{wanted.arch}"
+            self.name, self.compiled_for = VIRTUAL_GPU, f"{wanted.backend}:{wanted.arch}"
         elif not there:
             self.name, self.compiled_for = "CPU", "cpu"
         else:

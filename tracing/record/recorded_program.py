@@ -11,8 +11,8 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from tracing import environment
-from tracing.errors import message
-from tracing.model import Failure
+from tracing.errors import message, page
+from tracing.model import Failure, FrameCompile
 from tracing.program.named_variables import variables_of_program
 from tracing.program.seeding import seed_generators
 from tracing.program.user_program import (
@@ -118,7 +118,16 @@ class RecordedProgram:
             _say(f"the findings of the run cannot be read: {message(error)}")
         _say(f"{seen} launch{'' if seen == 1 else 'es'} seen{self._session.kept}: tracing show {run.path}")
         if seen and run.info.world_size == 1:
-            _say(f"whether a kernel is wrong: tracing judge {run.path}")
+            _say(_judging(run))
+
+
+def _judging(run: Run) -> str:
+    # on the virtual GPU the interpreter, which judges a kernel without a graph, has executed it already
+    graphs = any(one.operators for one in run.records(FrameCompile))
+    if graphs or not run.info.environment.virtual:
+        return f"whether a kernel is wrong: tracing judge {run.path}"
+    how = page("docs/case.md#check-a-hand-written-kernel")
+    return f"nothing checks what hand-written kernels compute; how to check them: {how}"
 
 
 def _say(line: str) -> None:

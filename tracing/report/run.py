@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from rich.text import Text
 
 from tracing.analyze.runs.launch_counts import launch_counts, launches_between
+from tracing.analyze.runs.recording_commands import target_of
 from tracing.analyze.runs.unlaunched import unlaunched
 from tracing.model import Compilation, KernelLaunch, Outcome, ReadVariable, RunInfo, Winner
 from tracing.report.findings import cut_text, ending_text
@@ -91,7 +92,8 @@ def heading_text(run: Run) -> Iterator[Line]:
     info, env = run.info, run.info.environment
     yield Text(run.name, "bold")
     yield _what(info)
-    yield f"device    {env.device}, kernels compiled for {env.target}, on {env.host}"
+    option = f" (--target {target_of(env)})" if env.virtual else ""
+    yield f"device    {env.device}, kernels compiled for {env.target}{option}, on {env.host}"
     yield f"versions  torch {env.torch}, triton {env.triton}, Python {env.python}"
     if env.knobs:
         yield "knobs     " + " ".join(f"{name}={value}" for name, value in env.knobs.items())

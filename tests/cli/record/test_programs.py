@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from commands import DATA, tracing
 from recorded.programs import as_recorded, bare
 
@@ -223,3 +224,26 @@ def test_a_program_that_made_a_nan_ends_with_the_launch_and_the_command(tmp_path
     assert "`tracing nan " in finding
     path = store.open_run("latest", tmp_path).path
     assert done.stderr.endswith(f"tracing: whether a kernel is wrong: tracing judge {path}\n")
+
+
+BY_HAND = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def halve(x, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + at, tl.load(x + at, mask=at < n) / 2, mask=at < n)
+
+halve[(3,)](torch.ones(40, device="cuda"), 40, BLOCK=16)
+"""
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="on a GPU the interpreter judges such a kernel")
+def test_a_program_of_hand_written_kernels_is_not_sent_to_judge(tmp_path: Path) -> None:
+    (program := tmp_path / "halved.py").write_text(BY_HAND)
+
+    done = tracing("run", str(program), runs=tmp_path)
+
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("tracing: nothing checks what hand-written kernels compute; how to check them: ")
+    assert last.endswith("docs/case.md#check-a-hand-written-kernel") and "tracing judge" not in done.stderr

@@ -126,4 +126,4 @@ def target_of(environment: Environment) -> str:
 
 def is_virtual(environment: Environment) -> bool:
     """True if a run was recorded on the virtual GPU."""
-    return environment.device == "virtual GPU"
+    return environment.virtual
