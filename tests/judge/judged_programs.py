@@ -61,6 +61,13 @@ def mutate(x, y):
     return x.sin() + y
 
 
+def mutate_views(x, y):
+    x.transpose(0, 1)[2:5] += y[:3]
+    x.fill_diagonal_(0.25)
+    y.t().mul_(3)
+    return x.cos(), y.diagonal() + 1
+
+
 def views(x):
     y = x * 2 + 1
     return y.t(), y[1:], y.view(-1), x.view(-1)
@@ -117,6 +124,7 @@ PROGRAMS: dict[str, Program] = {
     ),
     "att": Program(Attention(torch.float32), lambda: (values(2, 8, 32),), backward=True),
     "mutate": Program(mutate, lambda: (values(8, 8), values(8, 8, g=1))),
+    "mutate views": Program(mutate_views, lambda: (values(7, 7), values(7, 7, g=1))),
     "views": Program(views, lambda: (values(6, 6),)),
     "breaks": Program(breaks, lambda: (values(12, 20),)),
     "kv": Program(kv, lambda: (values(4, 6, 8), values(4, 1, 8, g=1))),

@@ -199,3 +199,47 @@ def test_what_an_unknown_operator_of_the_program_writes_has_no_reference(recorde
     else:
         with pytest.raises(NoReference, match="elsewhere::add_into"):
             unknown.plan([tripled], given)
+
+
+def test_a_view_that_a_buffer_holds_is_written_to_through_views_of_it() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        sums = x.t() + 1
+        back = sums.t()
+        back.as_strided((3,), (5,), 0).fill_(0.5)
+        return back.sin()
+
+    fx = program(function, X)
+    written = next(name for name in fx.nodes if name.startswith("fill"))
+    back = fx.tensor(next(name for name in fx.nodes if fx.is_view(name) and fx.root(name).startswith("add")))
+    view = next(n.args[0]["node"] for n in fx.graph.nodes if n.target.startswith("aten::as_strided"))
+    given = {FxValue(view, 0): X + 1}
+
+    after = computed(fx, FxValue(view, fx.after(written, fx.root(view)).writes), given)
+
+    expected = (X + 1).clone()
+    expected.as_strided((3,), (5,), 0).fill_(0.5)
+    assert torch.equal(after, expected) and fx.root(back) == fx.root(view)
+
+
+def test_a_view_that_is_written_to_through_another_one_has_no_reference() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        sums = x + 1
+        back, rows = sums.t(), sums[1:]
+        rows.mul_(2)
+        return back.sin()
+
+    fx = program(function, X)
+    back = next(name for name in fx.nodes if name.startswith("t"))
+
+    with pytest.raises(NoReference, match="written to through another view"):
+        fx.plan([FxValue(back, 1)], {FxValue(back, 0): (X + 1).t()})
+
+
+def test_memory_before_an_input_is_not_reached_by_as_strided() -> None:
+    fx = program(lambda x: x.as_strided((3,), (2,), 1).sin(), X.flatten())
+    given = {FxValue("x_1", 0): X.flatten()}
+
+    assert fx.plan([fx.value("sin")], given).nodes == ("as_strided", "sin")
+    fx.nodes["x_1"].value["offset"] = 8
+    with pytest.raises(NoReference, match="in the storage of x_1"):
+        fx.plan([fx.value("sin")], given)

@@ -130,14 +130,32 @@ class FxProgram:
         if node in start:
             if start[node] > wanted:
                 raise NoReference(f"{node}, which was overwritten before it could be recorded")
-            if start[node] < wanted and node != root:
+            between = writers[start[node] : wanted]
+            if node != root and not all(self._writes_through(one, node) for one in between):
                 raise NoReference(f"{node}, whose memory was written to through another view")
-            return writers[start[node] : wanted], []
+            return between, []
         if self.nodes[node].op == "placeholder":
             raise NoReference(f"the graph's input {node}, whose content was not recorded")
         if node != root:
             return [node], [FxValue(self.tensor(self._views[node]), wanted)]
         return [node, *writers[:wanted]], []
+
+    def _require_own_storage(self, node: FxNode) -> None:
+        # as_strided counts from the start of a storage, of which only the input itself was kept
+        root = self.nodes[self.root(node.name)]
+        begins = isinstance(root.value, Mapping) and root.op == "placeholder" and root.value.get("offset")
+        if begins and node.target.startswith("aten::as_strided") and len(node.args) > 3:
+            raise NoReference(f"what {node.name} reaches in the storage of {root.name}")
+
+    def _writes_through(self, writer: str, node: str) -> bool:
+        # whether all that an operator overwrites is a node, or views of it
+        return all(self._is_within(one, node) for one in overwritten(self.nodes[writer]))
+
+    def _is_within(self, view: str, node: str) -> bool:
+        view = self.tensor(view)
+        while view != node and view in self._views:
+            view = self.tensor(self._views[view])
+        return view == node
 
     def _read(self, name: str) -> list[FxValue]:
         node = self.nodes[name]
@@ -145,6 +163,7 @@ class FxProgram:
             raise NoReference(f"the constant {node.target}")
         if node.op == "call_function":
             resolved(node)
+            self._require_own_storage(node)
         at = self.order[name]
         read = references([node.args, node.kwargs])
         base = self._views.get(name)  # only the viewed memory is needed, not its present content

@@ -72,9 +72,11 @@ def _moved(
     root = program.root(held.node)
     writers = [one for one in program.writers.get(root, ()) if one in origins]
     if writers:
-        values[name] = program.after(writers[-1], root)
+        noted = schedule.buffers[earlier].node if earlier in schedule.buffers else ""
+        own = root if noted in program.writers[root] else held.node  # a buffer may hold a view of the root
+        values[name] = FxValue(own, program.after(writers[-1], root).writes)
         if held == values[name]:  # an in-place operator returns the buffer, and Inductor notes its node
-            values[earlier] = FxValue(root, held.writes - 1)
+            values[earlier] = FxValue(own, held.writes - 1)
     elif held.node in origins and earlier not in schedule.inputs:
         spent.add(earlier)  # a copy that is written to: its value exists after the last write
         if name == [one for one, them in schedule.overwrites.items() if earlier in them][-1]:

@@ -100,12 +100,15 @@ def _argument(value: Any) -> Any:
 def _value(value: Any) -> Any:
     # shapes of a node's value: numbers, or the text of a symbol
     if isinstance(value, torch.Tensor):
-        strides = value.stride() if value.layout == torch.strided else ()
+        strided = value.layout == torch.strided
+        strides = value.stride() if strided else ()
+        begins = {"offset": _size(value.storage_offset())} if strided and value.storage_offset() else {}
         return {
             "shape": [_size(one) for one in value.shape],
             "stride": [_size(one) for one in strides],
             "dtype": str(value.dtype).removeprefix("torch."),
             "device": str(value.device),
+            **begins,
         }
     if isinstance(value, (list, tuple)):
         return [_value(one) for one in value]
