@@ -178,7 +178,7 @@ class OutputKeeper:
         if self._stopped:
             return
         try:
-            data = _dump(held.tensor, held.dtype)
+            data = dump(held.tensor, held.dtype)
         except (RuntimeError, MemoryError) as error:  # the device failed, or the host has no memory left
             self._leave_out(held.name, error)
             return
@@ -229,7 +229,8 @@ def load(data: bytes) -> torch.Tensor:
     return stored.view(getattr(torch, metadata["dtype"])).reshape(json.loads(metadata["shape"]))
 
 
-def _dump(tensor: torch.Tensor, dtype: torch.dtype) -> bytes:
+def dump(tensor: torch.Tensor, dtype: torch.dtype) -> bytes:
+    """A tensor as such a file; dtype: the tensor's, or what its bytes mean."""
     if tensor.is_cuda:
         torch.cuda.synchronize(tensor.device)  # the clone may be of another stream than the current one
     plain = tensor.resolve_conj().resolve_neg().cpu().contiguous()

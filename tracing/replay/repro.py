@@ -15,10 +15,16 @@ from inspect import getsource
 from pathlib import Path
 from string import Template
 
+import torch
+
 from tracing import errors, interpreter, upstream
 from tracing.environment import wants_one_program_at_a_time
 from tracing.errors import Problem
-from tracing.replay.arguments import LaunchLayout, layout_of
+from tracing.record.outputs import dump, load
+from tracing.replay.arguments import LaunchLayout, ReplayInputs, layout_of
+from tracing.replay.differing import chosen
+from tracing.replay.loaded_kernel import load_kernel
+from tracing.replay.untouched_elements import untouched_elements
 from tracing.store.recorded_launch import Number, RecordedLaunch
 from tracing.store.run_files import file_name
 
@@ -60,8 +66,12 @@ class Repro:
     files: tuple[Path, ...]
 
 
-def write_repro(recorded: RecordedLaunch, folder: Path) -> Repro:
+def write_repro(
+    recorded: RecordedLaunch, folder: Path, unwritten: Mapping[str, bytes] | None = None
+) -> Repro:
     """Write a launch into a new folder: repro.py, kernel.py, launch.json, inputs, interpreter.
+
+    unwritten -- of `unwritten_contents`
 
     Inputs without kept contents are zeros. Raises Problem for an argument that is not a number, or whose name
     is not a Python identifier.
@@ -70,6 +80,7 @@ def write_repro(recorded: RecordedLaunch, folder: Path) -> Repro:
         if not all(part.isidentifier() or part.isdecimal() for part in name.split(".")):
             raise Problem(f"{name!r} is no name of an argument of a kernel")
     launch = recorded.launch
+    contents = {**recorded.contents(), **(unwritten or {})}
     names = {
         "index": launch.index,
         "kernel": file_name(launch.kernel_name),
@@ -79,11 +90,28 @@ def write_repro(recorded: RecordedLaunch, folder: Path) -> Repro:
         "repro.py": filled("launch_repro.py.in", names),
         "recorded.py": filled("recorded_tensors.py.in", {"of": "the launch", "facts": "launch.json"}),
         "kernel.py": recorded.module,  # a file of its own: its names are not the script's
-        "launch.json": json.dumps(asdict(_launch_file(recorded)), indent=1),
-        **{f"{name}.safetensors": content for name, content in recorded.contents().items()},
+        "launch.json": json.dumps(asdict(_launch_file(recorded, tuple(contents))), indent=1),
+        **{f"{name}.safetensors": content for name, content in contents.items()},
         **dict(_interpreter()),
     }
     return write_files(folder, files)
+
+
+def unwritten_contents(recorded: RecordedLaunch) -> dict[str, bytes]:
+    """What elements hold that the launch does not write, as files by argument; zeros elsewhere.
+
+    Of results whose contents before the launch were not kept: without them their digests do not recur. Empty
+    if the elements are not known. Cost: executes the launch in the interpreter, once.
+    """
+    lost = [name for name in recorded.outputs if name in recorded.results and name not in recorded.inputs]
+    with load_kernel(recorded.module) as kernel:
+        known = untouched_elements(recorded.launch, ReplayInputs.of(recorded), kernel) if lost else {}
+    files = {}
+    for name in lost:
+        if name in known and bool(known[name].any()):
+            result = load(recorded.run.bytes(recorded.results[name]))
+            files[name] = dump(chosen(known[name], result, torch.zeros_like(result)), result.dtype)
+    return files
 
 
 def filled(template: str, values: Mapping[str, object]) -> str:
@@ -110,7 +138,7 @@ def tensor_facts(layout: LaunchLayout) -> dict[str, TensorFacts]:
     }
 
 
-def _launch_file(recorded: RecordedLaunch) -> LaunchFile:
+def _launch_file(recorded: RecordedLaunch, contents: tuple[str, ...]) -> LaunchFile:
     layout = layout_of(recorded.launch)
     return LaunchFile(
         recorded.launch.index,
@@ -118,7 +146,7 @@ def _launch_file(recorded: RecordedLaunch) -> LaunchFile:
         recorded.launch.grid,
         recorded.values,
         layout.storages,
-        tuple(recorded.inputs),
+        contents,
         tensor_facts(layout),
         {name: bits for name, bits in recorded.read.items() if name in recorded.inputs},
         {name: digest.bits for name, digest in recorded.expected.items()},

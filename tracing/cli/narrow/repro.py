@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -35,7 +36,8 @@ class WrittenScript:
     script: Path
     files: tuple[Path, ...]
     facts: dict[str, Any]  # keys of --json: kernel, launch, operator, zeros, outside
-    commands: tuple[str, ...] = ()  # to type next if the script leaves other bits
+    commands: tuple[str, ...] = ()  # to type next if the script writes other bits
+    complete: Callable[[], tuple[Path, ...]] | None = None  # adds files of what a launch does not write
 
 
 @app.command(rich_help_panel=NARROW)
@@ -82,11 +84,21 @@ def repro(
         err.print(f"zeros replace contents that were not kept: {', '.join(zeros)}")
     for accesses in written.facts["outside"]:
         err.print(Text(f"the script lacks memory that the launch reads, so its bits may differ: {accesses}"))
-    status, printed = _tried(written.script, times or (1 if operator is None else _CALLS), seconds)
+    times = times or (1 if operator is None else _CALLS)
+    status, printed = _tried(written.script, times, seconds)
+    added = written.complete() if status == 1 and written.complete is not None else ()
+    if added:
+        names = ", ".join(path.stem for path in added)
+        err.print(f"the launch does not write all of {names}: the rest has its recorded content")
+        status, printed = _tried(written.script, times, seconds)
     commands = written.commands if status == 1 else ()
     if as_json:
         answer = {"run": str(run.path), "status": status, **written.facts, "script": str(written.script)}
-        answer |= {"files": [str(one) for one in written.files], "said": printed, "next": [*commands]}
+        answer |= {
+            "files": [str(one) for one in (*written.files, *added)],
+            "said": printed,
+            "next": [*commands],
+        }
         print(json.dumps(answer, indent=2))
         raise typer.Exit(status)
     out.print(Text(printed))
@@ -98,16 +110,25 @@ def repro(
 def _of_launch(recorded: RecordedLaunch, rank: int | None, output: Path | None) -> WrittenScript:
     _require_inputs(recorded, output)
     with spinner("importing torch"):
-        from tracing.replay.repro import write_repro
+        from tracing.replay.repro import unwritten_contents, write_repro
     run, launch = recorded.run, recorded.launch
     of_rank, whose = ("", "") if rank is None else (f"-rank{rank}", f" --rank {rank}")
-    files = write_repro(recorded, output or Path(f"repro-{run.name}-{launch.index}{of_rank}"))
+    folder = output or Path(f"repro-{run.name}-{launch.index}{of_rank}")
+    files = write_repro(recorded, folder)
+
+    def complete() -> tuple[Path, ...]:
+        with spinner("executing the launch in the interpreter"):
+            unwritten = unwritten_contents(recorded)
+        if unwritten:
+            write_repro(recorded, folder, unwritten)
+        return tuple(folder / f"{name}.safetensors" for name in unwritten)
+
     facts = {
         "kernel": launch.kernel_name, "launch": launch.index, "operator": None,
         "zeros": list(recorded.missing), "outside": _read_outside(recorded, rank or 0),
     }  # fmt: skip
     replay = f"tracing replay {quote(str(run.path))} --launch {launch.index}{whose}"
-    return WrittenScript(files.script, files.files, facts, (replay,))
+    return WrittenScript(files.script, files.files, facts, (replay,), complete)
 
 
 def _read_outside(recorded: RecordedLaunch, rank: int) -> list[str]:
