@@ -242,3 +242,32 @@ def test_an_argument_of_a_strangers_run_names_no_other_folder(kernels: Run, tmp_
         write_repro(hostile, tmp_path / "repro")
 
     assert list(tmp_path.iterdir()) == []
+
+
+HALF = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def double(x, y, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(y + 2 * at, tl.load(x + at) * 2)
+
+x, y = torch.arange(32, device="cuda", dtype=torch.float32), torch.full((64,), 7.0, device="cuda")
+double[(1,)](x, y, B=32)
+"""
+
+
+def test_elements_that_a_launch_does_not_write_keep_their_recorded_content(tmp_path: Path) -> None:
+    (program := tmp_path / "half.py").write_text(HALF)
+    tracing("run", "--keep-inputs", "--target", "sm_90", str(program), runs=tmp_path)
+    folder = tmp_path / "it"
+
+    done = tracing("repro", "half", "--launch", "0", "--output", str(folder), runs=tmp_path)
+
+    assert done.returncode == 0, done.stdout
+    assert "the launch does not write all of y: the rest has its recorded content" in done.stderr
+    kernel = folder / "kernel.py"
+    kernel.write_text(kernel.read_text().replace("tl.load(x + at) * 2", "tl.load(x + at) * 3"))
+    assert run_script(folder).returncode == 1
+    kernel.write_text(kernel.read_text().replace("tl.store(y", "tl.store(x"))
+    assert run_script(folder).returncode == 1

@@ -76,11 +76,11 @@ def write_repro(
     Inputs without kept contents are zeros. Raises Problem for an argument that is not a number, or whose name
     is not a Python identifier.
     """
-    for name in recorded.inputs:
+    contents = {**recorded.contents(), **(unwritten or {})}
+    for name in contents:
         if not all(part.isidentifier() or part.isdecimal() for part in name.split(".")):
             raise Problem(f"{name!r} is no name of an argument of a kernel")
     launch = recorded.launch
-    contents = {**recorded.contents(), **(unwritten or {})}
     names = {
         "index": launch.index,
         "kernel": file_name(launch.kernel_name),

@@ -14,6 +14,7 @@ from handmade.runs import saved
 from tracing import store
 from tracing.analyze.runs.unchecked_kernels import unchecked_kernels
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel, unlaunched
+from tracing.analyze.runs.winners import unlaunched_configurations
 from tracing.model import (
     Compilation,
     CompiledGraph,
@@ -202,3 +203,14 @@ def test_compilations_that_no_launch_used_are_listed(tmp_path: Path) -> None:
     used = Compilation(1, "triton_poi_fused_mul_0", kernel().hash, "cuda:90", {}, "")
 
     assert unlaunched(saved(tmp_path, [launch(0)], [COMPILED, used])) == [COMPILED]
+
+
+def test_configurations_that_no_launch_used_are_named(tmp_path: Path) -> None:
+    configs = tuple({"BLOCK": size, "num_warps": 4} for size in (64, 128, 256))
+    tuned = Winner("triton", "softmax", "0", (), configs[1], candidates=configs)
+    single = Winner("triton", "scale", "1", (), configs[0], candidates=configs[:1])
+    run = saved(tmp_path, [launch(0, name="softmax")], [tuned, single])
+
+    said = ["2 other configurations of softmax: its autotuner chose BLOCK=128, num_warps=4"]
+    assert unlaunched_configurations(run, ["softmax", "scale"]) == said
+    assert unlaunched_configurations(run, ["scale"]) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tracing.model import Winner, exact
@@ -27,6 +27,18 @@ class Choice:
         """True if all ranks that chose agree."""
         first = exact(self.first.config)
         return all(exact(one.config) == first for winners in self.by_rank.values() for one in winners)
+
+
+def unlaunched_configurations(run: Run, kernels: Sequence[str]) -> list[str]:
+    """The configurations of kernels that an autotuner did not choose, a sentence for each choice."""
+    texts = []
+    for winner in (one.first for one in choices(run) if one.agreed):
+        others = [one for one in winner.candidates if exact(one) != exact(winner.config)]
+        if winner.kernel in kernels and others:
+            chosen = ", ".join(f"{name}={value}" for name, value in winner.config.items())
+            these = "another configuration" if len(others) == 1 else f"{len(others)} other configurations"
+            texts.append(f"{these} of {winner.kernel}: its autotuner chose {chosen}")
+    return list(dict.fromkeys(texts))
 
 
 def choices(run: Run) -> list[Choice]:

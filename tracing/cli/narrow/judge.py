@@ -20,6 +20,7 @@ from tracing.analyze.memory.evidence import wrong_accesses
 from tracing.analyze.runs.recording_commands import is_virtual, recording
 from tracing.analyze.runs.repetition import Repetition, changed_since, repetition
 from tracing.analyze.runs.unchecked_kernels import unchecked_kernels
+from tracing.analyze.runs.winners import unlaunched_configurations
 from tracing.cli.answers import hints
 from tracing.cli.answers.findings import memory_findings_text, unwritten_reads_text
 from tracing.cli.answers.kept_answer import keep_answer
@@ -213,8 +214,16 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
             if judgement.outcome is not None and judgement.suspects:
                 reached = reached_results(run, processes[0], judgement.outcome)
                 judgement = replace(judgement, reached=reached)
-    judgement = replace(judgement, other_contents=other_contents)
+    untried = _unlaunched(asked, judgement.hand_written)
+    not_covered = (*judgement.not_covered, *untried)
+    judgement = replace(judgement, other_contents=other_contents, not_covered=not_covered)
     return JudgedRun(judgement, tuple(_next(run, judgement)))
+
+
+def _unlaunched(run: store.Run, kernels: Sequence[str]) -> Iterator[str]:
+    freeze = f"`tracing winners {shlex.quote(str(run.path))} --output FILE`"
+    for text in unlaunched_configurations(run, kernels):
+        yield f"{text}; {freeze}, then `tracing run --winners FILE` with one of them in FILE"
 
 
 def _interpreted(run: store.Run, launch: KernelLaunch) -> Mapping[str, Any]:
