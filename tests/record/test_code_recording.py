@@ -52,7 +52,7 @@ def test_an_exception_inside_is_raised_and_written_down(tmp_path: Path) -> None:
 
 
 def test_an_unknown_option_is_refused_before_anything_is_recorded(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="keep_input"):
+    with pytest.raises(TypeError, match="no option keep_input; nearest: keep_inputs"):
         tracing.recording(runs=tmp_path, keep_input=True)
 
     assert not list(tmp_path.iterdir())

@@ -236,6 +236,9 @@ def test_the_name_of_a_program_names_its_newest_run(name: str, tmp_path: Path) -
     store.create(tmp_path, msgspec.structs.replace(INFO, case="silu2"))
 
     assert store.open_run(name, tmp_path).path == last.path
+    checked = msgspec.structs.replace(INFO, argv=("/venv/bin/tracing", "check", "silu"))
+    store.create(tmp_path, checked)
+    assert store.open_run(name, tmp_path).path == last.path  # a run of `check` has no launches
     with pytest.raises(Problem, match="there is no run sil,"):
         store.open_run("sil", tmp_path)
 

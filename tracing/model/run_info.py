@@ -19,6 +19,7 @@ from tracing.model.record import (
 from tracing.model.steps import StepSelection
 
 SCHEMA = 2
+LAUNCHLESS = ("check", "guards")  # commands whose runs have no launches
 VIRTUAL_GPU = "virtual GPU"  # the device that Triton's interpreter stands in for
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -113,7 +114,17 @@ def recording(**options: Any) -> contextlib.AbstractContextManager[store.Run]:
     A nested recording has a separate run; both are complete. Functions are recompiled inside of the block
     and afterwards. Raises TypeError for an unknown option, and Problem as `tracing run` does.
     """
+    _require_known(options)
     return _recorded(RecordingOptions(**options), sys._getframe(1).f_code.co_filename)
+
+
+def _require_known(options: Collection[str]) -> None:
+    known = [one.name for one in fields(RecordingOptions)]
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, n=3)
+            which = f"nearest: {', '.join(near)}" if near else f"there are {', '.join(known)}"
+            raise TypeError(f"tracing.recording() has no option {name}; {which}")
 
 
 @contextlib.contextmanager

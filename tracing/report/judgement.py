@@ -120,7 +120,7 @@ def _less_precise(judgement: RunJudgement, judged: str) -> Iterator[str]:
     also = f"{judged}; " if judgement.any_right else ""
     code = f"the hand-written {_some(judgement.checked)}" if judgement.checked else "the program's code"
     yield f"{also}eager's results agree within rounding only: {_some(judgement.less_precise)}"
-    yield f"    look at   {code}: an accumulator or an intermediate of 16 bits makes results less precise"
+    yield f"    look at   {code}: an accumulator or an intermediate of fewer bits makes results less precise"
 
 
 def _accused(launch: JudgedLaunch) -> Iterator[str]:

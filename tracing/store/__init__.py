@@ -20,7 +20,15 @@ from tracing.store.blobs import blob_name
 from tracing.store.reader import Run, rank_of
 from tracing.store.recording import being_recorded
 from tracing.store.run_folder import create, now, reopened
-from tracing.store.runs import is_latest, is_run, near_runs, open_run, recorded, require_folder
+from tracing.store.runs import (
+    is_latest,
+    is_run,
+    names_program,
+    near_runs,
+    open_run,
+    recorded,
+    require_folder,
+)
 from tracing.store.writer import Pack, RunWriter
 
 __all__ = [
@@ -32,6 +40,7 @@ __all__ = [
     "create",
     "is_latest",
     "is_run",
+    "names_program",
     "near_runs",
     "now",
     "open_run",

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from tracing.errors import Problem
+from tracing.model.run_info import LAUNCHLESS
 from tracing.store.reader import Run
 
 _LATEST = re.compile(r"latest(?:~(\d{1,4}))?")  # latest~2: the one that is two before the latest
@@ -55,9 +56,15 @@ def near_runs(name: str, runs: Path) -> list[str]:
     return begun[:3] or get_close_matches(word, named, n=3, cutoff=0.5)
 
 
+def names_program(name: str, runs: Path) -> bool:
+    """True if a name is that of a program or case of which a run is recorded."""
+    return _newest_of(name, recorded(runs)) is not None
+
+
 def _newest_of(program: str, known: list[Path]) -> Path | None:
     name = Path(program).name.removesuffix(".py")
-    return next((run for run in reversed(known) if _STARTED.sub("", run.name) == name), None)
+    named = (path for path in reversed(known) if _STARTED.sub("", path.name) == name)
+    return next((run.path for run in _readable(named) if run.info.command not in LAUNCHLESS), None)
 
 
 def require_folder(runs: Path) -> None:

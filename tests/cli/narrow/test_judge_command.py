@@ -126,6 +126,17 @@ def test_a_program_that_was_edited_since_is_not_judged(program: tuple[Path, str]
     assert "`tracing judge" in done.stderr
 
 
+def test_a_program_that_is_gone_is_named_as_such(program: tuple[Path, str], tmp_path: Path) -> None:
+    path, name = program
+    path.rename(moved := tmp_path / "moved.py")
+
+    done = tracing("judge", name, runs=path.parent / "runs")
+
+    moved.rename(path)
+    assert done.returncode == 2
+    assert "recording it anew failed: there is no file" in done.stderr
+
+
 def test_a_judgement_of_other_contents_is_no_answer_for_the_run(program: tuple[Path, str]) -> None:
     path, name = program
 
@@ -135,7 +146,7 @@ def test_a_judgement_of_other_contents_is_no_answer_for_the_run(program: tuple[P
     assert done.returncode == as_json["status"] == 2
     assert "every launch that was judged is right" in done.stdout
     assert "this is said of the new recording only, in which launch 0 triton_" in done.stdout
-    assert "--keep-inputs" in done.stdout and as_json["other_contents"].endswith("read another in_ptr0")
+    assert "--keep-inputs" in done.stdout and "read another in_ptr0; changed since: scaled.py" in as_json["other_contents"]
 
 
 def test_a_race_is_an_answer_where_nothing_checks_the_kernel(

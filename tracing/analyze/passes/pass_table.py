@@ -83,7 +83,9 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
         rest = [f"and {len(meant) - SHOWN} more: `tracing passes {run.path}`"] if len(meant) > SHOWN else []
         raise Problem(f"{subject} {len(meant)} kernels", "\n  ".join(["choose one:", *shown, *rest]))
     names = [one.kernel_name for one in known]
-    raise Problem(f"{run.path} has no kernel {kernel}", _near(kernel or "", names, "tracing passes RUN"))
+    raise Problem(
+        f"{run.path} has no kernel {kernel}", _near(kernel or "", names, f"tracing passes {run.path}")
+    )
 
 
 def unlaunched_namesakes(run: Run, kernel: str | None, chosen: Compilation) -> list[Compilation]:
@@ -286,7 +288,7 @@ def no_pass(
     if which.isdecimal():
         among = [one.index for one in passes if stage in (None, one.stage) and one.index is not None]
         return problem, f"there are {min(among)} to {max(among)}" if among else "name one"
-    return problem, _near(which, [one.name for one in passes], "tracing passes RUN")
+    return problem, _near(which, [one.name for one in passes], "tracing passes RUN --kernel KERNEL")
 
 
 def _near(name: str, known: Sequence[str], command: str) -> str:

@@ -19,6 +19,7 @@ from tracing.model import (
     Record,
     TracedGraph,
 )
+from tracing.model.run_info import LAUNCHLESS
 from tracing.store import Run, rank_of
 from tracing.store.graph_file import read_graph, read_schedule
 
@@ -60,6 +61,8 @@ def reasons_for_no_kernel(run: Run, rank: int | None = None) -> list[str]:
     selection = run.info.selection
     if selection.launches or selection.phases or selection.ranks or run.info.steps.partial:
         return []
+    if run.info.command in LAUNCHLESS:
+        return [f"`tracing {run.info.command}` records no launch"]
     recorded = _Recorded(run, rank)
     kernels = recorded.kernels()
     if any(one.kind != "cpp" for one in kernels):

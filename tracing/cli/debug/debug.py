@@ -173,7 +173,10 @@ def _of_line(run: store.Run, where: StopOptions, line: str) -> StopOptions:
 
 def _require_pass(name: str) -> None:
     if not name:
-        raise Problem("no pass is named", "name one with --pass; `tracing passes RUN` lists those of a run")
+        raise Problem(
+            "no pass is named",
+            "name one with --pass; `tracing passes RUN --kernel KERNEL` lists those of a kernel",
+        )
     # a misspelt name would be waited for until the case has ended
     from tracing.compiler.adders import adders
 

@@ -91,13 +91,15 @@ def _recorded_anew(asked: store.Run, lacking: str, runs: Path) -> tuple[store.Ru
     if run is None or repeated.kernels:
         run, when = record_all_anew(asked, runs), "was recorded anew"
         repeated = repetition(asked, run)
-    err.print(f"{asked.path} {lacking}; it {when}, with all of it, into {run.path}")
+    err.print(f"{asked.path} {lacking}; it {when}, with the contents of tensors, into {run.path}")
     if repeated.kernels:
         other = f"{repeated.kernels}{changed_since(asked)}"
         raise Problem(
             f"{asked.path} cannot be judged, as its program launches other kernels now: {other}",
             f"what it does now: `tracing judge {shlex.quote(str(run.path))}`",
         )
+    if repeated.contents:
+        repeated = replace(repeated, contents=f"{repeated.contents}{changed_since(asked)}")
     return run, repeated
 
 

@@ -134,5 +134,8 @@ def _print_smallest(search: _Reduction, text: str, output: Path | None, *, as_js
 
 def _required(which: str, name: str) -> str:
     if not which:
-        raise Problem("no pass is named", f"`tracing passes {name}` lists them: `--pass NAME`")
+        raise Problem(
+            "no pass is named",
+            f"`tracing passes {name} --kernel KERNEL` lists those of a kernel: `--pass NAME`",
+        )
     return which

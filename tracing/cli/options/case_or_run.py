@@ -18,6 +18,8 @@ def names_case(name: str, runs: Path) -> bool:
         return False
     if is_case(name):
         return True
+    if store.names_program(name, runs):
+        return False
     name, _ = split_options(name)
     near = [*near_cases(name), *store.near_runs(name, runs)]
     listed = "`tracing cases` and `tracing list` list them"

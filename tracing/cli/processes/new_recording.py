@@ -125,8 +125,7 @@ class _Commands:
         else:  # 1: the results differ from eager's
             run = Path(lines[-1]) if process.returncode in (0, 1) and lines else None
         if run is None:
-            last = next(iter(errors.strip().splitlines()[-1:]), f"exit status {process.returncode}")
-            raise self._failed(last.strip())
+            raise self._failed(_error(errors) or f"exit status {process.returncode}")
         anew = store.Run(run)
         if error := failed_anew(self._run, anew):  # it has not made all launches
             raise self._failed(error)
@@ -138,6 +137,14 @@ class _Commands:
             remedy += "; standard input was empty now, so give a program that reads it the same input"
         command = join(recording(self._run, "--keep-inputs"))
         return Problem(f"{self._why}, and recording it anew failed: {error}", f"{remedy}: `{command}`")
+
+
+def _error(printed: str) -> str:
+    # of `tracing: problem`, below which is the remedy, the problem; else the last line, as of a traceback
+    lines = printed.strip().splitlines()
+    if len(lines) > 1 and lines[-1].startswith("  ") and lines[-2].startswith("tracing: "):
+        return lines[-2].removeprefix("tracing: ")
+    return lines[-1].strip() if lines else ""
 
 
 def _written_by(pid: int, runs: Path) -> Path | None:
