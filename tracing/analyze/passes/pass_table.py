@@ -82,10 +82,8 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
         shown = [f"--kernel {choice}" for choice in _choices(run, known, meant[:SHOWN])]
         rest = [f"and {len(meant) - SHOWN} more: `tracing passes {run.path}`"] if len(meant) > SHOWN else []
         raise Problem(f"{subject} {len(meant)} kernels", "\n  ".join(["choose one:", *shown, *rest]))
-    names = [one.kernel_name for one in known]
-    raise Problem(
-        f"{run.path} has no kernel {kernel}", _near(kernel or "", names, f"tracing passes {run.path}")
-    )
+    near = _near(kernel or "", [one.kernel_name for one in known], f"tracing passes {run.path}")
+    raise Problem(f"{run.path} has no kernel {kernel}", near)
 
 
 def unlaunched_namesakes(run: Run, kernel: str | None, chosen: Compilation) -> list[Compilation]:

@@ -173,10 +173,8 @@ def _of_line(run: store.Run, where: StopOptions, line: str) -> StopOptions:
 
 def _require_pass(name: str) -> None:
     if not name:
-        raise Problem(
-            "no pass is named",
-            "name one with --pass; `tracing passes RUN --kernel KERNEL` lists those of a kernel",
-        )
+        listed = "`tracing passes RUN --kernel KERNEL` lists those of a kernel"
+        raise Problem("no pass is named", f"name one with --pass; {listed}")
     # a misspelt name would be waited for until the case has ended
     from tracing.compiler.adders import adders
 

@@ -134,8 +134,6 @@ def _print_smallest(search: _Reduction, text: str, output: Path | None, *, as_js
 
 def _required(which: str, name: str) -> str:
     if not which:
-        raise Problem(
-            "no pass is named",
-            f"`tracing passes {name} --kernel KERNEL` lists those of a kernel: `--pass NAME`",
-        )
+        listed = f"`tracing passes {name} --kernel KERNEL` lists those of a kernel"
+        raise Problem("no pass is named", f"{listed}: `--pass NAME`")
     return which
