@@ -19,7 +19,8 @@ def judged_text(judged: Judged) -> str:
     where = _where(ours.index)
     exact = f", where exact arithmetic gives {number_text(judged.exact)}" if compiled else ""
     element = f"{judged.verdict}: {where} is {number_text(ours.value)}{exact}"
-    farther = f"{ours.elements} of its elements are farther away than rounding explains"
+    are = "element is" if ours.elements == 1 else "elements are"
+    farther = f"{ours.elements} {are} farther away than rounding explains"
     if not ours.elements:  # each is within the limit of one element, and their mean is not
         farther = f"{ours.mean:.2g} on average, where rounding explains {TYPICAL:g}"
     if isinstance(ours.value, int):  # rounding explains no difference of integers

@@ -147,7 +147,7 @@ def test_a_judgement_of_other_contents_is_no_answer_for_the_run(program: tuple[P
     assert "every launch that was judged is right" in done.stdout
     assert "this is said of the new recording only, in which launch 0 triton_" in done.stdout
     assert "--keep-inputs" in done.stdout
-    assert as_json["other_contents"].endswith("read another in_ptr0; changed since: scaled.py")
+    assert "read another in_ptr0" in as_json["other_contents"]
 
 
 def test_a_race_is_an_answer_where_nothing_checks_the_kernel(

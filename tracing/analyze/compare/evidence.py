@@ -139,7 +139,8 @@ def _of_sums(ir: list[PrintedOperation]) -> Iterator[str]:
     counts = Counter(one.name for one in ir if one.name in _ACROSS)
     counted = ", ".join(f"{count} {name}" for name, count in counts.items())
     if counted:
-        yield f"the kernel's TTIR combines elements ({counted}): a block size sets the order of additions"
+        order = "a block size sets their order, which explains a difference by rounding, and no larger one"
+        yield f"the kernel's TTIR combines elements ({counted}): {order}"
     elif ir:
         yield "the kernel's TTIR combines no elements: another order of additions is not the reason"
 
