@@ -11,7 +11,7 @@ from handmade.runs import saved
 from msgspec.structs import replace
 
 from tracing.analyze.runs.repetition import Repetition, changed_since, repetition
-from tracing.model import KernelLaunch, Selection
+from tracing.model import Access, KernelLaunch, Selection
 from tracing.store import Run
 
 
@@ -73,3 +73,13 @@ def test_files_that_were_changed_after_the_run_are_named(tmp_path: Path) -> None
     assert changed_since(run) == ""
     os.utime(program, (began, began + 1))
     assert changed_since(run) == "; changed since: train.py"
+
+
+@pytest.mark.parametrize(
+    ("read", "contents"), [("b" * 32, "launch 0 scale read another x_ptr"), ("a" * 32, "")]
+)
+def test_only_what_a_launch_read_of_an_argument_counts(read: str, contents: str, tmp_path: Path) -> None:
+    before = saved(tmp_path / "before", [scale(0, "x")], [Access(0, {0: "a" * 32})])
+    now = saved(tmp_path / "now", [scale(0, "z")], [Access(0, {0: read})])
+
+    assert repetition(before, now) == Repetition("", contents)

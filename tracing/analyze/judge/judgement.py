@@ -123,9 +123,7 @@ class RunJudgement:
     in_eager: tuple[str, ...] = ()  # hand-written kernels that eager launches, too
     reached: Mapping[int, ReachedResults] = field(default_factory=dict)  # by launch; empty: not known
     of_case: bool = True  # False: of a program, which is not compared with eager
-    other_contents: str = (
-        ""  # "launch 3 k read another x": in the new recording, which is judged instead of a run
-    )
+    other_contents: str = ""  # "launch 3 k read another x": of the new recording that stands for the run
 
     @property
     def accused(self) -> JudgedLaunch | None:

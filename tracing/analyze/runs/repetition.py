@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from tracing.analyze.runs.outcomes import ending
-from tracing.model import CallSite, KernelLaunch, Selection
+from tracing.model import Access, CallSite, KernelLaunch, Selection
 from tracing.model.steps import StepSelection
 from tracing.store import Run
 
@@ -26,21 +27,23 @@ def repetition(run: Run, anew: Run) -> Repetition:
 
     anew -- of the whole program; of `run` some launches may be missing, which then are not compared
     """
-    calls: dict[str, deque[KernelLaunch]] = defaultdict(deque)
-    for launch in anew.launches():
-        calls[launch.kernel_name].append(launch)
+    calls: dict[str, deque[_Call]] = defaultdict(deque)
+    for call in _calls(anew):
+        calls[call.launch.kernel_name].append(call)
     whole = run.info.selection == Selection() and run.info.steps == StepSelection()
     contents = ""
-    for launch in run.launches():
-        name = f"launch {launch.index} {launch.kernel_name}"
-        if not calls[launch.kernel_name]:
+    for call in _calls(run):
+        kernel = call.launch.kernel
+        name = f"launch {call.launch.index} {kernel.name}"
+        if not calls[kernel.name]:
             return Repetition(f"{name} is made no more")
-        now = calls[launch.kernel_name].popleft()
-        if _code(launch) != _code(now) and None not in (_code(launch), _code(now)):
+        now = calls[kernel.name].popleft()
+        codes = {kernel.module, now.launch.kernel.module}
+        if len(codes) > 1 and None not in codes:
             return Repetition(f"{name} has other code")
-        if whole and not contents and (other := _other(launch, now)):
+        if whole and not contents and (other := call.other(now)):
             contents = f"{name} read another {other}"
-    added = next((one[0] for one in calls.values() if one), None)
+    added = next((one[0].launch for one in calls.values() if one), None)
     if whole and added is not None and not ending(run, 0):
         return Repetition(f"launch {added.index} {added.kernel_name} was added")
     return Repetition("", contents)
@@ -56,17 +59,34 @@ def changed_since(run: Run) -> str:
     return f"; changed since: {', '.join(names)}" if names else ""
 
 
-def _code(launch: KernelLaunch) -> str | None:
-    return launch.kernel.module
+@dataclass(frozen=True, slots=True)
+class _Call:
+    launch: KernelLaunch
+    access: Access | None  # None: the interpreter did not observe it
+
+    def other(self, now: _Call) -> str:
+        """The first argument with another number, or of which another content was read; "": none is known."""
+        for position, (one, other) in enumerate(zip(self.launch.args, now.launch.args, strict=False)):
+            if one.addresses or other.addresses:
+                continue
+            bits = {call.bits(position) for call in (self, now)}
+            if (one.tensor is None and repr(one.value) != repr(other.value)) or len(bits - {None}) > 1:
+                return one.name
+        return ""
+
+    def bits(self, position: int) -> str | None:
+        # of what the launch read of an argument, else of an argument that it may read; None: not known
+        if self.access is not None:
+            return self.access.read.get(position)
+        argument = self.launch.args[position]
+        read = argument.before if argument.declared in ("in", "in_out") else None
+        return read.bits if read is not None else None
 
 
-def _other(launch: KernelLaunch, now: KernelLaunch) -> str:
-    # the first argument whose number or content is known to be another; "": none
-    for before, after in zip(launch.args, now.args, strict=False):
-        if before.addresses or after.addresses:
-            continue
-        numbers = before.tensor is None and repr(before.value) != repr(after.value)
-        bits = [one.before.bits for one in (before, after) if one.reads and one.before is not None]
-        if numbers or (len(bits) == 2 and bits[0] != bits[1]):
-            return before.name
-    return ""
+def _calls(run: Run) -> Iterator[_Call]:
+    for process in run.processes():
+        accesses = {one.launch: one for one in run.view(process, Access, Access)}
+        joiner = run.joiner(process)
+        for row in run.rows(process):
+            launch = joiner.launch(row)
+            yield _Call(launch, accesses.get(launch.index))

@@ -135,7 +135,7 @@ class JudgedRun:
 
     @property
     def status(self) -> int:
-        """As of the judgement; without one, 1 if a launch accesses memory wrongly."""
+        """That of the judgement; 1 if it has no answer, and a launch accesses memory wrongly."""
         return 1 if self._accuses_accesses else self.judgement.status
 
     @property
