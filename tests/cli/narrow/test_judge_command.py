@@ -148,6 +148,8 @@ def test_a_judgement_of_other_contents_is_no_answer_for_the_run(program: tuple[P
     assert "this is said of the new recording only, in which launch 0 triton_" in done.stdout
     assert "--keep-inputs" in done.stdout
     assert "read another in_ptr0" in as_json["other_contents"]
+    repro = tracing("repro", name, "--launch", "0", runs=path.parent / "runs")
+    assert "a new recording has them: `tracing repro " in repro.stderr and "/anew/" in repro.stderr
 
 
 def test_a_race_is_an_answer_where_nothing_checks_the_kernel(

@@ -14,12 +14,14 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from tracing.analyze.runs.repetition import repetition
 from tracing.cli.answers.hints import latest, record_anew
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.options.launch_options import ExpectedKernelOption, RankOption, chosen_launch
 from tracing.cli.options.named import OutputOption, RunArgument
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.trust import Trust, consenting
+from tracing.cli.processes.new_recording import recorded_before
 from tracing.errors import Problem
 from tracing.model import LaunchLine, OutOfBounds
 from tracing.store import rank_of
@@ -166,13 +168,14 @@ def _require_inputs(recorded: RecordedLaunch, output: Path | None) -> None:
     if not recorded.missing or recorded.inputs:
         return
     run, index = recorded.run, recorded.launch.index
+    why = f"the inputs of launch {index} were not kept: {', '.join(recorded.missing)}"
+    of_it = f"--launch {index} --kernel {quote(recorded.launch.kernel_name)}{_into(output)}"
+    anew = recorded_before(run)
+    if anew is not None and not repetition(run, anew).kernels:
+        raise Problem(why, f"a new recording has them: `tracing repro {quote(str(anew.path))} {of_it}`")
     command = record_anew(run, "--keep-inputs", "--launches", f"{index}:{index + 1}")
-    kernel = quote(recorded.launch.kernel_name)
-    check = f"tracing repro {latest(run)} --launch {index} --kernel {kernel}{_into(output)}"
-    raise Problem(
-        f"the inputs of launch {index} were not kept: {', '.join(recorded.missing)}",
-        f"record it with `{command}`, then `{check}`{_numbered_anew(recorded)}",
-    )
+    check = f"tracing repro {latest(run)} {of_it}"
+    raise Problem(why, f"record it with `{command}`, then `{check}`{_numbered_anew(recorded)}")
 
 
 def _listed(written: WrittenScript) -> str:
