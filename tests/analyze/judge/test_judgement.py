@@ -171,7 +171,7 @@ def test_results_that_are_less_precise_than_eagers_agree_within_rounding_only(
     assert (
         first == f"every launch that was judged is right; eager's results agree within rounding only: {less}"
     )
-    assert second.startswith(f"    look at   {code}: an accumulator or an intermediate of 16 bits")
+    assert second.startswith(f"    look at   {code}: an accumulator or an intermediate of fewer bits")
     assert (judgement.status, judgement_json(judgement)["less_precise"]) == (0, [less])
 
 
