@@ -97,3 +97,12 @@ def test_an_outcome_that_float64_does_not_decide_is_no_pass(factor: float, statu
     assert outcome.status == status
     assert ("differ from each other in 64 of 64 elements" in outcome.detail) == (status == "not decided")
     assert "exact arithmetic" in outcome.detail
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, "eager is off"), (0.4, "not decided")])
+def test_a_number_where_eager_overflows_has_to_be_near_the_exact_one(factor: float, verdict: str) -> None:
+    exact, spread = X.double() * 1e5, torch.full(X.shape, 1e150, dtype=torch.float64)  # samples overflow, too
+
+    said = judge((exact * factor).float(), torch.full_like(X, torch.inf), Expected(exact, spread))
+
+    assert said.verdict == verdict

@@ -28,6 +28,7 @@ FARTHEST_NARROW = 24.0
 TYPICAL = 8.0  # limit for the mean over a tensor
 _SHARE = 1 / 16  # of the root mean square of the usual noise of a tensor, which each element may have
 _USUAL = 16.0  # the usual noise is at most that many times the lower quartile of the elements that differ
+_OVERFLOWN = 1 / 1024  # of the value: one rounding where eager overflows
 _LIBRARY = 16.0  # factor for library functions such as erf, imprecise where they are nearly constant
 _ALIKE = 4.0  # factor of eager's distance that is accepted: covers unknown noise, as of TF32
 _NOTICED = 1 / 12  # of the limit: a right result that is farther away may be called less precise
@@ -120,7 +121,7 @@ def judge(
     Memory: some six float64 copies of the tensor.
     """
     differing = (compiled != eager) & ~(compiled.isnan() & eager.isnan())
-    noise = _noise(expected, compiled.dtype)
+    noise = _without_overflow(_noise(expected, compiled.dtype), compiled, eager, expected)
     usual = noise + _common(noise, expected, differing)
     results = _Results(compiled, eager, expected, narrow)
     far = results.roundings(usual)
@@ -130,7 +131,8 @@ def judge(
     if verdict == "within rounding":
         bare, distance, _ = results.decided(results.roundings(noise))
         return replace(judged, undecided=distance.elements if bare == "compiled is off" else 0)
-    if verdict != "both are off" and not (verdict == "eager is off" and results.only_eager_is_finite()):
+    doubted = results.only_eager_is_finite() or results.off_where_eager_overflows(far[0], ours.limit)
+    if verdict != "both are off" and not (verdict == "eager is off" and doubted):
         return judged
     apart = eager_difference(compiled, eager, expected.exact, far, limit=ours.limit)
     return replace(judged, verdict="not decided" if apart.decides_nothing else verdict, apart=apart)
@@ -161,6 +163,10 @@ class _Results:
         """True if an element is a number in eager only: exact arithmetic that has none acquits nothing."""
         others = self.compiled.isfinite() | self.expected.exact.isfinite()
         return bool((self.eager.isfinite() & ~others).any())
+
+    def off_where_eager_overflows(self, far: torch.Tensor, limit: float) -> bool:
+        """True if an element is infinite in eager, and a number far from the exact one in compiled."""
+        return bool(((far > limit) & self.eager.isinf() & self.compiled.isfinite()).any())
 
     def _compared(self, far: Far) -> tuple[Verdict, Distance, Distance]:
         ours = _distance(self.compiled, far[0], self.narrow)
@@ -219,6 +225,18 @@ def _noise(expected: Expected, dtype: torch.dtype) -> torch.Tensor:
     if not is_inexact(expected.exact):
         return expected.spread
     return expected.spread + units(expected.exact.abs().to(torch.float64), real(dtype))
+
+
+def _without_overflow(
+    noise: torch.Tensor, compiled: torch.Tensor, eager: torch.Tensor, expected: Expected
+) -> torch.Tensor:
+    # where eager overflows, so do the runs that measure the spread: it would explain any number in compiled,
+    # that of a cast that saturates, too
+    if not is_inexact(expected.exact):
+        return noise
+    sizes = expected.exact.abs().to(torch.float64)
+    overflown = eager.isinf() & compiled.isfinite() & sizes.isfinite()
+    return torch.where(overflown, torch.minimum(noise, sizes * _OVERFLOWN), noise)
 
 
 def _common(noise: torch.Tensor, expected: Expected, differing: torch.Tensor) -> float:
