@@ -22,7 +22,7 @@ from tracing.model import CompiledGraph, TracedGraph
 from tracing.program.device import Device
 from tracing.store.graph_file import read_graph, read_schedule
 
-JUDGED = "nothing checks the hand-written summed; every launch that was judged is right"
+JUDGED = "every launch that was judged is right; whether eager checks the hand-written summed is not known:"
 QUICK = ("mutate", "mutate views", "cat", "views", "adam")
 
 

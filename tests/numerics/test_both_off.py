@@ -106,3 +106,13 @@ def test_a_number_where_eager_overflows_has_to_be_near_the_exact_one(factor: flo
     said = judge((exact * factor).float(), torch.full_like(X, torch.inf), Expected(exact, spread))
 
     assert said.verdict == verdict
+
+
+@pytest.mark.parametrize(("fragile", "verdict"), [(True, "not decided"), (False, "compiled is off")])
+def test_a_nan_is_not_decided_where_rounding_may_make_one(fragile: bool, verdict: str) -> None:
+    compiled, spread = X.clone(), torch.zeros(X.shape, dtype=torch.float64)
+    compiled[3] = torch.nan
+    spread[3] = 1e153 if fragile else 0.1
+
+    assert judge(compiled, X, Expected(X.double(), spread)).verdict == verdict
+    assert judge(compiled * 1.5, X, Expected(X.double(), spread)).verdict == "compiled is off"

@@ -12,6 +12,7 @@ import torch.nn.functional as functional
 
 from tracing.numerics.reference import Expected, reference
 from tracing.numerics.shadow import Shadow
+from tracing.numerics.verdict import judge
 
 
 def followed(program: Callable[..., Any], *inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -290,3 +291,29 @@ def test_a_cumulative_result_needs_no_square_of_its_length(cumulative: Any) -> N
 
     assert torch.equal(expected.exact, cumulative(x.double(), 0))
     assert expected.spread.max() > 0 and not expected.missing
+
+
+@pytest.mark.parametrize(
+    "sorting", [lambda x: x.sort(1)[1], lambda x: x.argsort(1), lambda x: x.topk(6, 1)[1]]
+)
+def test_equal_values_have_no_order_in_an_unstable_sort(
+    sorting: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    x = torch.tensor([[1.0, 2.0, 1.0, 1.0, 9.0, 5.0, 4.0, 3.0]] * 8)
+    moved = torch.tensor([3, 1, 2, 0, 4, 5, 6, 7])  # equal values change positions
+    exact = reference(lambda: {"i": sorting(x)})["i"]
+
+    own = sorting(x)
+    other, wrong = moved[sorting(x[:, moved])], own.clone()
+    wrong[2, [4, 5]] = own[2, [5, 4]]
+
+    assert judge(other, own, exact).verdict == "within rounding"
+    assert judge(wrong, own, exact).verdict == "compiled is off"
+
+
+def test_a_stable_sort_has_one_order() -> None:
+    x = torch.zeros(4, 8)
+    own = torch.sort(x, dim=1, stable=True)[1]
+    exact = reference(lambda: {"i": torch.sort(x, dim=1, stable=True)[1]})["i"]
+
+    assert judge(own.flip(1), own, exact).verdict == "compiled is off"

@@ -101,6 +101,7 @@ def _squared(sample: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
         return (sample != exact).to(torch.float64)
     apart = (sample - exact).abs().to(torch.float64)
     apart[sample == exact] = 0  # two infinities
+    apart[sample.isnan() & exact.isfinite()] = torch.inf  # rounding decides whether there is a number
     return (apart * apart).nan_to_num(nan=0.0)
 
 

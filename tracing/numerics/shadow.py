@@ -53,6 +53,7 @@ _ACCUMULATING = tuple(
         "embedding_dense_backward",
     )
 )  # fmt: skip
+_SORTING = ("aten::sort", "aten::argsort", "aten::topk")
 _KERNELS = torch.float32  # the dtype of their computation, if their result has this or a narrower dtype
 _NARROW = {torch.float64: _KERNELS, torch.complex128: _KERNELS.to_complex()}
 _ACCUMULATED = torch.finfo(_KERNELS).eps
@@ -166,6 +167,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             return _accumulated(func, args, kwargs)
         if self._noise is None or schema_of(func).is_mutable:
             return func(*args, **kwargs)
+        if name.startswith(_SORTING):
+            return self._sorted(func, args, kwargs)
         if name.startswith(_REDUCING):
             args = tree_map(self._moved, args)
         parts = decomposition(func)
@@ -174,6 +177,21 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             with suppress(*_UNSUPPORTED), _Roundings(self._noise):
                 return parts(*args, **kwargs)
         return func(*args, **kwargs)
+
+    def _sorted(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        # equal values have no order, unless it is to be stable: their indices are drawn at random
+        assert self._noise is not None
+        given = {one.name: one.default_value for one in schema_of(func).arguments}
+        given |= dict(zip(given, args, strict=False)) | dict(kwargs)
+        values, dim = args[0], given["dim"]
+        if given.get("stable") or not values.dim():
+            return func(*args, **kwargs)
+        order = self._noise.uniform(values.new_empty(values.shape[dim])).argsort()
+        result = func(values.index_select(dim, order), *args[1:], **kwargs)
+        if isinstance(result, torch.Tensor):
+            return order[result]
+        ordered, indices = result
+        return ordered, order[indices]
 
     def _moved(self, leaf: Any) -> Any:
         assert self._noise is not None

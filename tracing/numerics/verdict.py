@@ -28,6 +28,7 @@ FARTHEST_NARROW = 24.0
 TYPICAL = 8.0  # limit for the mean over a tensor
 _SHARE = 1 / 16  # of the root mean square of the usual noise of a tensor, which each element may have
 _USUAL = 16.0  # the usual noise is at most that many times the lower quartile of the elements that differ
+_NO_NUMBER = 1e150  # a spread above it: some samples are infinite or NaN
 _OVERFLOWN = 1 / 1024  # of the value: one rounding where eager overflows
 _LIBRARY = 16.0  # factor for library functions such as erf, imprecise where they are nearly constant
 _ALIKE = 4.0  # factor of eager's distance that is accepted: covers unknown noise, as of TF32
@@ -131,6 +132,9 @@ def judge(
     if verdict == "within rounding":
         bare, distance, _ = results.decided(results.roundings(noise))
         return replace(judged, undecided=distance.elements if bare == "compiled is off" else 0)
+    if verdict == "compiled is off" and results.lost_by_rounding(far[0], ours.limit):
+        apart = eager_difference(compiled, eager, expected.exact, far, limit=ours.limit)
+        return replace(judged, verdict="not decided", apart=apart)
     doubted = results.only_eager_is_finite() or results.off_where_eager_overflows(far[0], ours.limit)
     if verdict != "both are off" and not (verdict == "eager is off" and doubted):
         return judged
@@ -163,6 +167,13 @@ class _Results:
         """True if an element is a number in eager only: exact arithmetic that has none acquits nothing."""
         others = self.compiled.isfinite() | self.expected.exact.isfinite()
         return bool((self.eager.isfinite() & ~others).any())
+
+    def lost_by_rounding(self, far: torch.Tensor, limit: float) -> bool:
+        """True if all elements that are off are no numbers, and rounding may leave no number there."""
+        if not is_inexact(self.expected.exact):
+            return False
+        explained = ~self.compiled.isfinite() & (self.expected.spread > _NO_NUMBER)
+        return not bool(((far > limit) & ~explained).any())
 
     def off_where_eager_overflows(self, far: torch.Tensor, limit: float) -> bool:
         """True if an element is infinite in eager, and a number far from the exact one in compiled."""
@@ -209,6 +220,11 @@ def _roundings(actual: torch.Tensor, expected: Expected, rounding: torch.Tensor)
     return torch.where(_alike(values, exact, actual.dtype), 0.0, apart).nan_to_num(
         nan=torch.inf, posinf=torch.inf
     )
+
+
+def leaves_no_number(expected: Expected) -> bool:
+    """True if rounding leaves no number in some element: a sample is infinite or NaN there."""
+    return is_inexact(expected.exact) and bool((expected.spread > _NO_NUMBER).any())
 
 
 def rounding(expected: Expected, differing: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -38,9 +38,17 @@ def suspect_text(kernels: Sequence[Kernel]) -> str:
     return f"    only compiled launches the hand-written {named}: {it} may be to blame, or the code around it"
 
 
-def unchecked_text(kernels: Sequence[str]) -> str:
-    """`eager launches softmax_kernel, too: nothing checks what it computes`."""
+UNKNOWN_EAGER = "`tracing run` without --no-passes records which kernels eager launches"
+
+
+def unchecked_text(kernels: Sequence[str], *, known: bool = True) -> str:
+    """`eager launches softmax_kernel, too: nothing checks what it computes`.
+
+    known -- False: the run does not say which kernels eager launches
+    """
     them = "they compute" if len(kernels) > 1 else "it computes"
+    if not known:
+        return f"if eager launches {_some(kernels)}, too, nothing checks what {them}: {UNKNOWN_EAGER}"
     return f"eager launches {_some(kernels)}, too: nothing checks what {them}"
 
 

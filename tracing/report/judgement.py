@@ -19,7 +19,7 @@ from tracing.analyze.judge.judgement import (
     WrongElements,
 )
 from tracing.model.numbers import number_text
-from tracing.report.hand_written import one_by_one, reference_text
+from tracing.report.hand_written import UNKNOWN_EAGER, one_by_one, reference_text
 from tracing.report.text import plural, some_lines
 from tracing.store.graph_file import PythonLine
 
@@ -99,7 +99,10 @@ def _cleared(judgement: RunJudgement) -> Iterator[str]:
 
 def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
     judged = "every launch that was judged is right" if judgement.any_right else "no launch could be judged"
-    if judgement.unchecked:
+    if judgement.unchecked and judgement.of_case and not judgement.eager_known:
+        yield f"{judged}; whether eager checks the hand-written {_some(judgement.unchecked)} is not known:"
+        yield f"    to know   {UNKNOWN_EAGER}"
+    elif judgement.unchecked:
         yield f"nothing checks the hand-written {_some(judgement.unchecked)}; {judged}"
         yield reference_text(len(judgement.unchecked), of_case=judgement.of_case)
     elif judgement.undecided:

@@ -33,7 +33,7 @@ def nonfinite_text(
     commands -- to type next
     """
     if answer.origin is not None:
-        yield from _origin(answer.origin, answer.kind, elements, bool(answer.missing))
+        yield from _origin(answer.origin, answer.kind, elements, answer.lacking)
     elif answer.status == 0:
         counts = f"{plural(answer.launches, 'launch')}, {plural(answer.operators, 'operator call')}"
         yield Text.assemble(("✓", "green"), f" {_NONE[answer.kind]}: {counts}")
@@ -46,7 +46,7 @@ def nonfinite_text(
 
 
 def _origin(
-    origin: NonFiniteOrigin, kind: Kind, elements: dict[str, list[int]], partial: bool
+    origin: NonFiniteOrigin, kind: Kind, elements: dict[str, list[int]], lacking: str
 ) -> Iterator[Text]:
     event = origin.event
     what = f"{verb_text(origin.verb)} {first_text(origin, kind)}"
@@ -58,7 +58,7 @@ def _origin(
         yield Text(f"    {'input' if origin.verb == 'reads' else 'output':<9} {_counted(one)}")
         if one.name in elements:
             yield Text(f"    elements  [{_elements(elements[one.name])}]")
-    yield Text(f"    → {_source(origin, kind, partial)}")
+    yield Text(f"    → {_source(origin, kind, lacking)}")
     yield from _carried(origin)
 
 
@@ -102,14 +102,14 @@ def _count_text(digest: Digest | None) -> str:
     return " and ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
-def _source(origin: NonFiniteOrigin, kind: Kind, partial: bool) -> str:
+def _source(origin: NonFiniteOrigin, kind: Kind, lacking: str) -> str:
     event = origin.event
     if origin.old is not None:
         return _old_text(origin.old, read=origin.verb == "reads")
     if origin.unwritten:
         return f"nothing wrote {', '.join(origin.unwritten)}: this memory was allocated, and not set"
     if origin.verb == "reads":
-        where = "a step that is not in the run, " if partial else ""
+        where = f"{lacking} that is not in the run, " if lacking else ""
         return (
             f"no recorded launch or operator made it: it is from {where}the program's data, or from memory "
             "that nothing initialised"

@@ -220,6 +220,9 @@ def test_a_case_that_passed_names_the_kernels_that_nothing_checks(
         "nothing checks the hand-written softmax; no launch could be judged",
         reference_text(1),
     ]
+    unknown = [*judgement_text(RunJudgement((own,), (), (), in_eager=("softmax",), eager_known=False), ())]
+    assert unknown[0].endswith("whether eager checks the hand-written softmax is not known:")
+    assert "without --no-passes" in unknown[1]
     of_program = [*judgement_text(RunJudgement((own,), (), (), of_case=False), ())]
     assert "to check it: write a case, which is a file with build(device), and begin" in of_program[1]
 

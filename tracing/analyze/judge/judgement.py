@@ -122,6 +122,7 @@ class RunJudgement:
     outcome: Outcome | None = None  # of the run: outputs compared with eager
     in_eager: tuple[str, ...] = ()  # hand-written kernels that eager launches, too
     reached: Mapping[int, ReachedResults] = field(default_factory=dict)  # by launch; empty: not known
+    eager_known: bool = True  # False: the run does not say which kernels eager launches
     of_case: bool = True  # False: of a program, which is not compared with eager
     other_contents: str = ""  # "launch 3 k read another x": of the new recording that stands for the run
 

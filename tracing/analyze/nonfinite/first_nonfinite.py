@@ -77,6 +77,12 @@ class NonFiniteAnswer:
     record: list[str] = field(default_factory=list)  # options of `tracing run` that would show it
     missing: list[str] = field(default_factory=list)  # steps that the run lacks
     digested: bool = True  # the launches have digests
+    selected: bool = False  # only some launches were recorded
+
+    @property
+    def lacking(self) -> str:
+        """What of the program the run lacks: "a step", "a launch"; empty: nothing that is known."""
+        return "a step" if self.missing else "a launch" if self.selected else ""
 
     @property
     def unexplained(self) -> bool:
@@ -248,6 +254,7 @@ def _unknown(run: Run, answer: NonFiniteAnswer) -> None:
         answer.record.append(_DIGESTS)
     selection = info.selection
     if selection.kernels or selection.phases or selection.launches or selection.ranks:
+        answer.selected = True
         answer.unknown.append("only some launches were recorded")
         answer.record.append("all launches")
     answer.missing = [one.what for one in not_covered_steps(run)]

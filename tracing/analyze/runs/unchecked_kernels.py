@@ -10,13 +10,11 @@ from tracing.store import Run
 def unchecked_kernels(run: Run) -> list[str]:
     """The names of hand-written kernels that a case launched both compiled and in eager, in launch order.
 
-    A run without passes, or in which eager did not run, does not say what eager compiled: there a kernel
-    counts that Inductor copied from a file of the user.
+    Where that is not known, a kernel counts that Inductor copied from a file of the user.
     """
     if run.info.kind != "case":
         return []
-    with_eager = all(one.status != "compiled" for one in run.records(Outcome))
-    compiled = list(run.records(Compilation)) if with_eager else []
+    compiled = list(run.records(Compilation)) if knows_eager(run) else []
     eager = {one.kernel_name for one in compiled if one.eager}
     names = (
         one.name
@@ -24,6 +22,12 @@ def unchecked_kernels(run: Run) -> list[str]:
         if one.name in eager or (not compiled and one.copied and one.kind != "cpp")
     )
     return list(dict.fromkeys(names))
+
+
+def knows_eager(run: Run) -> bool:
+    """True if a run says which kernels eager launched: it has passes, and eager ran."""
+    with_eager = all(one.status != "compiled" for one in run.records(Outcome))
+    return with_eager and any(run.records(Compilation))
 
 
 def checked_kernels(run: Run) -> list[Kernel]:

@@ -67,8 +67,9 @@ def reasons_for_no_kernel(run: Run, rank: int | None = None) -> list[str]:
     kernels = recorded.kernels()
     if any(one.kind != "cpp" for one in kernels):
         return []
+    if left_out := [*_left_out(recorded)]:
+        return list(dict.fromkeys(left_out))
     reasons = [
-        *_left_out(recorded),
         *([f"Inductor compiled C++, {_some([one.name for one in kernels])}"] if kernels else []),
         *_frames(recorded),
         *_backends(recorded),

@@ -12,7 +12,7 @@ from pathlib import Path
 from shlex import quote
 
 from tracing import environment, store
-from tracing.analyze.runs.unchecked_kernels import checked_kernels, unchecked_kernels
+from tracing.analyze.runs.unchecked_kernels import checked_kernels, knows_eager, unchecked_kernels
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel
 from tracing.cli.answers import hints
 from tracing.cli.answers.findings import findings_text
@@ -94,7 +94,8 @@ class RunAnswer:
         if show:
             print_run(self.run)
         elif outcome.status != "failed":
-            but = f"; but {unchecked_text(self._unchecked)}" if self._unchecked else ""
+            known, own = knows_eager(self.run), self._unchecked
+            but = f"; but {unchecked_text(own, known=known)}" if own else ""
             for part in outcome_lines(f"{self._verdict}: {outcome.detail}{but}"):
                 err.print(part)
             for line in findings_text(self.run):

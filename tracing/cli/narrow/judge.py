@@ -19,7 +19,7 @@ from tracing.analyze.judge.reached_results import reached_results
 from tracing.analyze.memory.evidence import wrong_accesses
 from tracing.analyze.runs.recording_commands import is_virtual, recording
 from tracing.analyze.runs.repetition import Repetition, changed_since, repetition
-from tracing.analyze.runs.unchecked_kernels import unchecked_kernels
+from tracing.analyze.runs.unchecked_kernels import knows_eager, unchecked_kernels
 from tracing.analyze.runs.winners import unlaunched_configurations
 from tracing.cli.answers import hints
 from tracing.cli.answers.findings import memory_findings_text, unwritten_reads_text
@@ -39,6 +39,7 @@ from tracing.model import (
     KernelLaunch,
     LaunchLine,
     Outcome,
+    Selection,
 )
 from tracing.report.judgement import judgement_json, judgement_text
 from tracing.report.run_json import memory_evidence_json
@@ -217,8 +218,10 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
                 reached = reached_results(run, processes[0], judgement.outcome)
                 judgement = replace(judgement, reached=reached)
     untried = _unlaunched(asked, judgement.hand_written)
-    not_covered = (*judgement.not_covered, *untried)
+    left_out = [] if run.info.selection == Selection() else ["launches that the options of the run left out"]
+    not_covered = (*judgement.not_covered, *untried, *left_out)
     judgement = replace(judgement, other_contents=other_contents, not_covered=not_covered)
+    judgement = replace(judgement, eager_known=knows_eager(asked))
     return JudgedRun(judgement, tuple(_next(run, judgement)))
 
 
