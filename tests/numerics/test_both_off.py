@@ -116,3 +116,15 @@ def test_a_nan_is_not_decided_where_rounding_may_make_one(fragile: bool, verdict
 
     assert judge(compiled, X, Expected(X.double(), spread)).verdict == verdict
     assert judge(compiled * 1.5, X, Expected(X.double(), spread)).verdict == "compiled is off"
+
+
+def test_the_element_that_is_named_is_one_where_eager_is_off_too() -> None:
+    exact = torch.arange(64)
+    compiled, eager = exact.clone(), exact.clone()
+    compiled[[0, 5]], eager[[5, 9]] = torch.tensor([7, 8]), torch.tensor([9, 7])
+    said = judge(compiled, eager, Expected(exact, torch.zeros(64, dtype=torch.float64)))
+    assert "exact arithmetic agrees with neither: [5] is 8, in eager 9, in exact" in apart_text(said)
+
+    compiled[5] = eager[5] = 5
+    said = judge(compiled, eager, Expected(exact, torch.zeros(64, dtype=torch.float64)))
+    assert "agrees with neither everywhere: [0] is 7, in eager 0, in exact arithmetic 0" in apart_text(said)

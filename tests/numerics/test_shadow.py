@@ -317,3 +317,33 @@ def test_a_stable_sort_has_one_order() -> None:
     exact = reference(lambda: {"i": torch.sort(x, dim=1, stable=True)[1]})["i"]
 
     assert judge(own.flip(1), own, exact).verdict == "compiled is off"
+
+
+@pytest.mark.parametrize(
+    "equal",
+    [
+        lambda x: x.exp().log() == x,
+        lambda x: x.exp().log() != x,
+        lambda x: (x.exp().log() - x).bool(),
+        lambda x: torch.logical_not(x.exp().log() - x),
+        lambda x: (x.exp().log() - x == 0).sum(1),
+        lambda x: torch.where((x * 3) / 3 == x, x, 0.0),
+    ],
+)  # fmt: skip
+def test_rounding_decides_which_computed_numbers_are_equal(
+    equal: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    x = torch.rand(16, 32, generator=torch.Generator().manual_seed(0))
+    own, other = equal(x), equal(x.double()).to(equal(x).dtype)  # other roundings
+    exact = reference(lambda: {"equal": equal(x)}, samples=32)["equal"]
+
+    assert judge(own, other, exact).verdict != "compiled is off"
+
+
+def test_rounding_does_not_decide_which_exact_numbers_are_equal() -> None:
+    labels = torch.tensor([1.0, 2.0, 3.0, 4.0] * 8).reshape(8, 4)
+    own = labels.round() == 3.0
+    exact = reference(lambda: {"equal": labels.round() == 3.0})["equal"]
+
+    assert judge(~own, own, exact).verdict == "compiled is off"
+    assert judge(labels.round() == 2.0, own, exact).verdict == "compiled is off"

@@ -10,8 +10,8 @@ import torch
 from tracing.analyze.judge.judgement import WrongElements
 from tracing.judge.fx_program import FxPlan, FxProgram, FxValue, Given
 from tracing.judge.operators import NoReference
-from tracing.numerics.reference import SAMPLES, Expected, reference
-from tracing.numerics.verdict import Distance, Judged, judge
+from tracing.numerics.reference import MORE_SAMPLES, SAMPLES, Expected, reference
+from tracing.numerics.verdict import Distance, Judged, judge, needs_more_runs
 
 DOES_NOT_RUN = "the graph, which does not run by itself"
 # A kernel computes in float32 and rounds its result once; a whole program may round more often.
@@ -48,12 +48,14 @@ def judged(
     Random rounding is tried only if a tensor is farther from float64 than the last bit of its dtype explains,
     so the plan is usually executed once. Raises NoReference if the plan cannot be executed.
     """
-    exact = _expected(program, plan, given, 0)
-    verdicts = _verdicts(actual, exact)
+    expected = _expected(program, plan, given, 0)
+    verdicts = _verdicts(actual, expected)
     unclear = [value for value, one in verdicts.items() if not _near(one)]
-    if unclear:
-        noisy = _expected(program, plan, given, SAMPLES)
-        verdicts |= _verdicts({value: actual[value] for value in unclear}, noisy)
+    for samples in (SAMPLES, MORE_SAMPLES):
+        if unclear:
+            expected = _expected(program, plan, given, samples)
+            verdicts |= _verdicts({value: actual[value] for value in unclear}, expected)
+            unclear = [value for value in unclear if needs_more_runs(verdicts[value], expected[value])]
     return verdicts
 
 

@@ -26,7 +26,7 @@ class EagerDifference:
     elements: int  # with a large difference, or a difference beyond eager's tolerances without a reference
     of: int
     unknown: bool  # some of them have no reference: it is not finite, or both are infinitely far from it
-    index: tuple[int, ...]  # of the largest difference
+    index: tuple[int, ...]  # of the largest difference, where eager is off, too, if there is one
     compiled: float | complex
     eager: float | complex
     exact: float | complex
@@ -53,6 +53,8 @@ def eager_difference(
     unknown = not _agree(compiled[lost], eager[lost])
     counted = large | (lost & (relative > 0)) if unknown else large
     among = lost if unknown else large if bool(large.any()) else torch.ones_like(lost)
+    neither = among & (far[1] > limit)  # not where exact arithmetic agrees with eager, if there are others
+    among = neither if bool(neither.any()) else among
     index = index_of(int(torch.where(among, relative, -1.0).argmax()), compiled.shape)
     return EagerDifference(
         int(counted.sum()), compiled.numel(), unknown, index, compiled[index].item(), eager[index].item(),

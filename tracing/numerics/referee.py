@@ -12,12 +12,10 @@ from dataclasses import replace
 import torch
 
 from tracing.errors import message
-from tracing.numerics.reference import SAMPLES, UNREPEATABLE, Expected, Results, reference, repeats
-from tracing.numerics.verdict import TYPICAL, Judged, judge, leaves_no_number, rounding
+from tracing.numerics.reference import MORE_SAMPLES, SAMPLES, UNREPEATABLE, Expected, Results, reference, repeats
+from tracing.numerics.verdict import TYPICAL, Judged, judge, needs_more_runs, rounding
 from tracing.program.state import stepped, steps_as_compiled
 
-_FEW = 1 / 64  # of the elements of a result
-_MORE = 32  # runs with random roundings where few elements are off
 
 
 class Referee:
@@ -63,9 +61,7 @@ class Referee:
         self, name: str, compiled: torch.Tensor, eager: torch.Tensor, expected: Expected
     ) -> tuple[Judged, Expected]:
         judged = judge(compiled, eager, expected)
-        few = judged.compiled.elements <= _FEW * compiled.numel()
-        if judged.verdict == "compiled is off" and (few or leaves_no_number(expected)):
-            # few runs miss what rounding moves rarely, as a gradient's sign, which decides a step of Adam
+        if needs_more_runs(judged, expected):
             expected = self._reference_of_more_runs().get(name, expected)
             judged = judge(compiled, eager, expected)
         return judged, expected
@@ -123,7 +119,7 @@ class Referee:
             self._progress("few elements are off: measuring how far rounding moves them, in more runs")
             try:
                 self._finer = reference(
-                    self._eager, samples=_MORE, progress=lambda runs: self._ended(runs, _MORE)
+                    self._eager, samples=MORE_SAMPLES, progress=lambda runs: self._ended(runs, MORE_SAMPLES)
                 )
             except Exception as error:  # out of memory
                 self._progress(f"more runs are not possible, and few decide: {type(error).__name__}")

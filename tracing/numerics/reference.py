@@ -4,7 +4,7 @@ The workload runs in eager once for the exact results, and `samples` times with 
 runs start from the same seed and draw the same random numbers.
 
 Cost: samples + 1 runs, each several times as long as one in eager. Memory: a float64 copy of the tensors
-alive in eager, and three of the results.
+alive in eager, three of the results, and one of the operands of each test for equality of numbers.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tracing.launch import hooks
 from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
+from tracing.numerics.equality import EqualityTests
 from tracing.numerics.rounding import Noise, wide
 from tracing.numerics.shadow import Shadow
 
 SAMPLES = 8
+MORE_SAMPLES = 32  # where few elements are off
 UNREPEATABLE = "eager itself: repeated, it gives another result"
 _REPEATED = 64  # roundings of the largest value by which repeated runs may differ
 Results = Mapping[str, Any]
@@ -53,20 +55,21 @@ def reference(
     undeclared -- called with "mylib::op writes x, and its schema does not say so (train.py:12)" for each such
                 operator, or with "mylib::op returns the memory of x, and its schema says that it is new"
     """
-    shadow, results = _followed(run, None)
+    shadow, results = _followed(run)
     exact = {name: shadow.of(one).clone() for name, one in _tensors(results)}
     own = {name: one.detach().clone() for name, one in _tensors(results)}
     missing = {name: set(shadow.missing(one)) for name, one in _tensors(results)}
     drawn = {name for name, one in _tensors(results) if shadow.drawn(one)}
     for effect, line in shadow.undeclared.items():
         undeclared(f"{effect} ({line})" if line else effect)
+    tests = shadow.tests
     del shadow, results
     progress(1)
     squares = {
         name: torch.zeros(one.shape, dtype=torch.float64, device=one.device) for name, one in exact.items()
     }
     for sample in range(samples):
-        shadow, results = _followed(run, sample)
+        shadow, results = _followed(run, Noise(sample + 1), tests)
         for name, one in _tensors(results):
             if name in exact and repeats(one, own[name]):
                 squares[name] += _squared(shadow.of(one), exact[name])
@@ -111,8 +114,10 @@ def _tensors(results: Results) -> Iterator[tuple[str, torch.Tensor]]:
             yield name, one
 
 
-def _followed(run: Callable[[], Results], sample: int | None) -> tuple[Shadow, Results]:
-    shadow = Shadow(None if sample is None else Noise(sample + 1))
+def _followed(
+    run: Callable[[], Results], noise: Noise | None = None, exact: EqualityTests | None = None
+) -> tuple[Shadow, Results]:
+    shadow = Shadow(noise, exact)
     # fused attention has no float64 on a GPU; its parts have
     with sdpa_kernel(SDPBackend.MATH), _kernels_followed(shadow), shadow:
         results = run()

@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from tracing.numerics.equality import EqualityTests
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
 from tracing.numerics.undeclared_effects import InputBits, calling_line, returned_inputs
@@ -63,10 +64,14 @@ _UNSUPPORTED = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexE
 class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
     """While active, shadows the program's computations on this thread and in its backward passes."""
 
-    def __init__(self, noise: Noise | None = None) -> None:
-        """noise -- None: exact results; else every rounding is random"""
+    def __init__(self, noise: Noise | None = None, exact: EqualityTests | None = None) -> None:
+        """noise -- None: exact results; else every rounding is random
+
+        exact -- the tests for equality of a run without noise
+        """
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self._noise = noise
+        self.tests = EqualityTests(exact)
         self._storages = ShadowStorages(noise)
         # what the program's operators do and their schemas do not declare: sentences, with the first line
         self.undeclared: dict[str, str] = {}
@@ -144,7 +149,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
                 self._storages.take(tensor, origin)
             return
         try:
-            results = self._computed(func, name, own, given)
+            results = self.tests.tested(name, given, self._computed(func, name, own, given), self._noise)
         except _UNSUPPORTED:
             for tensor in [*written, *_tensors(result)]:
                 self._storages.take(tensor, origin | ValueOrigin(frozenset([name])))

@@ -53,7 +53,9 @@ def apart_text(judged: Judged) -> str:
     if not isinstance(one.exact, complex) and not math.isfinite(one.exact):
         return f"compiled and eager {differ}, and exact arithmetic gives no number: {_values(one)}"
     if one.unknown or isinstance(one.compiled, int):
-        return f"compiled and eager {differ}, and exact arithmetic agrees with neither: {_values(one)}"
+        everywhere = " everywhere" if one.exact == one.eager else ""
+        agrees = f"exact arithmetic agrees with neither{everywhere}"
+        return f"compiled and eager {differ}, and {agrees}: {_values(one)}"
     return f"compiled and eager are {_far_text(judged)}, and {differ} by more than 1/16: {_values(one)}"
 
 
