@@ -21,9 +21,9 @@ from tracing.analyze.judge.judgement import JudgedLaunch, LibraryOff, RunJudgeme
 from tracing.analyze.passes.operations import counts
 from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.source_map import stage_lines
+from tracing.cli.answers.judge_answer import JudgedRun
 from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.app import app
-from tracing.cli.narrow.judge import JudgedRun
 from tracing.record.outputs import Keep
 from tracing.report.bisect.two_compilers import two_compilers_json
 from tracing.store.graph_file import PythonLine

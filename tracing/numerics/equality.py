@@ -41,7 +41,7 @@ class EqualityTests:
             return result
         exact = self._exact._differences[self._made - 1 : self._made]
         if not exact or exact[0].shape != difference.shape:
-            return result  # the program took another way
+            return result  # the program took another branch
         moved = (difference - exact[0]).abs()
         decides = (moved > 0) & (exact[0].abs() <= _REACH * moved)
         return torch.where(decides, noise.uniform(result) > 0, result)
@@ -52,11 +52,8 @@ def _difference(name: str, args: Any, kwargs: Any) -> torch.Tensor | None:
     operands = (*args, *kwargs.values())
     if not any(is_inexact(one) for one in operands):
         return None
-    match name.partition(".")[0]:
-        case "aten::eq" | "aten::ne":
-            return operands[0] - operands[1]
-        case "aten::logical_not":
-            return operands[0]
-        case "aten::_to_copy" if kwargs.get("dtype") == torch.bool:
-            return operands[0]
-    return None
+    base, first = name.partition(".")[0], operands[0]
+    if base in ("aten::eq", "aten::ne"):
+        return torch.as_tensor(first - operands[1])
+    to_bool = base == "aten::_to_copy" and kwargs.get("dtype") == torch.bool
+    return torch.as_tensor(first) if base == "aten::logical_not" or to_bool else None

@@ -12,10 +12,17 @@ from dataclasses import replace
 import torch
 
 from tracing.errors import message
-from tracing.numerics.reference import MORE_SAMPLES, SAMPLES, UNREPEATABLE, Expected, Results, reference, repeats
+from tracing.numerics.reference import (
+    MORE_SAMPLES,
+    SAMPLES,
+    UNREPEATABLE,
+    Expected,
+    Results,
+    reference,
+    repeats,
+)
 from tracing.numerics.verdict import TYPICAL, Judged, judge, needs_more_runs, rounding
 from tracing.program.state import stepped, steps_as_compiled
-
 
 
 class Referee:

@@ -156,7 +156,7 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
             yield f"✗ Inductor's graph passes change {finding.wrong.name}"
             first = f"; the first node that differs is {finding.first}" if finding.first else ""
             yield f"    graph     {finding.graph}: {finding.wrong.node}{first}"
-            yield "    passes    those of Inductor, and custom ones that the program gives it"
+            yield from _passes(finding)
         case OutputOff():
             yield f"✗ {finding.wrong.name} is off, and each launch that was judged is right for its inputs"
             yield f"    graph     {finding.graph}: {finding.wrong.node}"
@@ -169,6 +169,18 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
     yield from _lines(finding.lines)
     if finding.wrong is not None:
         yield from _elements(finding.wrong, "rounding")
+
+
+def _passes(finding: PassesOff) -> Iterator[str]:
+    if not finding.passes:
+        yield "    passes    Inductor's post-grad passes, or the program's own; the run did not record them"
+    for one in finding.passes:
+        which = "pass" if len(finding.passes) == 1 else "one of"
+        yield f"    {which:9} {one.name} changes how {finding.first or 'a result'} is computed"
+        for name, lines in (("before", one.before), ("after", one.after)):
+            yield from (f"    {name:9} {line}" for line in lines[:_NODES])
+            if lines[_NODES:]:
+                yield f"              and {plural(len(lines) - _NODES, 'more node')}"
 
 
 def _lines(lines: Sequence[PythonLine]) -> Iterator[str]:

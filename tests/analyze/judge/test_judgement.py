@@ -208,7 +208,7 @@ def test_rounding_is_of_a_launch_only_where_a_launch_is_off() -> None:
 
     assert "distance  0.25; rounding in this launch explains 0.0039" in launch
     assert "distance  0.25; rounding explains 0.0039" in graph
-    assert "    passes    those of Inductor, and custom ones that the program gives it" in graph
+    assert "    passes    Inductor's post-grad passes, or the program's own; the run did not" in graph
 
 
 def test_lines_that_are_left_out_are_counted() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from handmade.runs import HOST, saved
 from msgspec.structs import replace
 
 from tracing.analyze.judge.judgement import JudgedLaunch, RunJudgement
+from tracing.cli.answers.judge_answer import JudgedRun
 from tracing.cli.answers.run_answer import RunAnswer
-from tracing.cli.narrow.judge import JudgedRun, judge
+from tracing.cli.narrow.judge import judge
 from tracing.cli.processes.new_recording import recorded_before
 from tracing.errors import Problem
 from tracing.model import Compilation, KeptAnswer, KeptTensor, MemoryEvidence, Outcome, Selection
@@ -231,3 +233,42 @@ def test_a_search_of_a_case_names_it_and_not_the_latest_run() -> None:
     text = " ".join(line.plain for line in no_pass_text("wrong.py", triton=True))
 
     assert "`tracing run wrong.py --judge`" in text and "latest" not in text
+
+
+FOLDING = """
+import torch
+import torch._inductor.config as inductor
+
+def fold(graph):
+    for node in graph.nodes:
+        if node.target == torch.ops.aten.div.Tensor and node.args[1] == 8.0:
+            node.target, node.args = torch.ops.aten.mul.Tensor, (node.args[0], 0.25)
+
+inductor.post_grad_custom_post_pass = fold
+
+@torch.compile
+def scaled(x):
+    return torch.tanh(x / 8.0).sum(-1)
+
+scaled(torch.randn(8, 16))
+"""
+
+
+def test_the_graph_pass_of_a_program_that_changes_its_result_is_named(tmp_path: Path) -> None:
+    (path := tmp_path / "folding.py").write_text(FOLDING)
+    options, runs = ("--keep-inputs", "--seed", "0"), tmp_path / "runs"
+    tracing("run", *options, path, runs=runs)
+    first = tracing("judge", "latest", runs=runs).stdout
+
+    tracing("run", "--graph-passes", *options, path, runs=runs)
+    second = tracing("judge", "latest", runs=runs)
+    finding = json.loads(tracing("judge", "latest", "--json", runs=runs).stdout)["findings"][0]
+
+    assert "graph passes change output 0" in first and "the run did not record them" in first
+    assert re.search(r"next +tracing run --graph-passes --keep-inputs .*folding\.py", first)
+    assert second.returncode == 1
+    assert "pass      post_grad_custom_post_pass changes how div is computed" in second.stdout
+    assert "before    %div = aten.div.Tensor(%arg0_1, 8.0)" in second.stdout
+    assert "after     %div = aten.mul.Tensor(%arg0_1, 0.25)" in second.stdout
+    assert "next" not in second.stdout
+    assert [one["name"] for one in finding["passes"]] == ["post_grad_custom_post_pass"]

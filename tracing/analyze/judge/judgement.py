@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from tracing.analyze.graphs.changing_passes import ChangingPass
 from tracing.analyze.judge.reached_results import ReachedResults
 from tracing.model import Outcome, is_gradient
 from tracing.store.graph_file import PythonLine
@@ -96,6 +97,7 @@ class PassesOff:
     wrong: WrongElements
     first: str  # first node after the passes that is off; "": none that both graphs have
     lines: tuple[PythonLine, ...] = ()  # of this node, else of the result
+    passes: tuple[ChangingPass, ...] = ()  # those that change it; none: the run did not record them
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from tracing.analyze.runs.unchecked_kernels import checked_kernels, knows_eager,
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel
 from tracing.cli.answers import hints
 from tracing.cli.answers.findings import findings_text
+from tracing.cli.answers.judge_answer import JudgedRun
 from tracing.cli.app import err
 from tracing.cli.look.passes.failure import unfinished
 from tracing.cli.look.show import print_run, print_wrong_result
-from tracing.cli.narrow.judge import JudgedRun
 from tracing.cli.options.derived import open_derived
 from tracing.cli.processes.guard import KilledProcess
 from tracing.errors import Problem

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ import msgspec
 import typer
 
 from tracing import store
-from tracing.analyze.judge.judgement import RunJudgement
+from tracing.analyze.graphs.changing_passes import changing_passes
+from tracing.analyze.judge.judgement import Finding, PassesOff, RunJudgement
 from tracing.analyze.judge.reached_results import reached_results
 from tracing.analyze.memory.evidence import wrong_accesses
 from tracing.analyze.runs.recording_commands import is_virtual, recording
@@ -23,7 +23,7 @@ from tracing.analyze.runs.unchecked_kernels import knows_eager, unchecked_kernel
 from tracing.analyze.runs.winners import unlaunched_configurations
 from tracing.cli.answers import hints
 from tracing.cli.answers.findings import memory_findings_text, unwritten_reads_text
-from tracing.cli.answers.kept_answer import keep_answer
+from tracing.cli.answers.judge_answer import JudgedRun
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
@@ -31,7 +31,6 @@ from tracing.cli.options.trust import Trust, consenting
 from tracing.cli.processes.new_recording import record_all_anew, recorded_before
 from tracing.errors import Problem
 from tracing.model import (
-    AnswerTable,
     CompiledGraph,
     FrameCompile,
     GraphTensor,
@@ -41,13 +40,9 @@ from tracing.model import (
     Outcome,
     Selection,
 )
-from tracing.report.judgement import judgement_json, judgement_text
 from tracing.report.run_json import memory_evidence_json
 from tracing.store.cut_files import cut_files
 from tracing.store.recorded_launch import find_launch, recorded_launch
-
-_ROWS = 1000  # launches of the table that is kept
-_NAMED = 4  # launches of one sentence
 
 
 @app.command(rich_help_panel=NARROW)
@@ -126,78 +121,6 @@ def _lacking(run: store.Run) -> str:
     return "" if kept or is_virtual(run.info.environment) else "kept no tensors"
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedRun:
-    """A judgement, and the commands to type next."""
-
-    judgement: RunJudgement
-    next: tuple[str, ...]
-    wrong_accesses: tuple[str, ...] = ()  # launches that access memory as no correct kernel does
-
-    @property
-    def status(self) -> int:
-        """That of the judgement; 1 if it has no answer, and a launch accesses memory wrongly."""
-        return 1 if self._accuses_accesses else self.judgement.status
-
-    @property
-    def _accuses_accesses(self) -> bool:
-        return self.judgement.status == 2 and bool(self.wrong_accesses)
-
-    def lines(self, next_commands: Sequence[str]) -> Iterator[str]:
-        """The judgement for people."""
-        if self._accuses_accesses:
-            which = "launch" if len(self.wrong_accesses) == 1 else "launches"
-            named = ", ".join(self.wrong_accesses[:_NAMED])
-            more = f" and {len(self.wrong_accesses) - _NAMED} more" if self.wrong_accesses[_NAMED:] else ""
-            yield f"✗ {which} {named}{more}: accesses memory as no correct kernel does"
-        yield from judgement_text(self.judgement, next_commands)
-
-    def print(self) -> None:
-        """Print it for people."""
-        for line in self.lines(self.next):
-            out.print(line)
-
-    def json(self) -> dict[str, Any]:
-        """The keys of `tracing judge --json`, without the run."""
-        accesses = {"status": self.status, "wrong_accesses": [*self.wrong_accesses]}
-        return {**judgement_json(self.judgement), **accesses, "next": [*self.next]}
-
-    def keep(self, asked: store.Run, judged: store.Run) -> None:
-        """Keep the judgement in the run that was asked about.
-
-        judged -- the run that kept tensors: the same one, or a new recording of its program
-        """
-        anew = [] if asked.path == judged.path else [f"recorded anew, with tensors: {judged.path}"]
-        accused = self.judgement.accused or next(iter(self.judgement.suspects), None)
-        known = accused is not None and _launches(asked, accused.launch, accused.kernel)
-        keep_answer(
-            asked,
-            "judge",
-            self.status,
-            [*self.lines(()), *anew],
-            next=self.next,
-            launch=accused.launch if accused and known else None,
-            kernel=accused.kernel if accused else "",
-            tables=(_table(self.judgement),) if self.judgement.launches else (),
-        )
-
-
-def _launches(run: store.Run, index: int, kernel: str) -> bool:
-    # a new recording may launch in another order
-    with suppress(Problem):
-        return find_launch(run, index)[1].kernel_name == kernel
-    return False
-
-
-def _table(judgement: RunJudgement) -> AnswerTable:
-    rows = (
-        (str(one.launch), one.kernel, one.verdict, ", ".join(one.nodes), one.why)
-        for one in judgement.launches[:_ROWS]
-    )
-    columns = ("launch", "kernel", "verdict", "FX nodes", "why there is no reference")
-    return AnswerTable("Judged launches", columns, tuple(rows))
-
-
 def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> JudgedRun:
     """Judge a run that kept the inputs and outputs of its launches.
 
@@ -221,8 +144,16 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
     left_out = [] if run.info.selection == Selection() else ["launches that the options of the run left out"]
     not_covered = (*judgement.not_covered, *untried, *left_out)
     judgement = replace(judgement, other_contents=other_contents, not_covered=not_covered)
-    judgement = replace(judgement, eager_known=knows_eager(asked))
+    findings = tuple(_with_passes(run, one) for one in judgement.findings)
+    judgement = replace(judgement, findings=findings, eager_known=knows_eager(asked))
     return JudgedRun(judgement, tuple(_next(run, judgement)))
+
+
+def _with_passes(run: store.Run, finding: Finding) -> Finding:
+    graphs = {one.id: one for one in run.records(CompiledGraph)}
+    if not isinstance(finding, PassesOff) or finding.graph not in graphs:
+        return finding
+    return replace(finding, passes=changing_passes(run, graphs[finding.graph], finding.first))
 
 
 def _unlaunched(run: store.Run, kernels: Sequence[str]) -> Iterator[str]:
@@ -249,6 +180,9 @@ def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
         # the interpreter executes the source, so the generator of the source is to blame, no pass of Triton
         sourced = is_virtual(run.info.environment) or judgement.suspects
         return [*hints.of_launch(run, launch), *(bisect if sourced else [])]
+    passes = [one for one in judgement.findings if isinstance(one, PassesOff)]
+    if passes and run.info.kind == "program" and not any(one.passes for one in passes):
+        return [shlex.join(recording(run, "--graph-passes", "--keep-inputs"))]
     if judgement.other_contents:  # a run that keeps its tensors is judged itself
         return [shlex.join(recording(run, "--keep-inputs"))]
     return bisect if judgement.findings or judgement.differs else []

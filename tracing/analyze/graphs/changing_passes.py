@@ -1,0 +1,76 @@
+"""Which of Inductor's post-grad passes change how a node of a graph is computed."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tracing.analyze.graphs.graph_chains import LAST, chains
+from tracing.model import CompiledGraph
+from tracing.store import Run
+
+_NODE = re.compile(r"%([\w.]+)")
+_TYPE = re.compile(r" : \S+(?: \S+)*$")
+_POST_GRAD = "post-grad"
+_UNNAMED = "a pass that torch does not name"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangingPass:
+    """A pass, and the lines of a graph that compute a node before and after it."""
+
+    name: str  # as torch's observer names it, "post_grad_custom_post_pass"
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+def changing_passes(run: Run, graph: CompiledGraph, node: str) -> tuple[ChangingPass, ...]:
+    """The passes that change how a node is computed, in their order; none if the run did not record graphs.
+
+    node -- of the graph before and after the passes: the lines are its own, and those of nodes that the graph
+            did not have before the passes and that it is computed from. "": any node
+    """
+    phase = "backward" if graph.phase == "backward" else "forward"
+    own = (one for one in chains(run) if (one.compile_id, one.phase) == (graph.compile_id, phase))
+    chain = next(own, None)
+    if chain is None:
+        return ()
+    texts = [
+        (one.name or one.part, _definitions(run.text(one.text)))
+        for one in chain.steps
+        if one.part == _POST_GRAD or one.label == "partitioner"
+    ]
+    return tuple(_changes(texts, node))
+
+
+def _changes(texts: Sequence[tuple[str, Mapping[str, str]]], node: str) -> Iterator[ChangingPass]:
+    received = texts[0][1] if texts else {}
+    for (_, before), (name, after) in itertools.pairwise(texts):
+        if node:
+            ours, theirs = [*_computed(node, before, received)], [*_computed(node, after, received)]
+        else:  # what both have is of no interest, nor is their order
+            ours = [one for one in before.values() if one not in after.values()]
+            theirs = [one for one in after.values() if one not in before.values()]
+        if ours != theirs:
+            yield ChangingPass(_UNNAMED if name == LAST else name, tuple(ours), tuple(theirs))
+
+
+def _definitions(text: str) -> dict[str, str]:
+    # by node: "%mul = aten.mul.Tensor(%x, 2)", without the type, which passes may fill in later
+    lines = (line for line in text.splitlines() if line.startswith(("%", "output")))
+    return {line[1:].partition(" ")[0] if line[0] == "%" else "": _TYPE.sub("", line) for line in lines}
+
+
+def _computed(node: str, lines: Mapping[str, str], received: Mapping[str, str]) -> Iterator[str]:
+    # its line, after those of nodes of which it is computed and which the passes have made
+    needed, waiting = set[str](), [node]
+    while waiting:
+        name = waiting.pop()
+        if name in needed or name not in lines:
+            continue
+        needed.add(name)
+        operands = _NODE.findall(lines[name].partition(" = ")[2])
+        waiting += [one for one in operands if one not in received]
+    return (lines[name] for name in lines if name in needed)
