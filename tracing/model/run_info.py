@@ -124,6 +124,14 @@ class Selection(Record, frozen=True):
             and (not self.ranks or rank is None or rank in self.ranks)
         )
 
+    def options(self) -> list[str]:
+        """The options of `tracing run` that select these launches."""
+        launches = ["{}:{}".format(*self.launches)] if self.launches is not None else []
+        given = {
+            "--kernel": self.kernels, "--launches": launches, "--phase": self.phases, "--rank": self.ranks,
+        }  # fmt: skip
+        return [word for name, values in given.items() for value in values for word in (name, str(value))]
+
 
 class RunInfo(Record, frozen=True):
     """The content of run.json, written before the case starts."""

@@ -13,7 +13,7 @@ from handmade.runs import saved
 
 from tracing import store
 from tracing.analyze.runs.unchecked_kernels import unchecked_kernels
-from tracing.analyze.runs.unlaunched import reasons_for_no_kernel, unlaunched
+from tracing.analyze.runs.unlaunched import left_out, reasons_for_no_kernel, unlaunched
 from tracing.analyze.runs.winners import unlaunched_configurations
 from tracing.model import (
     Compilation,
@@ -214,3 +214,14 @@ def test_configurations_that_no_launch_used_are_named(tmp_path: Path) -> None:
     said = ["2 other configurations of softmax: its autotuner chose BLOCK=128, num_warps=4"]
     assert unlaunched_configurations(run, ["softmax", "scale"]) == said
     assert unlaunched_configurations(run, ["scale"]) == []
+
+
+def test_launches_that_options_left_out_are_named_by_the_options_and_the_kernels(tmp_path: Path) -> None:
+    chosen = Selection(("scale*", "a b"), (0, 3), ("forward",), (1,))
+    run = saved(tmp_path, [launch(0, name="scale")], [COMPILED], selection=chosen)
+
+    assert left_out(run) == [
+        "launches that `--kernel 'scale*' --kernel 'a b' --launches 0:3 --phase forward --rank 1` leaves "
+        "out; compiled, and without a recorded launch: softmax"
+    ]
+    assert not left_out(saved(tmp_path / "all", [launch(0, name="scale")]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -49,6 +50,17 @@ def unlaunched(run: Run) -> list[Compilation]:
     launched = {one.hash for one in run.records(Kernel)}
     first = {one.hash: one for one in run.records(Compilation) if one.hash not in launched}
     return list(first.values())
+
+
+def left_out(run: Run) -> list[str]:
+    """What the options of a run left out: "launches that `--launches 0:1` leaves out"."""
+    options = run.info.selection.options()
+    if not options:
+        return []
+    names = list(dict.fromkeys(one.kernel_name for one in unlaunched(run)))
+    more = f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else ""
+    known = f"; compiled, and without a recorded launch: {', '.join(names[:_SHOWN])}{more}" if names else ""
+    return [f"launches that `{shlex.join(options)}` leaves out{known}"]
 
 
 def reasons_for_no_kernel(run: Run, rank: int | None = None) -> list[str]:

@@ -20,6 +20,7 @@ from tracing.analyze.memory.evidence import wrong_accesses
 from tracing.analyze.runs.recording_commands import is_virtual, recording
 from tracing.analyze.runs.repetition import Repetition, changed_since, repetition
 from tracing.analyze.runs.unchecked_kernels import knows_eager, unchecked_kernels
+from tracing.analyze.runs.unlaunched import left_out
 from tracing.analyze.runs.winners import unlaunched_configurations
 from tracing.cli.answers import hints
 from tracing.cli.answers.findings import memory_findings_text, unwritten_reads_text
@@ -38,7 +39,6 @@ from tracing.model import (
     KernelLaunch,
     LaunchLine,
     Outcome,
-    Selection,
 )
 from tracing.report.run_json import memory_evidence_json
 from tracing.store.cut_files import cut_files
@@ -141,8 +141,7 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
                 reached = reached_results(run, processes[0], judgement.outcome)
                 judgement = replace(judgement, reached=reached)
     untried = _unlaunched(asked, judgement.hand_written)
-    left_out = [] if run.info.selection == Selection() else ["launches that the options of the run left out"]
-    not_covered = (*judgement.not_covered, *untried, *left_out)
+    not_covered = (*judgement.not_covered, *untried, *left_out(run))
     judgement = replace(judgement, other_contents=other_contents, not_covered=not_covered)
     findings = tuple(_with_passes(run, one) for one in judgement.findings)
     judgement = replace(judgement, findings=findings, eager_known=knows_eager(asked))
