@@ -118,6 +118,12 @@ def test_a_nan_is_not_decided_where_rounding_may_make_one(fragile: bool, verdict
     assert judge(compiled * 1.5, X, Expected(X.double(), spread)).verdict == "compiled is off"
 
 
+def test_rounding_makes_no_nan_of_most_elements() -> None:
+    spread = torch.full(X.shape, 1e153, dtype=torch.float64)
+
+    assert judge(X.where(X > 1.6, torch.nan), X, Expected(X.double(), spread)).verdict == "compiled is off"
+
+
 def test_the_element_that_is_named_is_one_where_eager_is_off_too() -> None:
     exact = torch.arange(64)
     compiled, eager = exact.clone(), exact.clone()
