@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from rich.text import Text
 
+from tracing.analyze.memory.access_lines import access_line
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.memory.uninitialised_reads import uninitialised_reads
 from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel
-from tracing.model import Cut, LaunchLine, Outcome, OutOfBounds
+from tracing.model import Cut, KernelLaunch, Outcome, OutOfBounds
+from tracing.model.record import with_fields
 from tracing.report.text import Line, outcome_lines, plural
 from tracing.report.user_frames import traceback_text
 from tracing.store import Run, being_recorded, rank_of
 from tracing.store.cut_files import cut_files
+
+_UNKNOWN = "a launch that is not recorded"
 
 
 def ending_text(run: Run, *, whole: bool) -> Iterator[Line]:
@@ -54,17 +58,16 @@ def out_of_bounds_text(run: Run, *, padding: bool = True) -> Iterator[str]:
     padding -- False: without loads inside the argument's storage, which a kernel may mean
     """
     for process in run.processes(OutOfBounds):
-        signatures = run.signatures(process)
-        kernels = {
-            line.index: signatures[line.signature][0].name
-            for line in run.view(process, LaunchLine, LaunchLine)
-            if line.signature in signatures
-        }
-        for one in run.out_of_bounds(process):
-            if not padding and one.inside and one.access == "load":
-                continue
-            kernel = kernels.get(one.launch, "a launch that is not recorded")
-            yield f"#{one.launch} {kernel}: {one.what}" + (f" ({one.where})" if one.where else "")
+        accesses = [
+            one for one in run.out_of_bounds(process) if padding or not one.inside or one.access != "load"
+        ]
+        rank = rank_of(process)
+        launches = _launches(run, rank, {one.launch for one in accesses})
+        for one in accesses:
+            launch = launches.get(one.launch)
+            where = access_line(run, rank, launch, one.where) if launch else one.where
+            kernel = launch.kernel_name if launch else _UNKNOWN
+            yield f"#{one.launch} {kernel}: {one.what}" + (f" ({where})" if where else "")
 
 
 def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
@@ -72,17 +75,23 @@ def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
 
     but -- kinds that are left out
     """
-    names: dict[tuple[int, int], str] = {}
     for rank in dict.fromkeys(map(rank_of, run.processes())):
         evidence = [one for one in memory_evidence(run, rank) if one.kind not in but]
-        if evidence:
-            names = {(rank, one.index): one.kernel_name for one in run.launches(rank)}
+        launches = _launches(run, rank, {one.launch for one in evidence})
         for one in evidence:
-            kernel = names.get((rank, one.launch), "a launch that is not recorded")
+            launch = launches.get(one.launch)
             of = f" of rank {rank}" if rank else ""
-            launch = f"#{one.launch}{of} {kernel}: " if one.launch >= 0 else ""
-            sentence = f": {launch}{evidence_sentence(one)}"
-            yield Text.assemble(("memory", "yellow"), sentence)
+            name = launch.kernel_name if launch else _UNKNOWN
+            kernel = f"#{one.launch}{of} {name}: " if one.launch >= 0 else ""
+            if launch is not None:
+                one = with_fields(one, where=access_line(run, rank, launch, one.where))
+            yield Text.assemble(("memory", "yellow"), f": {kernel}{evidence_sentence(one)}")
+
+
+def _launches(run: Run, rank: int, indices: Collection[int]) -> dict[int, KernelLaunch]:
+    if not indices:
+        return {}
+    return {one.index: one for one in run.launches(rank) if one.index in indices}
 
 
 def uninitialised_text(run: Run, launch: int | None = None) -> Iterator[Text]:
