@@ -106,6 +106,8 @@ class RecordedProgram:
         seen = self._session.launches
         if not quiet:
             self._report(Run(self._session.writer.path), seen)
+        if self.outcome.status == "interrupted":
+            _end_by_interrupt()
 
     def _report(self, run: Run, seen: int) -> None:
         for one in run.records(Failure):
@@ -119,6 +121,13 @@ class RecordedProgram:
         _say(f"{seen} launch{'' if seen == 1 else 'es'} seen{self._session.kept}: tracing show {run.path}")
         if seen and run.info.world_size == 1:
             _say(_judging(run))
+
+
+def _end_by_interrupt() -> None:
+    # Python ends the process by SIGINT, unless code has executed from a string since the interrupt: what the
+    # recording imports at its end has some. Source: run_eval_code_obj in CPython's Python/pythonrun.c
+    with suppress(KeyboardInterrupt):
+        exec("raise KeyboardInterrupt")
 
 
 def _judging(run: Run) -> str:

@@ -73,6 +73,20 @@ time.sleep(60)
 """
 
 
+INTERRUPTED_IN_LAUNCHES = """
+import signal
+import torch
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sine = torch.compile(torch.sin)
+x = sine(torch.ones(64, device="cuda"))
+signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+while True:
+    x = sine(x)
+"""
+
+
 DIVERGES = """
 import torch
 
@@ -142,6 +156,16 @@ def test_an_interrupt_that_python_ignores_in_a_callback_ends_the_program_and_the
     run = store.open_run("latest", tmp_path)
     assert [one.status for one in run.records(Outcome)] == ["interrupted"]
     assert len(list(run.launches())) == 1
+
+
+def test_an_interrupt_in_a_launch_ends_the_program_as_under_python(tmp_path: Path) -> None:
+    (program := tmp_path / "program.py").write_text(INTERRUPTED_IN_LAUNCHES)
+
+    done = tracing("run", "--no-passes", str(program), runs=tmp_path)
+
+    assert done.returncode == -signal.SIGINT, done.stderr
+    assert done.stderr.rstrip().splitlines()[-3].endswith("KeyboardInterrupt")
+    assert [one.status for one in store.open_run("latest", tmp_path).records(Outcome)] == ["interrupted"]
 
 
 @pytest.mark.soak
