@@ -154,7 +154,8 @@ def _recorded(options: RecordingOptions, file: str) -> Iterator[store.Run]:
             torch.manual_seed(options.seed)
         yield store.Run(writer.path)
     except BaseException as error:
-        trace = "".join(traceback.format_exception(error))
+        own = error.__traceback__.tb_next if error.__traceback__ is not None else None  # below this frame
+        trace = "".join(traceback.format_exception(type(error), error, own))
         session.end(Outcome("failed", f"{type(error).__name__}: {message(error)}", trace, message(error)))
         raise
     session.end(Outcome("ended", "the code ended; it is not compared with eager"))

@@ -35,6 +35,7 @@ from tracing.program.variables import Reads
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.recording import PassIRWhen
 from tracing.record.recorded_program import RecordedProgram
+from tracing.record.repeated_input import repeated_input
 from tracing.record.run import record
 from tracing.record.session import Session
 from tracing.upstream.inductor.config import settings_changed
@@ -100,14 +101,17 @@ def recordings(
     waits    -- receives where that run waits: a run has no time limit
 
     Deliberate changes are recorded in the runs, as `Perturbed`. A run whose process crashed has failed.
+    Each run of a program reads the same standard input.
 
-    Raises Problem where a case cannot be loaded, and Interrupted.
+    Raises Problem where a case cannot be loaded or the input does not end, and Interrupted.
     """
     streams = 0  # that the first run used
     with contextlib.ExitStack() as stack:
         if not (series.fresh_caches or series.perturb):
             stack.enter_context(fresh_caches())
+        rewind_input = stack.enter_context(repeated_input()) if series.program else lambda: None
         for index in range(series.count):
+            rewind_input()
             one = SeriesRun(series, index, streams, hash_seed(index, perturb=series.perturb))
             path, ended = _in_child(one, progress, waits)
             result = ended.result or {}

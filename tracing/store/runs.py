@@ -14,6 +14,7 @@ from tracing.store.reader import Run
 
 _LATEST = re.compile(r"latest(?:~(\d{1,4}))?")  # latest~2: the one that is two before the latest
 _STARTED = re.compile(r"-\d{8}-\d{6}(-\d+)?$")  # the end of a run's name
+NEW_RECORDINGS = "anew"  # the folder in a run that has new recordings of its program
 _DEMO = ("demo-sound", "demo-faulty")  # scripts/demo.py
 
 
@@ -21,6 +22,12 @@ def recorded(runs: Path) -> list[Path]:
     """The runs below a folder, oldest first."""
     folders = [path.parent for path in runs.glob("*/run.json")]
     return sorted(folders, key=lambda path: _recorded_at(path / "run.json"))
+
+
+def folder_of_runs(run: Path) -> Path:
+    """The folder in which `tracing` finds a run; of a new recording inside a run, that of the outer run."""
+    inside = run.parent.name == NEW_RECORDINGS and (run.parents[1] / "run.json").exists()
+    return run.parents[2] if inside else run.parent
 
 
 def open_run(name: str, runs: Path) -> Run:

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 import torch
 from commands import tracing
-from handmade.records import INFO
+from handmade.records import INFO, arg, launch
+from handmade.runs import saved
 from msgspec.structs import replace
 
 from tracing import store
 from tracing.analyze.nonfinite.data_events import Kind
 from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, first_nonfinite
 from tracing.cli.compare.nan import commands_of_nan
+from tracing.model import StepSelection
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
 from tracing.report.nonfinite import nonfinite_text
@@ -199,3 +201,32 @@ def test_an_answer_about_nan_says_nothing_of_inf(tmp_path: Path) -> None:
     (line,) = nonfinite_text(answer, {}, [])
 
     assert line.plain == "✓ no NaN: 0 launches, 2 operator calls"
+
+
+@pytest.mark.parametrize(
+    ("steps", "options"),
+    [
+        (StepSelection(every=3, start=2, stop=8), ""),
+        (StepSelection(last=5, every=2), "--last 5 --until any "),
+        (StepSelection(last=5, disk=1 << 24, until="nan"), "--last 5 --until nan --disk 16777216 "),
+    ],
+)
+def test_the_command_that_decides_leaves_out_no_step_before_the_value(
+    steps: StepSelection, options: str, tmp_path: Path
+) -> None:
+    info = replace(INFO, kind="program", program=("train.py",), seed=None, folder=str(Path.cwd()))
+    run = store.Run(store.create(tmp_path, replace(info, operators="writers", steps=steps)).path)
+    answer = NonFiniteAnswer(record=["--operators digests"])
+
+    anew = f"tracing run --operators digests {options}--runs {tmp_path} train.py"
+    assert commands_of_nan(run, answer) == [f"{anew}; tracing nan latest --runs {tmp_path}"]
+
+
+def test_a_damaged_run_has_no_answer(tmp_path: Path) -> None:
+    run = saved(tmp_path, [launch(0, arg("in_ptr0", "in", "x"))])
+    assert not first_nonfinite(run).unknown
+
+    next(run.path.glob("outcomes-*")).unlink()
+
+    answer = first_nonfinite(store.Run(run.path))
+    assert answer.status == 2 and any("all its records are lost" in one for one in answer.unknown)

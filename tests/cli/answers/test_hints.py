@@ -43,6 +43,7 @@ from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.passes.pass_table import compilation, compilations
 from tracing.cli.answers import divergence_hints, hints
 from tracing.model import KeptOperatorTensor, KernelLaunch, Outcome, Record
+from tracing.store.runs import NEW_RECORDINGS
 
 HASH = "0123456789ab"
 
@@ -455,3 +456,21 @@ def test_a_case_whose_eager_result_is_not_repeatable_is_not_to_be_bisected(tmp_p
         run = saved(tmp_path / str(repeats), [launch(0)], [outcome], ended=False)
 
         assert [command.split()[1] for command in hints.of_wrong_result(run)] == proposed
+
+
+@pytest.mark.parametrize(("seed", "option"), [(None, "--seed 0 "), (0, "--seed 0 "), (7, "--seed 7 ")])
+def test_repetitions_that_decide_on_unwritten_memory_have_the_same_inputs(
+    seed: int | None, option: str, tmp_path: Path
+) -> None:
+    def run_of(folder: Path) -> store.Run:
+        info = msgspec.structs.replace(INFO, kind="program", program=("train.py",), seed=seed)
+        writer = store.create(folder, msgspec.structs.replace(info, folder=str(Path.cwd())))
+        add(writer, [launch(0)])
+        return store.Run(writer.path)
+
+    run = run_of(tmp_path)
+    command = f"tracing repeat --times 4 --perturb {option}--runs {tmp_path} train.py"
+
+    assert hints.of_unwritten(run) == command
+    assert hints.of_unwritten(run_of(run.path / NEW_RECORDINGS)) == command
+    assert ("--seed" in hints.record_anew(run)) is (seed is not None)

@@ -259,3 +259,16 @@ def test_runs_that_failed_alike_before_their_first_launch_are_not_called_equal(t
     assert status == 2
     assert "nothing was compared: no launch and no result" in text
     assert "equal" not in text
+
+
+def test_runs_of_code_in_a_recording_are_compared_and_the_call_that_decides_is_named(tmp_path: Path) -> None:
+    of_code = {"kind": "code", "path": "/model/train.py"}
+    one = [launch(0, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", "new"))]
+    other = [launch(0, arg("in_ptr0", "in", "y"), arg("out_ptr0", "out", "old", "new"))]
+    a, b = (saved(tmp_path / name, launches, **of_code) for name, launches in (("a", one), ("b", other)))
+
+    assert compared(a, a) == (0, "equal: 1 launch, every digest\n")
+    status, text = compared(a, b)
+
+    assert status == 1 and "first divergence: launch #0" in text
+    assert 'decides   tracing.recording(operators="digests", runs=' in text and " in train.py; " in text

@@ -116,7 +116,7 @@ def test_a_requested_change_of_the_winner_is_a_difference_only_if_results_differ
 def test_a_table_names_what_differed_and_in_which_run() -> None:
     printed = table([Repeat(1, (), ("output",), 4), Repeat(2, (), (), 1, failure="IndexError")])
 
-    assert (printed.kernels, printed.results) == ({}, {"output": {1: "differs"}, "the case": {2: "failed"}})
+    assert (printed.kernels, printed.results) == ({}, {"output": {1: "differs"}, "the run": {2: "failed"}})
 
 
 def test_a_table_of_many_runs_is_wrapped_to_the_terminal() -> None:
@@ -134,7 +134,7 @@ def test_a_run_that_fails_where_the_first_did_not_differs(tmp_path: Path) -> Non
 
     assert done.returncode == 1, done.stderr
     assert "⚠  failed: RuntimeError: the third time (failing.py:" in done.stdout
-    assert "the case · failed" in words(done.stdout)
+    assert "the run · failed" in words(done.stdout)
     assert "1 of 2 runs" in done.stdout
 
 

@@ -41,6 +41,22 @@ def test_a_failed_run_is_not_recorded_once_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [("code", "tracing.recording(keep_inputs=True)"), ("program", "tracing run --keep-inputs --runs ")],
+)
+def test_a_failed_run_of_a_program_is_to_be_recorded_with_its_inputs(
+    kind: str, remedy: str, tmp_path: Path
+) -> None:
+    failed = [Outcome("failed", "ValueError: worse")]
+    run = saved(tmp_path, [launch(0)], failed, kind=kind, program=("train.py",), ended=False)
+
+    with pytest.raises(Problem) as raised:
+        judge(str(run.path), trust=True, runs=tmp_path)
+
+    assert remedy in raised.value.remedy
+
+
+@pytest.mark.parametrize(
     ("selection", "ended", "kept", "used"),
     [
         (Selection(), True, True, True),

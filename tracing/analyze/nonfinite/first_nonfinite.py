@@ -18,6 +18,7 @@ from tracing.analyze.nonfinite.memory_contents import MemoryContents, OldContent
 from tracing.analyze.runs.recorded_steps import not_covered_steps
 from tracing.model import Access, KernelLaunch
 from tracing.store import Run
+from tracing.store.cut_files import cut_files
 from tracing.store.graph_file import PythonLine
 
 # makes:  a launch or operator that reads no such value computed it
@@ -259,6 +260,7 @@ def _unknown(run: Run, answer: NonFiniteAnswer) -> None:
         answer.record.append("all launches")
     answer.missing = [one.what for one in not_covered_steps(run)]
     answer.unknown += answer.missing
+    answer.unknown += [f"{cut.path.name}: {cut.how}" for cut in cut_files(run.path) if cut.damaged]
     if not run.processes():
         answer.unknown.append("the run has no launches")
     answer.record[:] = dict.fromkeys(answer.record)

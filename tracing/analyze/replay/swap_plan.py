@@ -18,6 +18,7 @@ from tracing.model import Kernel, Replacement, Result, Signature
 from tracing.store import Run
 from tracing.store.kernel_file import configuration, configured, kernel_module, parameters
 
+_KINDS = {"program": "a program", "code": "code that `tracing.recording()` surrounds"}
 Version: TypeAlias = Literal["configuration", "source", "eager"]
 
 
@@ -54,7 +55,7 @@ def results(run: Run) -> dict[str, str]:
     bits = {result.name: result.value.identity for result in run.records(Result)}
     if not bits and run.info.kind != "case":
         raise Problem(
-            f"swap executes a case with other kernels, and {run.path} is of a {run.info.kind}",
+            f"swap executes a case with other kernels, and {run.path} is of {_KINDS[run.info.kind]}",
             "replace one launch: `tracing replay A --launch N --against B`; or put what it computes into a "
             f"file with build(device): {page('docs/case.md')}",
         )

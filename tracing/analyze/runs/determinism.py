@@ -96,7 +96,7 @@ def table(repeats: Sequence[Repeat]) -> DifferenceTable:
         for name in repeat.results:
             results.setdefault(name, {})[repeat.index] = "differs"
         if repeat.failure:
-            results.setdefault("the case", {})[repeat.index] = "failed"
+            results.setdefault("the run", {})[repeat.index] = "failed"
         for one in repeat.perturbed:
             if one.how:
                 perturbed.setdefault(one.what, {})[repeat.index] = one.how

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tracing.errors import Problem, page
@@ -26,8 +27,30 @@ def recording(run: Run, *options: str) -> list[str]:
     """The command line that records a run's case once more, with the variables that the case read.
 
     options -- options to add or change: "--keep-inputs", ...
+
+    Raises Problem for code that `tracing.recording()` surrounds.
     """
     return [*with_variables(run), *elsewhere(run.info), *command(run.info, *options)]
+
+
+def recording_call(info: RunInfo, *options: str) -> str:
+    """What records the code of a run once more: 'tracing.recording(keep_inputs=True) in train.py'.
+
+    options -- as of `recording`
+    """
+    arguments = []
+    for i, option in enumerate(options):
+        if not option.startswith("--"):
+            continue
+        name = option.removeprefix("--").replace("-", "_")
+        following = options[i + 1] if i + 1 < len(options) else "--"
+        if following.startswith("--"):
+            value = "False" if name.startswith("no_") and name != "no_virtual_gpu" else "True"
+            name = name.removeprefix("no_") if value == "False" else name
+        else:
+            value = following if following.isdecimal() else json.dumps(following)
+        arguments.append(f"{name}={value}")
+    return f"tracing.recording({', '.join(arguments)}) in {Path(info.path).name}"
 
 
 def command(info: RunInfo, *options: str) -> list[str]:
@@ -50,8 +73,18 @@ def what_ran(info: RunInfo, *options: str) -> list[str]:
     return [case_of(info), *options]
 
 
+def seed_of(info: RunInfo, otherwise: int | None = None) -> list[str]:
+    """The option for the seed of a run, unless it is the default; a program's default is none.
+
+    otherwise -- the seed of a program that had none; None: none
+    """
+    seed = info.seed if info.seed is not None or info.kind == "case" else otherwise
+    is_default = not seed if info.kind == "case" else seed is None
+    return [] if is_default else ["--seed", str(seed)]
+
+
 def _settings(info: RunInfo) -> list[str]:
-    words = ["--seed", str(info.seed)] if info.seed else []
+    words = seed_of(info)
     words += ["--mode", info.mode] if info.mode else []
     if is_virtual(info.environment):
         words += ["--target", target_of(info.environment)]

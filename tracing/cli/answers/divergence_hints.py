@@ -85,9 +85,11 @@ def _of_input(difference: InputDiffers, runs: RunPair) -> list[str]:
     if isinstance(cause, Uninitialised):
         producer = [_show(*_made(cause.writer, runs))] if cause.writer else []
         certain = cause.elements is not None  # the interpreter recorded the unwritten elements
-        return [*producer, _show(runs[1], reader[1]), *([] if certain else [of_unwritten(runs[1])])]
+        decides = "" if certain else of_unwritten(runs[1])
+        return [*producer, _show(runs[1], reader[1]), *filter(None, [decides])]
     if isinstance(cause, StreamCause):
-        return [_show(*_made(cause.writer, runs)), _show(runs[1], reader[1]), of_unwritten(runs[1])]
+        made = [_show(*_made(cause.writer, runs)), _show(runs[1], reader[1])]
+        return [*made, *filter(None, [of_unwritten(runs[1])])]
     if isinstance(cause, Host) and cause.writer:
         return [_show(*_made(cause.writer, runs)), _show(runs[1], reader[1])]
     side = 0 if isinstance(cause, OperatorCause | Host) and cause.runs == "a" else 1
@@ -226,6 +228,6 @@ def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str |
     if isinstance(cause, Host) and cause.made and cause.proven:  # of values that no recording explains
         return None
     if isinstance(divergence, OutputDiffers):
-        return of_unwritten(runs[1]) if divergence.doubt != "code" else None
+        return of_unwritten(runs[1]) or None if divergence.doubt != "code" else None
     facts = of_facts(*runs)
-    return facts or of_unwritten(runs[1])
+    return facts or of_unwritten(runs[1]) or None

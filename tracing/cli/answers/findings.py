@@ -53,8 +53,8 @@ def memory_findings_text(run: store.Run) -> Iterator[Text]:
 def unwritten_reads_text(run: store.Run) -> Iterator[Text]:
     """A line for each kernel and argument of which it reads elements that nothing wrote."""
     for line in uninitialised_text(run):
-        decides = f": `{hints.of_unwritten(run)}` tells whether a result depends on it"
-        yield line + Text(decides if run.info.kind != "code" else "")
+        decides = hints.of_unwritten(run)
+        yield line + Text(f": `{decides}` tells whether a result depends on it" if decides else "")
 
 
 def _nonfinite(run: store.Run) -> Iterator[str]:

@@ -17,6 +17,8 @@ from tracing.analyze.runs.recording_commands import (
     elsewhere,
     is_virtual,
     recording,
+    recording_call,
+    seed_of,
     target_of,
     what_ran,
     with_variables,
@@ -36,6 +38,7 @@ from tracing.model import (
 )
 from tracing.model.chips import DEFAULT_TARGET
 from tracing.store.recorded_operator import find_operator
+from tracing.store.runs import folder_of_runs
 
 
 def of_facts(a: store.Run, b: store.Run) -> str | None:
@@ -88,7 +91,7 @@ def bisection(run: store.Run) -> str:
     """The command that finds the step of the compiler that makes a case differ from eager."""
     info = run.info
     words = [*with_variables(run), "tracing", "bisect", case_of(info)]
-    words += ["--seed", str(info.seed)] if info.seed else []
+    words += seed_of(info)
     if is_virtual(info.environment) and target_of(info.environment) != DEFAULT_TARGET:
         words += ["--target", target_of(info.environment)]
     return join(words)
@@ -190,7 +193,9 @@ def repro_of_operator(run: store.Run, index: int, rank: int = 0) -> list[str]:
 
 
 def record_anew(run: store.Run, *options: str) -> str:
-    """The command that records a run's program once more, with further options."""
+    """The command that records a run's program once more, with further options, or the call in its code."""
+    if run.info.kind == "code":
+        return recording_call(run.info, *options, *_below(run))
     return join(recording(run, *options, *_below(run)))
 
 
@@ -201,9 +206,10 @@ def latest(run: store.Run) -> str:
 
 def _below(run: store.Run) -> list[str]:
     # the option for the folder of the runs, unless it is the default folder
+    folder = folder_of_runs(run.path)
     if elsewhere(run.info):
-        return ["--runs", str(run.path.parent.absolute())]
-    return [] if run.path.parent.absolute() == RUNS.absolute() else ["--runs", str(run.path.parent)]
+        return ["--runs", str(folder.absolute())]
+    return [] if folder.absolute() == RUNS.absolute() else ["--runs", str(folder)]
 
 
 def of_results(a: store.Run, b: store.Run) -> str | None:
@@ -224,8 +230,14 @@ def _anyway(a: store.Run, b: store.Run) -> str:
 
 
 def of_unwritten(run: store.Run) -> str:
-    """The command that distinguishes uninitialised memory from a kernel that is not deterministic."""
-    what = what_ran(run.info, "--times", "4", "--perturb", *_below(run))
+    """The command that distinguishes uninitialised memory from a kernel that is not deterministic.
+
+    Of code that `tracing.recording()` surrounds, which no command repeats, it is "".
+    """
+    if run.info.kind == "code":
+        return ""
+    # in a program without a seed the inputs of each run differ already
+    what = what_ran(run.info, "--times", "4", "--perturb", *seed_of(run.info, 0), *_below(run))
     words = [*with_variables(run), *elsewhere(run.info), "tracing", "repeat", *what]
     return join(words)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from shlex import join, quote
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
 from tracing import store
-from tracing.analyze.runs.recording_commands import recording
+from tracing.cli.answers import hints
 from tracing.cli.answers.kept_answer import IntoOption, finite_cells, keep_answer, run_for_answer
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.backends import known_backends_of
@@ -108,7 +108,7 @@ def _require(names: list[str], backends: str | None, rank: int, runs: Path) -> N
         case [_, _] if backends is None:
             for run in (store.open_run(name, runs) for name in names):
                 if not run.processes(KeptTensor):
-                    command = join(recording(run, "--keep-outputs"))
+                    command = hints.record_anew(run, "--keep-outputs")
                     raise Problem(f"{run.path} kept no tensors", f"record it with them: `{command}`")
                 kept_process(run, rank)
         case [_, _]:

@@ -8,12 +8,13 @@ from shlex import join, quote
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from tracing import store
 from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, first_nonfinite
 from tracing.analyze.nonfinite.nonfinite_elements import nonfinite_elements
 from tracing.analyze.runs.recorded_steps import options_of
-from tracing.analyze.runs.recording_commands import is_virtual, recording
+from tracing.analyze.runs.recording_commands import is_virtual
 from tracing.cli.answers import hints
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.cli.options.named import RunArgument
@@ -71,11 +72,7 @@ def _elements(run: store.Run, answer: NonFiniteAnswer) -> dict[str, list[int]]:
 def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     """The commands that lead from the first NaN or inf to its cause."""
     origin = answer.origin
-    recorded_anew = []
-    if "--operators digests" in answer.record and run.info.kind != "code":
-        steps = options_of(run.info.steps)
-        recorded_anew = [join(recording(run, "--operators", "digests", *steps))]
-    recorded_anew += _deciding(run, answer)
+    recorded_anew = [*_complete(run, answer), *_deciding(run, answer)]
     if origin is None:
         return recorded_anew
     if not isinstance(origin.event.source, KernelLaunch):
@@ -85,7 +82,7 @@ def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     launch, of_run = origin.event.source, quote(str(run.path))
     shown = f"tracing show {of_run} --launch {launch.index}"
     if origin.verb == "keeps":
-        return [shown, *([hints.of_unwritten(run)] if run.info.kind != "code" else []), *recorded_anew]
+        return [shown, *filter(None, [hints.of_unwritten(run)]), *recorded_anew]
     if not origin.made or launch.kernel.kind != "triton":
         return [shown, *_other_kind(run, answer), *recorded_anew]
     replay = f"tracing replay {of_run} --launch {launch.index}"  # it records lost inputs anew
@@ -93,16 +90,29 @@ def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     return [shown, replay, *own, *recorded_anew]
 
 
+def _complete(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
+    # what records all that the answer lacks; where steps were deleted, those before the NaN are kept
+    steps = run.info.steps
+    lacks = "--operators digests" in answer.record
+    if not lacks and not steps.skips:
+        return []
+    until = steps.until or (answer.kind if steps.drops else "")
+    whole = replace(steps, every=1, start=0, stop=None, until=until)
+    anew = hints.record_anew(run, "--operators", "digests", *options_of(whole))
+    return [f"{anew}; tracing nan {hints.latest(run)}"]
+
+
 def _deciding(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     # what tells a stored value from one that was there before
     if run.info.kind == "code" or all(one.certain for one in answer.undecided):
         return []
     if run.info.digests == "declared":
-        return [join(recording(run, "--digests", "all"))]
+        return [hints.record_anew(run, "--digests", "all")]
     if is_virtual(run.info.environment):
         return [hints.of_unwritten(run)]
     no_gpu = ["env", "CUDA_VISIBLE_DEVICES=", "HIP_VISIBLE_DEVICES="]  # there the accesses are exact
-    return [f"{join([*no_gpu, *recording(run)])}; tracing nan latest", hints.of_unwritten(run)]
+    anew = f"{join(no_gpu)} {hints.record_anew(run)}; tracing nan {hints.latest(run)}"
+    return [anew, hints.of_unwritten(run)]
 
 
 def _other_kind(run: store.Run, answer: NonFiniteAnswer) -> list[str]:

@@ -17,7 +17,7 @@ from tracing.analyze.graphs.changing_passes import changing_passes
 from tracing.analyze.judge.judgement import Finding, PassesOff, RunJudgement
 from tracing.analyze.judge.reached_results import reached_results
 from tracing.analyze.memory.evidence import wrong_accesses
-from tracing.analyze.runs.recording_commands import is_virtual, recording
+from tracing.analyze.runs.recording_commands import is_virtual, require_recordable
 from tracing.analyze.runs.repetition import Repetition, changed_since, repetition
 from tracing.analyze.runs.unchecked_kernels import knows_eager, unchecked_kernels
 from tracing.analyze.runs.unlaunched import left_out
@@ -102,6 +102,11 @@ def _recorded_anew(asked: store.Run, lacking: str, runs: Path) -> tuple[store.Ru
 def _refuse_failed(run: store.Run) -> None:
     # recording the case once more would fail in the same manner
     for outcome in run.records(Outcome):
+        if outcome.status == "failed" and run.info.kind != "case":
+            require_recordable(run.info)
+            problem = f"the program of {run.path} failed, and what its launches read was not kept"
+            with_them = f"record it with them: `{hints.record_anew(run, '--keep-inputs')}`"
+            raise Problem(f"{problem}: {outcome.detail}", with_them)
         if outcome.status == "failed":
             raise Problem(
                 f"the case of {run.path} failed, and what its launches read was not kept: {outcome.detail}",
@@ -181,7 +186,8 @@ def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
         return [*hints.of_launch(run, launch), *(bisect if sourced else [])]
     passes = [one for one in judgement.findings if isinstance(one, PassesOff)]
     if passes and run.info.kind == "program" and not any(one.passes for one in passes):
-        return [shlex.join(recording(run, "--graph-passes", "--keep-inputs"))]
+        recorded_anew = hints.record_anew(run, "--graph-passes", "--keep-inputs")
+        return [f"{recorded_anew}; tracing judge {hints.latest(run)}"]
     if judgement.other_contents:  # a run that keeps its tensors is judged itself
-        return [shlex.join(recording(run, "--keep-inputs"))]
+        return [f"{hints.record_anew(run, '--keep-inputs')}; tracing judge {hints.latest(run)}"]
     return bisect if judgement.findings or judgement.differs else []

@@ -16,11 +16,13 @@ from tracing.analyze.replay.new_recording import NewRecording, launch_recorded_a
 from tracing.analyze.runs.outcomes import ending, failed_anew
 from tracing.analyze.runs.recording_commands import command, recording, require_recordable, variables
 from tracing.analyze.runs.winners import choices
+from tracing.cli.answers import hints
 from tracing.cli.app import spinner
 from tracing.environment import with_variables
 from tracing.errors import Problem
 from tracing.model import KeptTensor, Selection
 from tracing.store.recorded_launch import RecordedLaunch
+from tracing.store.runs import NEW_RECORDINGS
 from tracing.store.winners import write_winners
 
 
@@ -33,7 +35,7 @@ def record_anew(recorded: RecordedLaunch, runs: Path) -> NewRecording:
     """
     run = recorded.run
     require_recordable(run.info)
-    typed = f"record the run with them: `{join(recording(run, '--keep-inputs'))}`"
+    typed = f"record the run with them: `{hints.record_anew(run, '--keep-inputs')}`"
     why = f"the inputs of launch {recorded.launch.index} were not kept"
     if run.info.world_size > 1 or len(run.processes()) > 1:
         raise Problem(f"{why}, and the run is of several processes", typed)
@@ -52,7 +54,7 @@ def record_all_anew(run: store.Run, runs: Path) -> store.Run:
     Raises Problem, with the command that records it, if that cannot be done.
     """
     require_recordable(run.info)
-    typed = f"record the run with them: `{join(recording(run, '--keep-inputs'))}`"
+    typed = f"record the run with them: `{hints.record_anew(run, '--keep-inputs')}`"
     why = "the inputs and outputs of its launches were not kept"
     if run.info.world_size > 1 or len(run.processes()) > 1:
         raise Problem(f"{why}, and the run is of several processes", typed)
@@ -83,7 +85,7 @@ class _Commands:
         self._why = why  # the program is recorded anew
         run.require_trust(f"`{join(recording(run))}`")
         # inside of the run: neither a list of runs nor "latest" shall name what nobody asked to record
-        kept = run.path / "anew" if os.access(run.path, os.W_OK) else runs
+        kept = run.path / NEW_RECORDINGS if os.access(run.path, os.W_OK) else runs
         self._run, self._runs, self._folder = run, kept, folder
         self._winners: Sequence[str] = ()  # an autotuner that measures anew may choose another configuration
         if chosen := choices(run):
@@ -135,7 +137,7 @@ class _Commands:
         remedy = "record the run with them"
         if self._run.info.kind == "program":
             remedy += "; standard input was empty now, so give a program that reads it the same input"
-        command = join(recording(self._run, "--keep-inputs"))
+        command = hints.record_anew(self._run, "--keep-inputs")
         return Problem(f"{self._why}, and recording it anew failed: {error}", f"{remedy}: `{command}`")
 
 
