@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import torch
 
 from tracing.analyze.judge.judgement import (
-    Finding,
     OutputOff,
     Overwritten,
     PassesOff,
+    ResultFinding,
     RoundedOtherwise,
     WrongElements,
 )
@@ -52,7 +52,7 @@ class GraphCause:
         self._lowered = steps.memory.program
         self._refusal = ""  # why a value of the lowered graph could not be computed
 
-    def of(self, result: GraphResult, wrong: WrongElements) -> Finding:
+    def of(self, result: GraphResult, wrong: WrongElements) -> ResultFinding:
         """Why a result is off."""
         graph, lines = self._steps.graph, self._lines(wrong.node)
         if result.lowered is None:

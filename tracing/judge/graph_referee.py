@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -38,16 +39,19 @@ class GraphReferee:
         self.not_covered: list[str] = []
 
     def findings(self) -> list[Finding]:
-        """The first result that is off and that no wrong launch explains."""
+        """The first result that is off and that no wrong launch explains; it names the others."""
         given = self._given(self._program)
         results = self._results(self._steps.memory.schedule)
         together = self._together(results, given)
+        off: list[tuple[GraphResult, WrongElements]] = []
         for result in results:
             wrong = self._wrong(result, given, together.get(result.value))
-            if wrong is not None:
-                after = self._given(self._steps.memory.program)
-                return [GraphCause(self._program, given, self._steps, after).of(result, wrong)]
-        return []
+            off += [(result, wrong)] if wrong is not None else []
+        if not off:
+            return []
+        after = self._given(self._steps.memory.program)
+        first = GraphCause(self._program, given, self._steps, after).of(*off[0])
+        return [replace(first, also=tuple(result.name for result, _ in off[1:]))]
 
     def _together(self, results: list[GraphResult], given: dict[FxValue, Any]) -> dict[FxValue, Judged]:
         # one execution of the graph judges all results that have a reference

@@ -197,9 +197,9 @@ class StepReferee:
                 raise NoReference("random numbers that it draws")
             wrong, _ = StepJudge(self.memory).wrong(plan, sources, name, name, held.content)
         except NoReference as reason:
-            self.unjudged.append(
-                f"node {held.value.node}: no reference, because its value depends on {reason}"
-            )
+            written, node = held.value.writes > 0, f"node {held.value.node}"
+            of, what = (f"the memory of {node}", "what it holds") if written else (node, "its value")
+            self.unjudged.append(f"{of}: no reference, because {what} depends on {reason}")
             return
         if not wrong:
             return

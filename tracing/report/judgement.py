@@ -39,8 +39,10 @@ def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Ite
         yield from _accused(accused)
         if further := judgement.further:
             yield f"    likewise  launch {_some([f'{one.launch} {one.kernel}' for one in further])}"
-    for finding in judgement.findings:
+    for finding, calls in _of_calls(judgement.findings):
         yield from _finding(finding, judgement.undeclared)
+        if calls > 1:
+            yield f"    likewise  in {plural(calls - 1, 'later call')} of the graph"
     if judgement.laid_out:
         yield from _laid_out(judgement)
     elif judgement.suspects:
@@ -123,7 +125,8 @@ def _less_precise(judgement: RunJudgement, judged: str) -> Iterator[str]:
     also = f"{judged}; " if judgement.any_right else ""
     code = f"the hand-written {_some(judgement.checked)}" if judgement.checked else "the program's code"
     yield f"{also}eager's results agree within rounding only: {_some(judgement.less_precise)}"
-    yield f"    look at   {code}: an accumulator or an intermediate of fewer bits makes results less precise"
+    yield f"    look at   {code}: an accumulator or intermediate of fewer bits makes results less precise,"
+    yield "              and so may masked elements that enter a sum with a value other than 0"
 
 
 def _accused(launch: JudgedLaunch) -> Iterator[str]:
@@ -140,13 +143,24 @@ def _accused(launch: JudgedLaunch) -> Iterator[str]:
         yield from _elements(wrong, "rounding in this launch")
 
 
+def _of_calls(findings: Sequence[Finding]) -> Iterator[tuple[Finding, int]]:
+    # the first finding of each kind, and the number of calls of its graph that have it
+    calls: dict[tuple[str, ...], list[Finding]] = {}
+    for one in findings:
+        wrong = (one.wrong.name, one.wrong.buffer) if one.wrong is not None else ()
+        by = (one.reader, str(one.by)) if isinstance(one, Overwritten) else ()
+        calls.setdefault((_KINDS[type(one)], str(one.graph), *wrong, *by), []).append(one)
+    yield from ((alike[0], len(alike)) for alike in calls.values())
+
+
 def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
     match finding:
         case Overwritten():
             by = f"launch {finding.by} {finding.by_kernel}" if finding.by is not None else finding.by_kernel
             yield f"✗ {by or 'something'} overwrites {finding.buffer}, which {finding.reader} still needs"
             node = finding.node or "another value"
-            yield f"    graph     {finding.graph}: {finding.buffer} should hold {node}"
+            should = "keep its value" if node == finding.buffer else f"hold {node}"
+            yield f"    graph     {finding.graph}: {finding.buffer} should {should}"
             unseen = undeclared if finding.by is None else ()
             yield f"    cause     {'; '.join(unseen) or finding.cause}"
         case LibraryOff():
@@ -169,6 +183,8 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
     yield from _lines(finding.lines)
     if finding.wrong is not None:
         yield from _elements(finding.wrong, "rounding")
+    if not isinstance(finding, LibraryOff) and finding.also:
+        yield f"    also off  {_some(finding.also)}"
 
 
 def _passes(finding: PassesOff) -> Iterator[str]:

@@ -171,7 +171,7 @@ def test_results_that_are_less_precise_than_eagers_agree_within_rounding_only(
     assert (
         first == f"every launch that was judged is right; eager's results agree within rounding only: {less}"
     )
-    assert second.startswith(f"    look at   {code}: an accumulator or an intermediate of fewer bits")
+    assert second.startswith(f"    look at   {code}: an accumulator or intermediate of fewer bits")
     assert (judgement.status, judgement_json(judgement)["less_precise"]) == (0, [less])
 
 
@@ -220,3 +220,21 @@ def test_lines_that_are_left_out_are_counted() -> None:
 
     assert [line.split()[1] for line in printed] == [*(f"m.py:{n}" for n in range(8)), "and"]
     assert printed[-1] == "    at        and 3 more lines"
+
+
+def test_a_finding_of_several_calls_is_printed_once_with_the_other_results() -> None:
+    off = PassesOff(1, wrong("output 0"), "cos", also=("output 1", "output 3"))
+    other = PassesOff(2, wrong("output 0"), "cos")
+    text = "\n".join(judgement_text(RunJudgement((), (off, off, other, off), ()), []))
+
+    assert text.count("graph passes change output 0") == 2
+    assert text.count("likewise  in 2 later calls of the graph") == 1
+    assert text.count("also off  output 1, output 3") == 1
+
+
+def test_a_buffer_that_is_overwritten_too_early_should_keep_its_value() -> None:
+    overwritten = Overwritten(0, "launch 1 k", "arg0_1", "arg0_1", None, "", "a cause")
+
+    assert "graph     0: arg0_1 should keep its value" in "\n".join(
+        judgement_text(RunJudgement((), (overwritten,), ()), [])
+    )

@@ -77,6 +77,7 @@ class Overwritten:
     cause: str  # "Inductor's graph passes", "Inductor's generated code"
     wrong: WrongElements | None = None
     lines: tuple[PythonLine, ...] = ()
+    also: tuple[str, ...] = ()  # the other results of the call that are off, and may have other causes
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class PassesOff:
     first: str  # first node after the passes that is off; "": none that both graphs have
     lines: tuple[PythonLine, ...] = ()  # of this node, else of the result
     passes: tuple[ChangingPass, ...] = ()  # those that change it; none: the run did not record them
+    also: tuple[str, ...] = ()  # as of `Overwritten`
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +111,11 @@ class OutputOff:
     unjudged: tuple[str, ...]  # launches and operators without a reference
     rounded: tuple[RoundedOtherwise, ...] = ()  # launches that the result depends on
     lines: tuple[PythonLine, ...] = ()
+    also: tuple[str, ...] = ()  # as of `Overwritten`
 
 
-Finding: TypeAlias = Overwritten | LibraryOff | PassesOff | OutputOff
+ResultFinding: TypeAlias = Overwritten | PassesOff | OutputOff  # of a result that is off
+Finding: TypeAlias = ResultFinding | LibraryOff
 
 
 @dataclass(frozen=True, slots=True)

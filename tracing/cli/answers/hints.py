@@ -82,7 +82,7 @@ def of_wrong_result(run: store.Run) -> list[str]:
     judged = [f"tracing judge {quote(str(run.path))}"]
     if info.world_size > 1 or info.kind != "case":  # the case of one process is compiled repeatedly
         return judged
-    if not all(outcome.eager_repeats for outcome in run.records(Outcome)):  # it has no answer then
+    if any(one.undeclared or not one.eager_repeats for one in run.records(Outcome)):  # it has no answer then
         return judged
     return [*judged, bisection(run)]
 

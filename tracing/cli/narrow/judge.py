@@ -177,7 +177,9 @@ _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))
 
 def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
     repeats = judgement.outcome is None or judgement.outcome.eager_repeats  # else it has no answer
-    bisect = [hints.bisection(run)] if run.info.kind == "case" and repeats else []
+    # where the schema of the program's operator is to blame, no step of the compiler is
+    bisected = run.info.kind == "case" and repeats and not judgement.undeclared
+    bisect = [hints.bisection(run)] if bisected else []
     named = [one for one in (judgement.accused, *judgement.suspects) if one is not None]
     if named:
         _, launch = find_launch(run, named[0].launch)
