@@ -118,6 +118,14 @@ def test_a_nan_is_not_decided_where_rounding_may_make_one(fragile: bool, verdict
     assert judge(compiled * 1.5, X, Expected(X.double(), spread)).verdict == "compiled is off"
 
 
+def test_a_result_that_is_off_on_average_only_is_decided() -> None:
+    eager = torch.linspace(1, 2, 512).bfloat16()
+    compiled = (eager.double() * (1 + 12 * torch.finfo(torch.bfloat16).eps)).bfloat16()
+    said = judge(compiled, eager, expected(eager))
+
+    assert (said.verdict, said.compiled.elements) == ("compiled is off", 0)
+
+
 def test_rounding_makes_no_nan_of_most_elements() -> None:
     spread = torch.full(X.shape, 1e153, dtype=torch.float64)
 

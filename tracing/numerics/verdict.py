@@ -176,7 +176,7 @@ class _Results:
             return False
         off = far > limit
         explained = ~self.compiled.isfinite() & (self.expected.spread > _NO_NUMBER)
-        return not bool((off & ~explained).any()) and int(off.sum()) <= _LOST * off.numel()
+        return 0 < int(off.sum()) <= _LOST * off.numel() and not bool((off & ~explained).any())
 
     def off_where_eager_overflows(self, far: torch.Tensor, limit: float) -> bool:
         """True if an element is infinite in eager, and a number far from the exact one in compiled."""
