@@ -19,6 +19,7 @@ from judged_programs import PROGRAMS
 from planted_kernels import Program, changes, edits, judgement, launches, recorded, virtual_gpu
 
 from tracing.analyze.judge.judgement import RunJudgement
+from tracing.judge.step_verdict import PARTIAL
 
 GRAPHS = 10_000
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -76,10 +77,12 @@ def said_of(said: RunJudgement, sizes: dict[int, float], faulty: Sequence[int], 
     """What is said of launches that a faulty kernel changes, by `sizes` relative to their largest value."""
     one, launch = said.accused, faulty[0]
     if one is None:
-        together = next((launch, *each.others) for each in said.launches if each.launch == launch)
-        size = sizes[
-            max(together)
-        ]  # what one leaves to the next is no value of the graph: their result is judged
+        own = next(each for each in said.launches if each.launch == launch)
+        together = (launch, *own.others)
+        # what one leaves to the next is no value of the graph: their result is judged
+        if own.why == PARTIAL:
+            together = tuple(each.launch for each in said.launches if each.launch > launch)
+        size = sizes[max(together)] if own.others else max(map(sizes.__getitem__, together))
         assert size < small, f"launches {together} differ by {size:.2g}, and nothing is accused"
         return "explained by rounding"
     together: Sequence[int] = (one.launch, *one.others)
