@@ -33,6 +33,7 @@ class Winner(Exact, frozen=True, file="winners"):
     config: Mapping[str, ScalarField]  # meta-parameters, num_warps, num_stages, ...
     how: Literal["tuned", "cached", "frozen"] = "tuned"  # cached: tuned before, in this process or on disk
     candidates: tuple[Mapping[str, ScalarField], ...] = ()  # as far as they are known
+    restored: tuple[str, ...] | None = None  # arguments that each trial resets or restores; None: not known
 
     def __post_init__(self) -> None:
         candidates = tuple(converted(from_json, one) for one in self.candidates)

@@ -11,6 +11,7 @@ from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.memory.uninitialised_reads import uninitialised_reads
 from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel
+from tracing.analyze.runs.winners import changed_by_trials
 from tracing.model import Cut, KernelLaunch, Outcome, OutOfBounds
 from tracing.model.record import with_fields
 from tracing.report.text import Line, outcome_lines, plural
@@ -30,6 +31,7 @@ def ending_text(run: Run, *, whole: bool) -> Iterator[Line]:
     else:
         yield "wrong use of memory is listed with `--all` only"
     yield from uninitialised_text(run)
+    yield from trials_text(run)
     yield from no_kernel_text(run)
     yield from uncovered_text([run])
     for cut in run.records(Cut):
@@ -107,6 +109,14 @@ def uninitialised_text(run: Run, launch: int | None = None) -> Iterator[Text]:
             what = f"reads {plural(one.count, 'element')} of {one.argument}, {at}, that nothing wrote"
             sentence = f": #{one.launch}{of} {one.kernel}{more}: {what}"
             yield Text.assemble(("uninitialised", "yellow"), sentence)
+
+
+def trials_text(run: Run) -> Iterator[Text]:
+    """The arguments that the trials of an autotuner change, a line for each."""
+    for one in changed_by_trials(run):
+        changes = f"{one.kernel} reads and writes {one.argument}, and each trial of its"
+        trials = f"{one.configurations} configurations changes it: name it in reset_to_zero or restore_value"
+        yield Text.assemble(("autotuning", "yellow"), f": {changes} {trials}")
 
 
 def no_kernel_text(run: Run, rank: int | None = None) -> Iterator[Text]:

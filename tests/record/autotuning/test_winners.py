@@ -17,6 +17,7 @@ from handmade.runs import HOST
 from torch._inductor import async_compile
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from torch._inductor.utils import fresh_cache
+from triton import Config, JITFunction, autotune
 from triton.runtime.autotuner import Autotuner
 
 from tracing import store
@@ -25,6 +26,7 @@ from tracing.model import NotCovered, Scalar, Winner
 from tracing.program.case import load_case
 from tracing.record.autotuning.winners import Winners
 from tracing.store.winners import read_winners, write_winners
+from tracing.upstream.triton.autotune import restored
 from tracing.virtual_gpu import virtual_gpu
 
 CASE = str(DATA / "autotuned.py")
@@ -90,6 +92,18 @@ def test_a_winner_has_its_tuning_key_and_its_candidates(tuned: Mapping[str, Winn
     assert winner.key == ("n=2048", "torch.float32", "torch.float32")
     assert [one["BLOCK"] for one in winner.candidates] == [64, 128, 256]
     assert winner.config == winner.candidates[0]  # the first of equal times
+
+
+def test_a_winner_has_the_arguments_that_trials_restore_unless_hooks_may_do_so() -> None:
+    def kernel(x: Any) -> None: ...
+
+    def of(hook: Any = None, **options: Any) -> tuple[str, ...] | None:
+        configs = [Config({"BLOCK": 64}, pre_hook=hook), Config({"BLOCK": 128})]
+        return restored(autotune(configs, key=[], **options)(JITFunction(kernel)))
+
+    assert of() == ()
+    assert of(reset_to_zero=["x"]) == of(restore_value=["x"]) == ("x",)
+    assert of(pre_hook=print) is of(post_hook=print) is of(print) is None
 
 
 def test_inductors_winner_has_sizes_and_dtypes_as_its_key(tuned: Mapping[str, Winner]) -> None:

@@ -41,6 +41,33 @@ def unlaunched_configurations(run: Run, kernels: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedByTrials:
+    """An argument that a kernel reads and writes, and that the trials of its autotuner do not restore."""
+
+    kernel: str
+    argument: str
+    configurations: int  # that are tried
+
+
+def changed_by_trials(run: Run) -> list[ChangedByTrials]:
+    """The arguments that measuring configurations changes, as a sum to which each trial adds.
+
+    Of `@triton.autotune` without hooks; the trials of Inductor's autotuner have copies.
+    """
+    changed: dict[ChangedByTrials, None] = {}
+    for process in run.processes(Winner):
+        tuned = {one.kernel: one for one in run.view(process, Winner, Winner) if one.tuner == "triton"}
+        for kernel, signature in run.signatures(process).values() if tuned else ():
+            winner = tuned.get(kernel.name)
+            if winner is None or winner.restored is None or len(winner.candidates) < 2:
+                continue
+            for arg in signature.args:
+                if arg.declared == "in_out" and arg.name not in winner.restored:
+                    changed[ChangedByTrials(kernel.name, arg.name, len(winner.candidates))] = None
+    return list(changed)
+
+
 def choices(run: Run) -> list[Choice]:
     """Every choice of a run, in the order in which the lowest rank made them.
 

@@ -17,6 +17,7 @@ from tracing.report.findings import (
     memory_text,
     no_kernel_text,
     out_of_bounds_text,
+    trials_text,
     uncovered_text,
     uninitialised_text,
 )
@@ -34,6 +35,7 @@ def findings_text(run: store.Run) -> Iterator[Text]:
     yield from no_kernel_text(run, environment.rank() if run.info.world_size > 1 else None)
     yield from memory_findings_text(run)
     yield from unwritten_reads_text(run)
+    yield from trials_text(run)
     for sentence in _nonfinite(run):
         yield Text.assemble(("not finite", "yellow"), f": {sentence}")
     yield from uncovered_text([run])

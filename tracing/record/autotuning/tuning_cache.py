@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 from triton import Config
 
 from tracing.model import Scalar, Winner
+from tracing.upstream.triton.autotune import restored
 
 CacheSettings: TypeAlias = Mapping[str, Scalar]
 Frozen: TypeAlias = Callable[[str, str, tuple[str, ...]], Winner | None]
@@ -76,8 +77,8 @@ class TuningCache(dict[Any, Any]):
     def _took(self, key: Any, config: Config, how: How) -> None:
         candidates = tuple(map(settings, self._autotuner.configs)) if how == "tuned" else ()
         name = self._autotuner.base_fn.__name__
-        chosen = settings(config)
-        self._receive(Winner("triton", name, self._source, self._key(key), chosen, how, candidates))
+        chosen, kept = settings(config), restored(self._autotuner)
+        self._receive(Winner("triton", name, self._source, self._key(key), chosen, how, candidates, kept))
 
 
 def settings(config: Config) -> dict[str, Scalar]:

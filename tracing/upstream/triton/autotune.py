@@ -29,6 +29,14 @@ def around_trials(wrapper: Wrapper) -> AbstractContextManager[None]:
     return patched(Autotuner, "_bench", wrapper)
 
 
+def restored(autotuner: Autotuner) -> tuple[str, ...] | None:
+    """The arguments that each trial sets to zero, or to their values before it; None: hooks may do so."""
+    hooked = autotuner.user_defined_pre_hook or autotuner.user_defined_post_hook
+    if hooked or any(one.pre_hook for one in autotuner.configs):
+        return None
+    return (*autotuner.reset_to_zero, *autotuner.restore_value)
+
+
 def is_autotuner(frame: FrameType) -> bool:
     """True for a frame of the autotuner's own code."""
     return bool(frame.f_globals.get("__name__") == Autotuner.__module__)
@@ -37,5 +45,6 @@ def is_autotuner(frame: FrameType) -> bool:
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require_methods(Autotuner, "run", "_bench")
+    require_parameters(Autotuner.__init__, "reset_to_zero", "restore_value", "pre_hook", "post_hook")
     require_parameters(Autotuner._bench, "config")
     require_parameters(Autotuner.__init__, "fn", "configs", "key")
