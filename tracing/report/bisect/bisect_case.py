@@ -181,7 +181,7 @@ def _path(event: CaseAnswer) -> str:
         if isinstance(one, TogetherBlamed):
             names.append(" and ".join(one.parts))
         elif isinstance(one, PartUndecided):
-            names += [one.part, f"one of {_labels(one.among)}"]
+            names += [one.part, f"{'one of ' if len(one.among) > 1 else ''}{_labels(one.among)}"]
         else:
             names += [one.part, _labels(one.steps)]
     return " > ".join(names)
