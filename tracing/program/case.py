@@ -86,6 +86,8 @@ def find_case(name: str) -> Path:
     known = known_cases()
     if name in known:
         return known[name]
+    if path.is_dir():
+        raise Problem(f"{name} is a folder without __main__.py", "name the file in it that is the program")
     near = near_cases(name)
     listed = f"nearest: {', '.join(near)}" if near else f"known are {', '.join(sorted(known))}"
     raise Problem(f"there is no case {name}", f"{listed}; or give the path of a file with build(device)")

@@ -15,7 +15,7 @@ from tracing import store
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.cli.answers import divergence_hints
 from tracing.cli.answers.divergence_answer import print_divergence
-from tracing.model import Digest, NotCovered, Outcome, Result, TensorValue
+from tracing.model import Digest, NotCovered, Outcome, ReadVariable, Result, TensorValue
 
 
 def run(folder: Path, *results: str, case: str = "case", ended: bool = True) -> store.Run:
@@ -272,3 +272,21 @@ def test_runs_of_code_in_a_recording_are_compared_and_the_call_that_decides_is_n
 
     assert status == 1 and "first divergence: launch #0" in text
     assert 'decides   tracing.recording(operators="digests", runs=' in text and " in train.py; " in text
+
+
+def test_environment_variables_that_both_programs_read_are_named_if_they_differ(tmp_path: Path) -> None:
+    def of(name: str, scale: str | None, *more: ReadVariable) -> store.Run:
+        read = [
+            ReadVariable("SCALE", scale),
+            ReadVariable("SAME", "1"),
+            ReadVariable("KEY", None, True),
+            *more,
+        ]
+        return saved(tmp_path / name, [launch(0)], read)
+
+    a, b = of("a", None), of("b", "2", ReadVariable("OTHER", "3"))
+
+    status, text = compared(a, b)
+    assert status == 0 and "environment variable, which the program reads: SCALE is not set | 2" in text
+    assert text.count("environment variable") == 1
+    assert '"variables": {\n    "SCALE": [\n      "not set",' in compared(a, b, "--json")[1]

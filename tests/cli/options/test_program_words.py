@@ -30,7 +30,7 @@ def test_an_option_of_ours_after_a_program_is_noted(
     said = capsys.readouterr().err
     assert context.params["words"] == [str(program), *words]
     assert said.splitlines() == [
-        f"note: {one} goes to {program}; an option of tracing is written before it" for one in noted
+        f"tracing: {one} goes to {program}; an option of tracing is written before it" for one in noted
     ]
 
 

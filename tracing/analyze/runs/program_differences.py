@@ -1,8 +1,9 @@
-"""Whether two runs are of the same program, which a comparison supposes."""
+"""How the programs of two runs differ: a comparison supposes that they are the same, and read the same."""
 
 from __future__ import annotations
 
-from tracing.model import RunInfo
+from tracing.model import ReadVariable, RunInfo
+from tracing.store import Run
 
 
 def incomparable(a: RunInfo, b: RunInfo) -> str:
@@ -15,3 +16,14 @@ def incomparable(a: RunInfo, b: RunInfo) -> str:
         "targets": (of_a.target, of_b.target),
     }
     return "; ".join(f"{name}: {x} and {y}" for name, (x, y) in facts.items() if x != y)
+
+
+def other_variables(a: Run, b: Run) -> dict[str, tuple[str, str]]:
+    """The environment variables that both programs read, and that had other values: by name, as text."""
+    read = [{one.name: one for one in run.records(ReadVariable) if not one.redacted} for run in (a, b)]
+    texts = {name: (_text(one), _text(read[1][name])) for name, one in read[0].items() if name in read[1]}
+    return {name: (x, y) for name, (x, y) in texts.items() if x != y}
+
+
+def _text(variable: ReadVariable) -> str:
+    return "not set" if variable.value is None else variable.value

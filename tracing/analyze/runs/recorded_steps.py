@@ -62,8 +62,9 @@ class RecordedSteps:
         options, deleted = self.selection, self.first
         if deleted is not None and deleted.launches:
             by = " and ".join(_typed(options, ("last", "disk")))
+            ask = "ask" if options.last and options.disk else "asks"
             larger = " and ".join(f"--{name}" for name in ("last", "disk") if getattr(options, name))
-            yield NotCovered(f"{self._before(deleted)}: deleted, as {by} asks", f"a larger {larger}")
+            yield NotCovered(f"{self._before(deleted)}: deleted, as {by} {ask}", f"a larger {larger}")
         if options.skips:
             by = " ".join(_typed(options, ("every", "steps")))
             yield NotCovered(f"steps that {by} leaves out", "leave out that option")

@@ -13,6 +13,7 @@ from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.accused import Accused, accused_of
 from tracing.analyze.compare.divergence_kinds import LaunchDiffers
 from tracing.analyze.compare.verdict import ComparisonVerdict, ResultCause
+from tracing.analyze.runs.program_differences import other_variables
 from tracing.cli.answers import hints
 from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
 from tracing.cli.answers.divergence_answer import print_divergence
@@ -64,6 +65,9 @@ def _status(runs: RunPair, verdict: ComparisonVerdict) -> int:
 def _print_compared(runs: RunPair, verdict: ComparisonVerdict, limit: int) -> int:
     for one in verdict.start:
         out.print(Text.assemble(("✗ start", "bold red"), f": {one.title} differs: {one.a} | {one.b}"))
+    variables = other_variables(*runs)
+    for name, (a, b) in variables.items():
+        out.print(Text(f"environment variable, which the program reads: {name} is {a} | {b}"))
     typed: list[str] = []  # the commands below the first divergence
     launches = False  # True: a launch differs, so kernels can be swapped
     for count, divergence in enumerate(verdict, 1):
@@ -124,6 +128,7 @@ def _print_json(runs: RunPair, verdict: ComparisonVerdict) -> int:
         "results": [result_json(one) for one in verdict.results],
         "start": [result_json(one) for one in verdict.start],
         "outcomes": [result_json(one) for one in verdict.outcomes],
+        "variables": {name: list(values) for name, values in other_variables(*runs).items()},
         "swapped": notes.swapped, "uninitialised": notes.uninitialised, "unwritten": notes.unwritten,
         "unwritten_memory": [unwritten_json(one) for one in notes.unwritten_memory],
         "dependents": list(verdict.dependents),

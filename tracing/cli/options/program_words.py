@@ -75,7 +75,7 @@ class ProgramCommand(HelpCommand):
         text = Path(program).read_text(errors="replace")
         for option in dict.fromkeys(word.partition("=")[0] for word in words[1:]):
             if option in own and option != "--help" and option not in text:
-                err.print(f"note: {option} goes to {program}; an option of tracing is written before it")
+                err.print(f"tracing: {option} goes to {program}; an option of tracing is written before it")
 
     def _with_value(self, ctx: Any) -> set[str]:
         options = [one for one in self.get_params(ctx) if one.param_type_name == "option"]
