@@ -80,6 +80,8 @@ def record(
     try:
         recorded = passes_recorded(writer, passes) if passes else contextlib.nullcontext()
         with winners or Winners(writer), recorded as compilations:
+            if compilations is not None:
+                compilations.began = lambda count: progress(f"compiling kernel {count}")
             results = _results(experiment, recorder, reads or Reads(), diagnosis, around, reached)
         outcome = _COMPILED
         if results is not None:

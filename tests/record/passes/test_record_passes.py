@@ -43,6 +43,16 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, dict[str, b
     return Run(writer.path), artefacts
 
 
+def test_the_beginning_of_each_compilation_is_announced_with_their_number(tmp_path: Path) -> None:
+    began: list[int] = []
+    with PassRecorder(new_run(tmp_path)) as recorder:
+        recorder.began = began.append
+        kernels.compiled("vector_add", "sm_90")
+        kernels.compiled("vector_add", "sm_80")
+
+    assert began == [1, 2]
+
+
 def test_each_pass_begins_with_the_output_of_the_previous_pass(compiled: tuple[Run, object]) -> None:
     passes = [one for one in compiled[0].passes() if one.compilation.kernel_name == "softmax"]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ class PassRecorder:
         self.count = 0  # compilations seen
         self.print_ir = print_ir
         self.eager = False  # True: the case runs in eager, for comparison
+        self.began: Callable[[int], None] = lambda count: None  # called with `count` before each compilation
         self._writer = writer
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -54,6 +56,7 @@ class PassRecorder:
             return None  # a fork: the open files are its parent's; Inductor's workers have their own recorder
         with self._lock:
             number, self.count = self.count, self.count + 1
+        self.began(number + 1)
         known = msgspec.structs.replace(compilation, id=number, eager=self.eager)
         return _CompilationRecorder(self._writer, known, source, self.print_ir)
 
