@@ -20,6 +20,7 @@ from tracing.store import RunWriter
 from tracing.store.numbers import Numbers
 from tracing.upstream.inductor.user_kernels import copied_functions
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
+from tracing.upstream.triton.jit import GluonJITFunction
 
 _METAS = 1 << 14  # layouts that are remembered
 
@@ -110,9 +111,11 @@ class Catalogue:
         try:
             return compiled.declared()
         except (KeyError, ValueError) as error:
-            self.not_covered(
-                f"what {site.name} reads and writes: no TTIR to read ({error})", "a fresh Triton cache"
-            )
+            what = f"what {site.name} reads and writes"
+            if isinstance(compiled.function, GluonJITFunction):
+                self.not_covered(f"{what}: a Gluon kernel has no TTIR", "")
+            else:
+                self.not_covered(f"{what}: no TTIR to read ({error})", "a fresh Triton cache")
             return Declared({})
 
     def _describe(self, number: int, site: LaunchSite, compiled: KernelArtefacts) -> Kernel:

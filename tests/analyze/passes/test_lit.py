@@ -97,6 +97,14 @@ def test_lines_can_be_chosen() -> None:
     assert checks(BEFORE, only="muli")[-1].startswith("CHECK: arith.muli")
 
 
+@pytest.mark.parametrize(
+    ("only", "problem"), [("nosuchthing", "no line of the IR after the pass matches"), ("(", "no regular")]
+)
+def test_a_pattern_that_chooses_no_line_is_refused(only: str, problem: str) -> None:
+    with pytest.raises(Problem, match=problem):
+        checks(BEFORE.replace("%0 = arith.addi", "%0 = arith.muli"), only=only)
+
+
 def test_a_pass_that_changed_only_locations_has_nothing_to_test() -> None:
     with pytest.raises(Problem, match="changed nothing that a test could check"):
         lit_test(BEFORE, BEFORE.replace("k.py", "other.py"), "-pass", "title")

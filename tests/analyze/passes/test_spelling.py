@@ -82,5 +82,23 @@ def test_lines_of_source_are_spelling_in_ptx() -> None:
     assert same(a, a.replace("add", "sub"), "ptx") == ""
 
 
+def test_lines_of_source_are_spelling_in_amdgcn() -> None:
+    a = """\t.text
+\t.loc\t1 3 4 ; kern.py:3:4
+.Ltmp0:
+\ts_add_u32 s0, s1, s2
+\t.section\t.debug_line,"",@progbits
+\t.byte 3
+\t.section\t.rodata
+\t.byte 1
+"""
+
+    assert same(
+        a, a.replace("3 4", "5 6").replace(".Ltmp0:\n", "").replace(".byte 3", ".byte 4"), "amdgcn"
+    ) == ("locations")
+    assert same(a, a.replace("s_add", "s_sub"), "amdgcn") == ""
+    assert same(a, a.replace(".byte 1", ".byte 2"), "amdgcn") == ""
+
+
 def test_equal_texts_differ_in_nothing() -> None:
     assert same(LLIR, LLIR, "llir") == ""

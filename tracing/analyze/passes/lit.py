@@ -69,16 +69,33 @@ def lit_test(
     limit  -- functions with more changed lines are checked by the first line of each kind; None: never
     only   -- a regular expression: check the lines that it finds, and no others
 
-    Raises Problem if the pass changed nothing, or nothing but locations.
+    Raises Problem if the pass changed nothing, or nothing but locations; and if `only` is no regular
+    expression, or finds no line.
     """
     source, result = _Module(before), _Module(after)
+    if only is not None:
+        _require_lines(only, result)
     absent = _absent(source, result)
     checks = list(_checks(source, result, limit, only))
     if not checks and not absent:
-        raise Problem("the pass changed nothing that a test could check", "choose a pass that changed the IR")
+        raise Problem(
+            "the pass changed nothing that a test could check",
+            "`tracing passes RUN --kernel K --changed` lists those that changed the IR",
+        )
     filecheck = tuple(f"--implicit-check-not={name}" for name in absent)
     run = f"// RUN: triton-opt %s -split-input-file {flag} | {' '.join(('FileCheck %s', *filecheck))}"
     return _test([run, f"// {one_line(title)}", ""], checks, source, filecheck)
+
+
+def _require_lines(only: str, result: _Module) -> None:
+    try:
+        pattern = re.compile(only)
+    except re.error as error:
+        raise Problem(f"{only!r} is no regular expression: {error}", "escape ( as \\(, for example") from None
+    if not any(pattern.search(line) for part in result.parts for line in part.lines):
+        raise Problem(
+            f"no line of the IR after the pass matches {only!r}", "`tracing passes --after` prints it"
+        )
 
 
 def survival_test(before: str, flag: str, title: str) -> LitTest:

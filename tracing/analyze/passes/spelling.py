@@ -31,6 +31,12 @@ _PTX_LOCATION = re.compile(r"^[ \t]*(?:\.loc|\.file)\b.*\n|^[ \t]*//.*\n|^\$L__t
 _PTX_SECTION = re.compile(
     r"^[ \t]*\.section[ \t]+\.debug\w*\s*\{.*?(?:^[ \t]*\}\n|\Z)", re.MULTILINE | re.DOTALL
 )
+_AMD_LOCATION = re.compile(
+    r"^[ \t]*(?:\.loc|\.file)\b.*\n|^[ \t]*;.*\n|^\.L(?:tmp|func_)\w*:.*\n", re.MULTILINE
+)
+_AMD_SECTION = re.compile(
+    r"^[ \t]*\.section[ \t]+\.debug\w*.*\n(?:(?![ \t]*\.(?:section|text|data|amd\w+)\b).*\n)*", re.MULTILINE
+)
 DEPTH = 3  # compared levels of nested metadata, as that of loops and ranges
 
 
@@ -103,6 +109,11 @@ def _ptx(a: str, b: str) -> bool:
     return plain[0] == plain[1]
 
 
+def _amdgcn(a: str, b: str) -> bool:
+    plain = [_AMD_LOCATION.sub("", _AMD_SECTION.sub("", text)) for text in (a, b)]
+    return plain[0] == plain[1]
+
+
 _MLIR: dict[str, Callable[[str, str], bool]] = {
     "locations": partial(_mlir, names=False),
     "names of values and locations": partial(_mlir, names=True),
@@ -113,5 +124,5 @@ _SPELLINGS: dict[str, dict[str, Callable[[str, str], bool]]] = {
         "names of values, the order of phis and locations": partial(_llvm, names=True),
     },
     "ptx": {"locations": _ptx},
-    "amdgcn": {},
+    "amdgcn": {"locations": _amdgcn},
 }

@@ -155,6 +155,8 @@ def _frames(recorded: _Recorded) -> Iterator[str]:
 
 def _none_compiled(recorded: _Recorded) -> Iterator[str]:
     statuses = {one.status for one in recorded.records(Outcome)}
+    if "failed" in statuses and any(recorded.records(Failure)):
+        return  # it is the reason
     if "failed" in statuses:
         yield f"the {recorded.run.info.kind} failed before torch.compile compiled anything"
     elif recorded.run.info.kind == "case":

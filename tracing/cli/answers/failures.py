@@ -72,6 +72,8 @@ def reported(err: SafeConsole, *, parsing: bool = False) -> Iterator[None]:
 def _problem_of(error: BaseException) -> tuple[str, str]:
     if isinstance(error, Problem):
         return error.problem, error.remedy
+    if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "triton"):
+        return f"{error.name} is not installed in this environment", "run `make venv`"
     if isinstance(error, FileNotFoundError) and error.filename:
         near = near_files(Path(error.filename))
         remedy = f"nearest: {', '.join(near)}" if near else "check the path"

@@ -154,8 +154,7 @@ def _made(
     try:
         return lit_test(*sides, flag, title, limit=limit, only=grep)
     except Problem as problem:
-        changed = "`tracing passes RUN --kernel K --changed` lists those that changed the IR"
-        raise Problem(f"pass {record.index}, {record.name}: {problem.problem}", changed) from None
+        raise Problem(f"pass {record.index}, {record.name}: {problem.problem}", problem.remedy) from None
 
 
 def _complaint(test: LitTest, passes: tuple[PassText, ...]) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import asdict
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
+from tracing import environment
 from tracing.cli.app import VALIDATE, app, out, spinner
 from tracing.upstream.contracts import Feature, features
 
@@ -34,7 +34,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
     the feature works, and module is that of tracing.upstream that needs a change), compiled (name,
     failure; failure is empty if C++ records).
     """
-    versions = {package: version(package) for package in ("torch", "triton")}
+    versions = {package: environment.installed(package) for package in ("torch", "triton")}
     logging.disable(logging.WARNING)  # checks provoke what torch warns of
     try:
         with spinner("checking features"):

@@ -50,7 +50,8 @@ class Winners:
         self.chosen: list[Winner] = []
         self._writer = writer
         self._frozen = {join(one): one for one in frozen}
-        self._matched: set[Any] = set()
+        self._asked: set[Any] = set()  # for which an autotuner asked
+        self._matched: set[Any] = set()  # that an autotuner took
         self._caches: list[TuningCache] = []
         self._measured = WeakSet[Any]()  # autotuners, since they chose last
         self._candidates = WeakKeyDictionary[Any, tuple[CacheSettings, ...]]()  # of Inductor's autotuners
@@ -82,12 +83,20 @@ class Winners:
         for cache in self._caches:
             cache.leave()
         for one in self.unmatched if self._writer is not None else ():
-            what = f"the frozen winner of {one.kernel} ({', '.join(one.key)}): nothing of this source and key"
-            self._not_covered(f"{what} was tuned", "freeze anew: `tracing winners RUN --output FILE`")
+            what = f"the frozen winner of {one.kernel} ({', '.join(one.key)})"
+            if join(one) in self._asked:
+                why = "the kernel's autotuner has no such configuration"
+                self._not_covered(f"{what}: {why}", "a configuration that the kernel lists")
+            else:
+                why = "nothing of this source and key was tuned"
+                self._not_covered(f"{what}: {why}", "freeze anew: `tracing winners RUN --output FILE`")
 
     def frozen(self, tuner: str, source: str, key: tuple[str, ...]) -> Winner | None:
         """The frozen winner to use; None: measure."""
-        return self._frozen.get((tuner, source, key))
+        winner = self._frozen.get((tuner, source, key))
+        if winner is not None:
+            self._asked.add(join(winner))
+        return winner
 
     def took(self, winner: Winner) -> None:
         """An autotuner has made a choice."""

@@ -113,11 +113,9 @@ def meaning_text(meaning: Meaning) -> Iterator[Line]:
 def believed_text(answer: FirstBad | FirstSeen) -> Iterator[Line]:
     """The reason why the layers before the one with the answer are not searched."""
     if isinstance(answer, FirstSeen):
-        yield Text("    certain, because the judge read the recorded IR: no pass had to be left out")
+        yield Text("    certain if the judge is: it read the recorded IR, and no pass had to be left out")
     elif answer.layer != MLIR:
-        yield Text(
-            "    certain, because the input of this layer is good: it can be compiled to a good result"
-        )
+        yield Text("    certain if the judge is: the input of this layer can be compiled to a good result")
 
 
 def not_asked(layer: str, stages: Sequence[str]) -> Line:
@@ -187,8 +185,9 @@ def never_text(verdict: str, asked: int) -> Line:
 def confidence_text(confidence: Confidence) -> Line:
     """The confidence of an answer, if the judge was asked several times about each build."""
     return Text(
-        f"confidence {1 - confidence.wrong:.1%}: {confidence.against} of {confidence.calls} calls contradict "
-        f"the majority of their build, so a call is wrong in at most {confidence.error:.0%} of cases"
+        f"confidence in the judge {1 - confidence.wrong:.1%}: {confidence.against} of its {confidence.calls} "
+        f"calls, with repetitions, contradict the majority of their build, so a call is wrong in at most "
+        f"{confidence.error:.0%} of cases"
     )
 
 
