@@ -57,8 +57,13 @@ def environment(device: str, target: str) -> Environment:
         target=target,
         host=socket.gethostname(),
         platform=platform.platform(),
-        knobs={name: value for name, value in sorted(_AT_START.items()) if name in RECORDED_VARIABLES},
+        knobs=compile_settings(),
     )
+
+
+def compile_settings() -> dict[str, str]:
+    """The variables of torch, Triton, LLVM and CUDA with which this process began, by name."""
+    return {name: value for name, value in sorted(_AT_START.items()) if name in RECORDED_VARIABLES}
 
 
 def compiler_settings() -> dict[str, str]:

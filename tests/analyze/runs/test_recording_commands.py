@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from handmade.records import INFO
+from handmade.runs import HOST, saved
 from msgspec.structs import replace
 
-from tracing.analyze.runs.recording_commands import command
+from tracing.analyze.runs import recording_commands
+from tracing.analyze.runs.recording_commands import command, variables
 
 ALLOW = "--allow-out-of-bounds"
 
@@ -23,3 +28,21 @@ def test_an_option_of_the_program_is_its_own() -> None:
     program = replace(INFO, kind="program", argv=("tracing", "run", *words), program=words)
 
     assert command(program).count(ALLOW) == 1  # among the words of the program
+
+
+def test_settings_of_compiles_that_are_others_now_are_set_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = {"TORCHINDUCTOR_MAX_AUTOTUNE": "1", "TRITON_F32_DEFAULT": "ieee", "TRITON_CACHE_DIR": "/here"}
+    monkeypatch.setattr(recording_commands, "compile_settings", lambda: now)
+    knobs = {
+        "TORCHINDUCTOR_EMULATE_PRECISION_CASTS": "1",
+        "TRITON_F32_DEFAULT": "ieee",
+        "CUDA_HOME": "/there",
+    }
+    run = saved(tmp_path, [], environment=replace(HOST, knobs=knobs))
+
+    assert variables(run) == {
+        "TORCHINDUCTOR_EMULATE_PRECISION_CASTS": "1",
+        "TORCHINDUCTOR_MAX_AUTOTUNE": None,
+    }

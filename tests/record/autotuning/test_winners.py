@@ -209,7 +209,10 @@ def test_a_frozen_winner_that_is_no_candidate_is_ignored_and_reported(
     (gap,) = store.Run(writer.path).records(NotCovered)
 
     assert next(one for one in chosen if one.tuner == "triton").how == "tuned"
-    assert "the frozen winner of double (n=2048, torch.float32, torch.float32)" in gap.what
+    assert (
+        "the frozen winner of double (n=2048, torch.float32, torch.float32): the kernel's autotuner"
+        in gap.what
+    )
 
 
 def test_autotuners_choose_for_themselves_after_freezing(tuned: Mapping[str, Winner]) -> None:
