@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 from tracing.analyze.passes.operations import counts
 from tracing.errors import Problem
-from tracing.model import Blob, Compilation, Kernel, PassRecord
+from tracing.model import Blob, Compilation, Kernel, Outcome, PassRecord
 from tracing.store import Run
 
 T = TypeVar("T")
@@ -68,6 +68,10 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
     if not known:
         command = run.info.command
         by = f": `tracing {command}` made it" if command not in ("", "run") else ""
+        for outcome in run.records(Outcome):
+            if outcome.status == "failed":
+                failed = f"the {run.info.kind} failed before the first one: {outcome.detail}"
+                raise Problem(f"{run.path} has no compiler passes: {failed}", f"`tracing show {run.path}`")
         raise Problem(
             f"{run.path} has no compiler passes{by}",
             "record them with `tracing run`, without --no-passes; a kernel from a warm cache has none",

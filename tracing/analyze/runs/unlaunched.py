@@ -158,7 +158,7 @@ def _none_compiled(recorded: _Recorded) -> Iterator[str]:
     if "failed" in statuses and any(recorded.records(Failure)):
         return  # it is the reason
     if "failed" in statuses:
-        yield f"the {recorded.run.info.kind} failed before torch.compile compiled anything"
+        yield f"the {recorded.run.info.kind} failed before a kernel was launched"
     elif recorded.run.info.kind == "case":
         yield "torch.compile compiled none of its code: it is disabled there, or no tensor is computed"
     elif statuses:  # it has ended

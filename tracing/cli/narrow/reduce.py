@@ -14,6 +14,7 @@ from tracing.analyze.bisect.reduction import reduced
 from tracing.analyze.passes.operations import counts
 from tracing.analyze.passes.pass_table import find_pass, passes_of
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, spinner
+from tracing.cli.narrow.other_compiler import unlike_next, unlike_result
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import pass_names
 from tracing.cli.options.derived import open_derived
@@ -91,10 +92,21 @@ class _Reduction:
         self.whole = holds.generic(run.text(record.before))
         self.run, self.chosen, self.record, self.holds = run, chosen, record, holds
 
+    def _require_whole(self) -> None:
+        try:
+            self.holds.require(self.whole)
+        except Problem:
+            unlike = unlike_result(self.run, [self.record])
+            if unlike is None:
+                raise
+            shown, recorded = (f"`{command}`" for command in unlike_next(self.run, unlike))
+            remedy = f"the recorded effect: {shown}\n  record with the installed compiler: {recorded}"
+            raise Problem(unlike.sentence, remedy) from None
+
     def smallest(self) -> str:
         """Validate the predicate, reduce, and return the smallest IR."""
         with spinner("trying the pass on the whole IR"):
-            self.holds.require(self.whole)
+            self._require_whole()
             known = self.best.read_text() if self.best.exists() else ""
             start = known if known and self.holds(known) else self.whole
         self.best.parent.mkdir(exist_ok=True)
