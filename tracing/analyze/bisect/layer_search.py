@@ -71,8 +71,8 @@ class LayerSearch:
         if full.verdict == "skip":
             raise Problem(
                 f"cannot be decided, because the full pipeline cannot be judged: {full.detail}",
-                "COMMAND must judge the result of the whole pipeline as good or bad; --seconds gives "
-                "it more time",
+                "COMMAND must judge the result of the whole pipeline as good or bad; if it takes too long, "
+                "--seconds gives it more time",
             )
         if full.verdict == "bad":
             yield from self._layers(full)

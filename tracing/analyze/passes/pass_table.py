@@ -20,6 +20,7 @@ from tracing.store import Run
 T = TypeVar("T")
 N = TypeVar("N", bound="NamedPass")
 P = TypeVar("P", bound="AnyPass")
+_LISTED = 8  # names of one sentence
 DIGITS = 12  # hex digits of a hash that distinguish the kernels of one run
 BINARIES = {"cuda": "cubin", "hip": "hsaco"}  # by backend: the last stage
 SHOWN = 12  # kernels in a message: a run can have thousands
@@ -86,7 +87,7 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
         shown = [f"--kernel {choice}" for choice in _choices(run, known, meant[:SHOWN])]
         rest = [f"and {len(meant) - SHOWN} more: `tracing passes {run.path}`"] if len(meant) > SHOWN else []
         raise Problem(f"{subject} {len(meant)} kernels", "\n  ".join(["choose one:", *shown, *rest]))
-    near = _near(kernel or "", [one.kernel_name for one in known], f"tracing passes {run.path}")
+    near = _near(kernel or "", list(dict.fromkeys(one.kernel_name for one in known)))
     raise Problem(f"{run.path} has no kernel {kernel}", near)
 
 
@@ -290,9 +291,10 @@ def no_pass(
     if which.isdecimal():
         among = [one.index for one in passes if stage in (None, one.stage) and one.index is not None]
         return problem, f"there are {min(among)} to {max(among)}" if among else "name one"
-    return problem, _near(which, [one.name for one in passes], "tracing passes RUN --kernel KERNEL")
+    return problem, _near(which, list(dict.fromkeys(one.name for one in passes)))
 
 
-def _near(name: str, known: Sequence[str], command: str) -> str:
+def _near(name: str, known: Sequence[str]) -> str:
     near = get_close_matches(name, sorted(set(known)), n=3, cutoff=0.5)
-    return f"nearest: {', '.join(near)}" if near else f"list them with `{command}`"
+    more = f" and {len(known) - _LISTED} more" if known[_LISTED:] else ""
+    return f"nearest: {', '.join(near)}" if near else f"there are {', '.join(known[:_LISTED])}{more}"

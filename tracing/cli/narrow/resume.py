@@ -78,7 +78,8 @@ def resume(
     point = compiler.resume_point_before(record, passes, run.text)
     point = replace(point, ir=text, index=record.index + after, file=str(ir) if ir else None)
     with spinner(f"compiling from pass {record.index}, {record.name}"):
-        made = _compiled(lambda: compiler.resume(chosen, point, last=to), seconds)
+        of_edit = f"its IR must be as {record.name} takes it: that of stage {record.stage}" if ir else ""
+        made = _compiled(lambda: compiler.resume(chosen, point, last=to), seconds, of_edit)
     written = _write(made, output, chosen.kernel_name) if output is not None else []
     recorded = {one.stage: run.bytes(one.blob) for whole, one in run.artefacts() if whole.hash == chosen.hash}
     status, verdicts = _compared(chosen, made, recorded)
@@ -133,15 +134,16 @@ def _recorded_text(run: store.Run, record: PassRecord, after: bool) -> str:
     return run.text(blob)
 
 
-def _compiled(compile_on: Callable[[], Artefacts], seconds: float) -> Artefacts:
+def _compiled(compile_on: Callable[[], Artefacts], seconds: float, of_edit: str) -> Artefacts:
     # edited IR may crash the compiler
     from tracing.compiler.child import in_child
 
     ended = in_child(compile_on, seconds)
     if ended.failure:
         assertion = next((line for line in ended.stderr.splitlines() if "Assertion" in line), "")
-        remedy = _OTHER_PTXAS if "Unsupported .version" in ended.failure else ""
-        raise Problem("\n  ".join(filter(None, [ended.failure, assertion])), remedy)
+        remedy = _OTHER_PTXAS if "Unsupported .version" in ended.failure else of_edit
+        problem = f"the compile from there on failed: {ended.failure}"
+        raise Problem("\n  ".join(filter(None, [problem, assertion])), remedy)
     made: Artefacts = ended.result
     return made
 
