@@ -61,6 +61,7 @@ class Compiling(msgspec.Struct, frozen=True):
     recorded: str = ""  # the recorded pass that is replayed: "pass 12 of stage ttgir in runs/silu-1"
     program: tuple[str, ...] = ()  # of a replayed pass: lines on the recorded launch of its kernel
     left_out: Mapping[str, int] = {}  # frames that `stack` lacks, by package
+    pass_options: tuple[str, ...] = ()  # of each of `passes`: "num-stages=3 dump-intermediate-steps=false"
 
 
 def wanted_of(text: str) -> WantedStop:

@@ -104,12 +104,13 @@ class Stop:
         self.number += 1
         frames = _frames(sys._getframe(3))
         stack, left_out = python_stack.described(reversed(frames))
+        passes = passes_in(manager.get_pipeline_str())
         recorded, program = _replayed
         return Compiling(
             pid=os.getpid(),
             kernel=module.get_entry_func_name(),
             stage=compiling.stage_of(tag),
-            passes=tuple(one.name for one in passes_in(manager.get_pipeline_str())),
+            passes=tuple(one.name for one in passes),
             options=_options(frames, tag),
             stack=stack,
             wanted=str(self.wanted),
@@ -117,6 +118,7 @@ class Stop:
             recorded=recorded,
             program=program,
             left_out=left_out,
+            pass_options=tuple(" ".join(f"{k}={v}" for k, v in one.options.items()) for one in passes),
         )
 
     def _wait(self, now: Compiling, name: str) -> str:

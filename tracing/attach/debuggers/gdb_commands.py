@@ -156,12 +156,14 @@ class PassInfo(Command):
             inside = "" if outer == here.argument else f"inside of {outer}, "
             position = f"{course.index + 1} of {len(passes)}" if len(passes) > 1 else "executed by itself"
             gdb.write(f"position  {inside}{position} in stage {now['stage']}\n")
+            if own := now["pass_options"][course.index]:
+                gdb.write(f"with      {own}\n")
             passes[course.index] = f"[{outer}]"
         if now.get("recorded"):
             gdb.write(f"recorded  {now['recorded']}\n")
         gdb.write(f"kernel    {now['kernel']}\n")
         gdb.write(f"pipeline  {' '.join(passes)}\n")
-        gdb.write(f"options   {' '.join(f'{name}={value}' for name, value in now['options'].items())}\n")
+        gdb.write(f"compile   {' '.join(f'{name}={value}' for name, value in now['options'].items())}\n")
 
 
 class PyWhere(Command):
