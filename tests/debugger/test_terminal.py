@@ -49,6 +49,14 @@ def test_a_recorded_pass_is_rerun_by_itself_and_gdb_stops_in_it(recorded_run: Pa
     assert ("missing: the C++ source of Triton's wheel" in done.stderr) == environment.lacks_source()
 
 
+def test_a_stop_shows_the_options_of_the_pass(recorded_run: Path) -> None:
+    gdb_that_calls("cppdbg")
+    words = ("debug", str(recorded_run), "--kernel", "softmax", "--pass", "tritongpu-pipeline")
+    done = tracing(*words, "--ex", "pass-info", runs=recorded_run.parent)
+
+    assert re.search(r"^with      .*\bnum-stages=\d+", done.stdout, re.M), done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("printed", ["print-op", "print $module()"])
 def test_a_step_stays_in_the_pass_after_its_ir_was_printed(recorded_run: Path, printed: str) -> None:
     gdb_that_calls("cppdbg")

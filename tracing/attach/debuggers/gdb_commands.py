@@ -156,7 +156,8 @@ class PassInfo(Command):
             inside = "" if outer == here.argument else f"inside of {outer}, "
             position = f"{course.index + 1} of {len(passes)}" if len(passes) > 1 else "executed by itself"
             gdb.write(f"position  {inside}{position} in stage {now['stage']}\n")
-            if own := now["pass_options"][course.index]:
+            own = now["pass_options"][course.index]
+            if own and not inside:
                 gdb.write(f"with      {own}\n")
             passes[course.index] = f"[{outer}]"
         if now.get("recorded"):
