@@ -142,3 +142,15 @@ def test_the_element_that_is_named_is_one_where_eager_is_off_too() -> None:
     compiled[5] = eager[5] = 5
     said = judge(compiled, eager, Expected(exact, torch.zeros(64, dtype=torch.float64)))
     assert "agrees with neither everywhere: [0] is 7, in eager 0, in exact arithmetic 0" in apart_text(said)
+
+
+def test_a_result_beyond_the_limit_does_not_pass_by_the_rounding_of_larger_elements() -> None:
+    exact = torch.full((64,), 1000.0)
+    spread = torch.ones(64, dtype=torch.float64)
+    spread[3] = 0
+    compiled, eager = exact.clone(), exact + 0.1
+    compiled[3], eager[5] = 1007, 1042  # beyond the own rounding, and beyond that of the others
+    said = judge(compiled, eager, Expected(exact.double(), spread))
+
+    assert said.verdict == "not decided"
+    assert "compiled and eager are " in apart_text(said)

@@ -347,3 +347,32 @@ def test_rounding_does_not_decide_which_exact_numbers_are_equal() -> None:
 
     assert judge(~own, own, exact).verdict == "compiled is off"
     assert judge(labels.round() == 2.0, own, exact).verdict == "compiled is off"
+
+
+def test_rounding_decides_in_float64_as_well_whether_there_is_a_number() -> None:
+    x = torch.randn(256, 64, generator=torch.Generator().manual_seed(0))
+
+    def angle(x: torch.Tensor) -> torch.Tensor:
+        u = x / x.norm(dim=-1, keepdim=True)
+        return torch.acos((u * u).sum(-1))  # 0, or NaN: of 1 plus a rounding
+
+    exact = reference(lambda: {"angle": angle(x)}, samples=32)["angle"]
+    zero, nan = torch.zeros(256), torch.full((256,), torch.nan)
+
+    assert bool(exact.exact.isnan().any()) and not bool(exact.exact.isnan().all())
+    assert (
+        judge(torch.where(exact.exact.isnan(), zero, angle(x)), angle(x), exact).verdict != "compiled is off"
+    )
+    assert judge(zero, torch.where(exact.exact.isnan(), nan, zero), exact).verdict != "compiled is off"
+
+
+def test_an_operator_whose_result_has_another_size_in_float64_has_no_reference() -> None:
+    x = torch.rand(512, generator=torch.Generator().manual_seed(0)).half()
+
+    def program() -> dict[str, torch.Tensor]:
+        return {"y": x * 2, "n": x.exp().log().unique()}
+
+    exact = reference(program)
+
+    assert not exact["y"].missing
+    assert exact["n"].missing

@@ -14,7 +14,13 @@ from tracing.model import Container, Outcome, PlainValue, Uncomparable
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import UNREPEATABLE
 from tracing.numerics.verdict import Judged
-from tracing.numerics.verdict_text import apart_text, judged_text, less_precise_text, undecided_text
+from tracing.numerics.verdict_text import (
+    apart_text,
+    judged_text,
+    less_precise_text,
+    undecided_text,
+    within_text,
+)
 from tracing.program.state import AFTERWARDS, STEPPED
 from tracing.program.structure import Fact, Facts
 
@@ -238,11 +244,7 @@ class _Verdicts:
         within = {name: one for name, one in self._explained.items() if one.verdict == "within rounding"}
         if within:
             name, most = max(within.items(), key=lambda one: one[1].compiled.farthest)
-            far = (
-                ""
-                if isinstance(most.compiled.value, int)
-                else f" by {most.compiled.farthest:.2g} roundings of {most.compiled.limit:g} allowed"
-            )
+            far = "" if isinstance(most.compiled.value, int) else within_text(most)
             counted = "1 result, " if len(within) == 1 else f"{len(within)} results, most of all "
             yield f"within rounding: {counted}{name}{far}"
         yield from (f"{name}: {undecided_text(one)}" for name, one in within.items() if one.undecided)

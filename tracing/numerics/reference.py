@@ -104,7 +104,8 @@ def _squared(sample: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
         return (sample != exact).to(torch.float64)
     apart = (sample - exact).abs().to(torch.float64)
     apart[sample == exact] = 0  # two infinities
-    apart[sample.isnan() & exact.isfinite()] = torch.inf  # rounding decides whether there is a number
+    # rounding decides whether there is a number, in float64 as well
+    apart[(sample.isnan() & exact.isfinite()) | (exact.isnan() & sample.isfinite())] = torch.inf
     return (apart * apart).nan_to_num(nan=0.0)
 
 

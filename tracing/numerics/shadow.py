@@ -157,8 +157,12 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         for tensor in written:
             self._storages.mark(tensor, origin)
         for tensor, exact in zip(_tensors(result), _tensors(results), strict=True):
-            if self._storages.known(tensor) is None:  # else it was written in place, or is an input
+            if self._storages.known(tensor) is not None:  # it was written in place, or is an input
+                continue
+            if exact.shape == tensor.shape:
                 self._storages.give(tensor, exact, origin)
+            else:  # the values decide it, as of unique
+                self._storages.take(tensor, origin | ValueOrigin(frozenset([name])))
 
     def _computed(self, func: Any, name: str, own: Any, given: Any) -> Any:
         args, kwargs = tree_map(_wide_dtype, given)

@@ -133,7 +133,11 @@ def judge(
     judged = Judged(verdict, ours, theirs, exact, expected.missing)
     if verdict == "within rounding":
         bare, distance, _ = results.decided(results.roundings(noise))
-        return replace(judged, undecided=distance.elements if bare == "compiled is off" else 0)
+        undecided = distance.elements if bare == "compiled is off" else 0
+        if not (ours.off and undecided):
+            return replace(judged, undecided=undecided)
+        apart = eager_difference(compiled, eager, expected.exact, far, limit=ours.limit)
+        return replace(judged, verdict="not decided", apart=apart)
     if verdict == "compiled is off" and results.lost_by_rounding(far[0], ours.limit):
         apart = eager_difference(compiled, eager, expected.exact, far, limit=ours.limit)
         return replace(judged, verdict="not decided", apart=apart)
@@ -171,11 +175,12 @@ class _Results:
         return bool((self.eager.isfinite() & ~others).any())
 
     def lost_by_rounding(self, far: torch.Tensor, limit: float) -> bool:
-        """True if all elements that are off are no numbers, and rounding may leave no number there."""
+        """True if in all elements that are off rounding decides whether there is a number, and it does."""
         if not is_inexact(self.expected.exact):
             return False
         off = far > limit
-        explained = ~self.compiled.isfinite() & (self.expected.spread > _NO_NUMBER)
+        numbers = self.compiled.isfinite() & self.expected.exact.isfinite()
+        explained = ~numbers & (self.expected.spread > _NO_NUMBER)
         return 0 < int(off.sum()) <= _LOST * off.numel() and not bool((off & ~explained).any())
 
     def off_where_eager_overflows(self, far: torch.Tensor, limit: float) -> bool:

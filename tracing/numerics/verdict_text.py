@@ -33,6 +33,14 @@ def judged_text(judged: Judged) -> str:
     )
 
 
+def within_text(judged: Judged) -> str:
+    """How far a result within rounding is from exact: ` by 25 roundings of 64 allowed`."""
+    ours = judged.compiled
+    if ours.farthest > ours.limit:  # which passes, as eager's is about as far away
+        return f" by {ours.farthest:.2g} roundings, eager's by {judged.eager.farthest:.2g}"
+    return f" by {ours.farthest:.2g} roundings of {ours.limit:g} allowed"
+
+
 def undecided_text(judged: Judged) -> str:
     """The elements of a result that agrees of which it is not known whether rounding explains them."""
     elements = "1 element is" if judged.undecided == 1 else f"{judged.undecided} elements are"

@@ -105,7 +105,8 @@ def _around_tuning(is_virtual: Callable[[], bool]) -> Callable[[Method], Method]
             name = autotuner.base_fn.__name__
             if tuning.left_out and name not in noted:
                 noted.add(name)
-                note = f"{name}: {tuning.left_out} of its configurations are not compiled"
+                are = "is" if tuning.left_out == 1 else "are"
+                note = f"{name}: {tuning.left_out} of its configurations {are} not compiled"
                 print(f"tracing: {note}, {FIRST_IS_TAKEN}", file=sys.stderr)
             return result
 

@@ -9,8 +9,9 @@ from handmade.records import INFO
 from handmade.runs import HOST, saved
 from msgspec.structs import replace
 
-from tracing.analyze.runs import recording_commands
+from tracing.analyze.runs.program_differences import incomparable
 from tracing.analyze.runs.recording_commands import command, variables
+from tracing.store import other_settings
 
 ALLOW = "--allow-out-of-bounds"
 
@@ -34,7 +35,7 @@ def test_settings_of_compiles_that_are_others_now_are_set_as_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = {"TORCHINDUCTOR_MAX_AUTOTUNE": "1", "TRITON_F32_DEFAULT": "ieee", "TRITON_CACHE_DIR": "/here"}
-    monkeypatch.setattr(recording_commands, "compile_settings", lambda: now)
+    monkeypatch.setattr(other_settings, "compile_settings", lambda: now)
     knobs = {
         "TORCHINDUCTOR_EMULATE_PRECISION_CASTS": "1",
         "TRITON_F32_DEFAULT": "ieee",
@@ -46,3 +47,10 @@ def test_settings_of_compiles_that_are_others_now_are_set_as_they_were(
         "TORCHINDUCTOR_EMULATE_PRECISION_CASTS": "1",
         "TORCHINDUCTOR_MAX_AUTOTUNE": None,
     }
+
+
+def test_recordings_in_one_file_are_of_one_program_whatever_their_names_are() -> None:
+    a = replace(INFO, kind="code", path="/m/train.py", case="before")
+
+    assert incomparable(a, replace(a, case="after")) == ""
+    assert "programs: before and after" in incomparable(a, replace(a, case="after", path="/m/other.py"))

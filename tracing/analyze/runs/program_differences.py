@@ -9,8 +9,9 @@ from tracing.store import Run
 def incomparable(a: RunInfo, b: RunInfo) -> str:
     """The reason why two runs are not of the same program (case or versions differ); "" if they are."""
     of_a, of_b = a.environment, b.environment
+    same_code = a.kind == b.kind == "code" and a.path == b.path  # `tracing.recording(name=…)` names a run
     facts = {
-        "cases" if a.kind == b.kind == "case" else "programs": (a.case, b.case),
+        "cases" if a.kind == b.kind == "case" else "programs": ("", "") if same_code else (a.case, b.case),
         "versions of torch": (of_a.torch, of_b.torch),
         "versions of Triton": (of_a.triton, of_b.triton),
         "targets": (of_a.target, of_b.target),

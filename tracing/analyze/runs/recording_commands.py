@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tracing.environment import compile_settings
 from tracing.errors import Problem, page
 from tracing.model import Environment, ReadVariable, RunInfo
 from tracing.model.redaction import REDACTED
 from tracing.store import Run
+from tracing.store.other_settings import other_settings
 
 # what torchrun sets, rank by rank
 _OF_A_JOB = (
@@ -21,8 +21,6 @@ _OF_A_JOB = (
     "MASTER_ADDR",
     "MASTER_PORT",
 )
-_OF_COMPILES = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TRITON_", "TORCH_ALLOW_", "NVIDIA_")
-_LOCAL = ("DIR", "PATH", "PATHS", "HOME", "CACHE", "CACHES", "FILE", "THREADS")
 _OF_JOBS = ("ROLE_", "GROUP_", "TORCHELASTIC_")
 
 
@@ -126,9 +124,7 @@ def variables(run: Run) -> dict[str, str | None]:
     None: not set. Without those that torchrun sets, and those that name a file, a folder or a device.
     """
     by_name = {one.name: one.value for one in _read(run) if not one.redacted}
-    own, now = run.info.environment.knobs, compile_settings()
-    others = {name: own.get(name) for name in {**own, **now} if own.get(name) != now.get(name)}
-    by_name = {name: value for name, value in others.items() if _is_of_compiles(name)} | by_name
+    by_name = other_settings(run.info.environment) | by_name
     return {name: value for name, value in by_name.items() if not _is_of_a_job(name)}
 
 
@@ -139,10 +135,6 @@ def not_recorded(run: Run) -> tuple[str, ...]:
 
 def _read(run: Run) -> list[ReadVariable]:
     return list(run.records(ReadVariable))
-
-
-def _is_of_compiles(name: str) -> bool:
-    return name.startswith(_OF_COMPILES) and not name.endswith(_LOCAL)
 
 
 def _is_of_a_job(name: str) -> bool:

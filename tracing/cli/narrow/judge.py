@@ -92,11 +92,18 @@ def _recorded_anew(asked: store.Run, lacking: str, runs: Path) -> tuple[store.Ru
         other = f"{repeated.kernels}{changed_since(asked)}"
         raise Problem(
             f"{asked.path} cannot be judged, as its program launches other kernels now: {other}",
-            f"what it does now: `tracing judge {shlex.quote(str(run.path))}`",
+            f"what it does now: `tracing judge {shlex.quote(str(run.path))}`{_with_input(asked)}",
         )
     if repeated.contents:
         repeated = replace(repeated, contents=f"{repeated.contents}{changed_since(asked)}")
     return run, repeated
+
+
+def _with_input(asked: store.Run) -> str:
+    if asked.info.kind != "program":
+        return ""
+    command = f"`{hints.record_anew(asked, '--keep-inputs')} < INPUT`"
+    return f"\n  standard input was empty then; if the program reads it: {command}, then judge that run"
 
 
 def _refuse_failed(run: store.Run) -> None:
@@ -148,16 +155,19 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
     untried = _unlaunched(asked, judgement.hand_written)
     not_covered = (*judgement.not_covered, *untried, *left_out(run))
     judgement = replace(judgement, other_contents=other_contents, not_covered=not_covered)
-    findings = tuple(_with_passes(run, one) for one in judgement.findings)
+    findings = tuple(_with_passes(run, asked, one) for one in judgement.findings)
     judgement = replace(judgement, findings=findings, eager_known=knows_eager(asked))
     return JudgedRun(judgement, tuple(_next(run, judgement)))
 
 
-def _with_passes(run: store.Run, finding: Finding) -> Finding:
+def _with_passes(run: store.Run, asked: store.Run, finding: Finding) -> Finding:
+    # asked -- recorded its graphs, if `run` was recorded anew without them
     graphs = {one.id: one for one in run.records(CompiledGraph)}
     if not isinstance(finding, PassesOff) or finding.graph not in graphs:
         return finding
-    return replace(finding, passes=changing_passes(run, graphs[finding.graph], finding.first))
+    graph = graphs[finding.graph]
+    passes = changing_passes(run, graph, finding.first) or changing_passes(asked, graph, finding.first)
+    return replace(finding, passes=passes)
 
 
 def _unlaunched(run: store.Run, kernels: Sequence[str]) -> Iterator[str]:
