@@ -53,7 +53,8 @@ def test_a_file_that_resembles_a_case_and_runs_as_a_program_is_noted(
 
     said = capsys.readouterr().err
     assert said == (
-        f"note: {file} imports Workload, and defines no build(device): it runs as a program\n"
+        f"tracing: {file} imports Workload, and defines no build whose first parameter is `device`: "
+        "it runs as a program\n"
         if noted
         else ""
     )

@@ -100,7 +100,8 @@ class ProgramOrRunCommand(ProgramCommand):
 def _note_missing_build(program: str) -> None:
     # misspelt, or with a first parameter of another name
     if Path(program).is_file() and imports_workload(Path(program)):
-        err.print(f"note: {program} imports Workload, and defines no build(device): it runs as a program")
+        named = "defines no build whose first parameter is `device`"
+        err.print(f"tracing: {program} imports Workload, and {named}: it runs as a program")
 
 
 def runs_program(words: Sequence[str], runs: Path) -> bool:
