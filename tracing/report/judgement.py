@@ -192,7 +192,8 @@ def _passes(finding: PassesOff) -> Iterator[str]:
         yield "    passes    Inductor's post-grad passes, or the program's own; the run did not record them"
     for one in finding.passes:
         which = "pass" if len(finding.passes) == 1 else "one of"
-        yield f"    {which:9} {one.name} changes how {finding.first or 'a result'} is computed"
+        what = f"how {one.node} is computed" if one.node else "the graph"
+        yield f"    {which:9} {one.name} changes {what}"
         for name, lines in (("before", one.before), ("after", one.after)):
             yield from (f"    {name:9} {line}" for line in lines[:_NODES])
             if lines[_NODES:]:

@@ -288,3 +288,36 @@ def test_the_graph_pass_of_a_program_that_changes_its_result_is_named(tmp_path: 
     assert "after     %div = aten.mul.Tensor(%arg0_1, 0.25)" in second.stdout
     assert "next" not in second.stdout
     assert [one["name"] for one in finding["passes"]] == ["post_grad_custom_post_pass"]
+
+
+OVERWRITING = """
+import torch
+import torch._inductor.config as inductor
+
+def overwrite(graph):
+    for node in graph.nodes:
+        if node.target == torch.ops.aten.index_put.default:
+            node.target = torch.ops.aten.index_put_.default
+
+inductor.post_grad_custom_post_pass = overwrite
+
+@torch.compile
+def put(x, i, v):
+    h = x.exp()
+    return torch.index_put(h, (i,), v).sum(1) + h.sum(1)
+
+put(torch.randn(20, 8), torch.tensor([3, 7]), torch.zeros(2, 8))
+"""
+
+
+def test_a_pass_that_makes_another_node_overwrite_an_input_is_among_those_that_change_the_graph(
+    tmp_path: Path,
+) -> None:
+    (path := tmp_path / "overwriting.py").write_text(OVERWRITING)
+    tracing("run", "--graph-passes", "--keep-inputs", "--seed", "0", path, runs=tmp_path / "runs")
+
+    said = tracing("judge", "latest", runs=tmp_path / "runs").stdout
+
+    assert "graph passes change output 0" in said
+    assert "post_grad_custom_post_pass changes the graph" in said and "index_put_" in said
+    assert "did not record" not in said and "next" not in said

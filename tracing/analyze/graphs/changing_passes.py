@@ -22,6 +22,7 @@ class ChangingPass:
     """A pass, and the lines of a graph that compute a node before and after it."""
 
     name: str  # as torch's observer names it, "post_grad_custom_post_pass"
+    node: str  # whose computation it changes; "": it changes the graph
     before: tuple[str, ...]
     after: tuple[str, ...]
 
@@ -31,6 +32,9 @@ def changing_passes(run: Run, graph: CompiledGraph, node: str) -> tuple[Changing
 
     node -- of the graph before and after the passes: the lines are its own, and those of nodes that the graph
             did not have before the passes and that it is computed from. "": any node
+
+    If no pass changes these lines, as where another node now overwrites what the node reads, all passes that
+    change the graph are returned.
     """
     phase = "backward" if graph.phase == "backward" else "forward"
     own = (one for one in chains(run) if (one.compile_id, one.phase) == (graph.compile_id, phase))
@@ -42,7 +46,7 @@ def changing_passes(run: Run, graph: CompiledGraph, node: str) -> tuple[Changing
         for one in chain.steps
         if one.part == _POST_GRAD or one.label == "partitioner"
     ]
-    return tuple(_changes(texts, node))
+    return tuple(_changes(texts, node)) or tuple(_changes(texts, ""))
 
 
 def _changes(texts: Sequence[tuple[str, Mapping[str, str]]], node: str) -> Iterator[ChangingPass]:
@@ -54,7 +58,7 @@ def _changes(texts: Sequence[tuple[str, Mapping[str, str]]], node: str) -> Itera
             ours = [one for one in before.values() if one not in after.values()]
             theirs = [one for one in after.values() if one not in before.values()]
         if ours != theirs:
-            yield ChangingPass(_UNNAMED if name == LAST else name, tuple(ours), tuple(theirs))
+            yield ChangingPass(_UNNAMED if name == LAST else name, node, tuple(ours), tuple(theirs))
 
 
 def _definitions(text: str) -> dict[str, str]:
