@@ -64,7 +64,7 @@ def out_of_bounds_text(run: Run, *, padding: bool = True) -> Iterator[str]:
             one for one in run.out_of_bounds(process) if padding or not one.inside or one.access != "load"
         ]
         rank = rank_of(process)
-        launches = _launches(run, rank, {one.launch for one in accesses})
+        launches = _launches(run, [process], {one.launch for one in accesses})
         for one in accesses:
             launch = launches.get(one.launch)
             where = access_line(run, rank, launch, one.where) if launch else one.where
@@ -79,7 +79,8 @@ def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
     """
     for rank in dict.fromkeys(map(rank_of, run.processes())):
         evidence = [one for one in memory_evidence(run, rank) if one.kind not in but]
-        launches = _launches(run, rank, {one.launch for one in evidence})
+        of_rank = [process for process in run.processes() if rank_of(process) == rank]
+        launches = _launches(run, of_rank, {one.launch for one in evidence})
         for one in evidence:
             launch = launches.get(one.launch)
             of = f" of rank {rank}" if rank else ""
@@ -90,10 +91,12 @@ def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
             yield Text.assemble(("memory", "yellow"), f": {kernel}{evidence_sentence(one)}")
 
 
-def _launches(run: Run, rank: int, indices: Collection[int]) -> dict[int, KernelLaunch]:
-    if not indices:
-        return {}
-    return {one.index: one for one in run.launches(rank) if one.index in indices}
+def _launches(run: Run, processes: Iterable[str], indices: Collection[int]) -> dict[int, KernelLaunch]:
+    wanted: dict[int, KernelLaunch] = {}
+    for process in processes if indices else ():
+        launches = map(run.joiner(process).launch, run.rows(process))
+        wanted |= {one.index: one for one in launches if one.index in indices}
+    return wanted
 
 
 def uninitialised_text(run: Run, launch: int | None = None) -> Iterator[Text]:
