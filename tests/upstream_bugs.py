@@ -138,7 +138,7 @@ def in_one_line(text: str) -> str:
 def accusation(bisect: str) -> str:
     """The line of an answer of `tracing bisect` that names a culprit, or says that there is none."""
     dies = [line for line in bisect.splitlines() if " dies in " in line]
-    return dies[0] if dies else line_of(bisect, ("accused:", "the compiled case is right", "tracing:"))
+    return dies[0] if dies else line_of(bisect, ("accused:", "right in", "tracing:"))
 
 
 def name(bug: Bug) -> str:

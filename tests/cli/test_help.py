@@ -95,7 +95,7 @@ PROGRAMS = [name for name, one in GROUP.commands.items() if isinstance(one, Prog
 
 
 def test_the_commands_that_take_a_program_take_its_arguments() -> None:
-    assert {*PROGRAMS} == {"run", "repeat", "guards", "debug", "execute"}
+    assert {*PROGRAMS} == {"run", "repeat", "guards", "bisect", "debug", "execute"}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

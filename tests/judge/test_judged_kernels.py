@@ -244,4 +244,4 @@ def test_of_a_program_what_happens_before_inductor_is_not_covered(device: Device
     assert [one.status for one in asked] == [0, 0]
     assert asked[0].not_covered == ()
     (text,) = asked[1].not_covered
-    assert "decompositions" in text and "docs/case.md" in text and "tracing bisect" in text
+    assert "decompositions" in text and "docs/bisect-case.md" in text and "tracing bisect" in text

@@ -25,7 +25,7 @@ from tracing.store.graph_file import Schedule, read_graph, read_schedule
 _TRACED = (
     "what torch.compile does before Inductor's post-grad passes, as decompositions and joint passes do: "
     "a program is not compared with eager; "
-    f"write a case ({page('docs/case.md')}), and `tracing bisect CASE` names the step"
+    f"`tracing bisect` names the step of one that checks its results ({page('docs/bisect-case.md')})"
 )
 
 

@@ -26,6 +26,12 @@ class Outcome(Record, frozen=True, file="outcomes"):
     less_precise: tuple[str, ...] = ()  # "output is 8.7 roundings from exact, eager's 0.53", the worst first
     undeclared: tuple[str, ...] = ()  # "mylib::op writes x, and its schema does not say so (f.py:2)"
 
+    @property
+    def fails(self) -> bool:
+        """True if it raised, or if the exit status of a program is not 0."""
+        succeeded = self.detail.startswith(("exit status 0;", "os._exit(0);"))
+        return self.status == "failed" or (self.status == "ended" and not succeeded)
+
 
 class Cut(Record, frozen=True, file="cuts"):
     """An error of the recorder that ended the recording before the program ended."""

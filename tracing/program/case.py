@@ -150,7 +150,7 @@ def _not_a_case(path: Path) -> Problem:
     record = f"tracing run {quote(os.path.relpath(path))}"
     return Problem(
         f"{path} is not a case: it has no build(device)",
-        f"record it as a program: `{record}`, then `tracing judge latest` and `tracing bisect latest`;"
+        f"record it as a program: `{record}`, then `tracing judge latest`;"
         f" or add `def build(device: str) -> Workload`: {page('docs/case.md')}",
     )
 

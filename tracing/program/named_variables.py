@@ -6,13 +6,12 @@ The program is only read: a function in place of `os.environ.get` would be trace
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from tracing.model import ReadVariable
-from tracing.program.user_code import is_users
+from tracing.program.user_code import imported_files
 from tracing.program.variables import recorded_variable
 
 _READERS = ("get", "setdefault", "pop", "getenv")
@@ -34,13 +33,8 @@ def variables_of_program(values: Mapping[str, str]) -> list[ReadVariable]:
 
     values -- of all variables, when the program started
     """
-    names = {name for path in _own_files() for name in _in_file(path)}
+    names = {name for path in imported_files() for name in _in_file(path)}
     return [recorded_variable(name, values.get(name)) for name in sorted(names)]
-
-
-def _own_files() -> set[Path]:
-    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    return {Path(one) for one in files if isinstance(one, str) and one.endswith(".py") and is_users(one)}
 
 
 def _in_file(path: Path) -> Iterator[str]:

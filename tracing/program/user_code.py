@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -20,6 +21,12 @@ def is_users(file: str) -> bool:
     if any(name in path.parts for name in _INSTALLED):
         return False
     return not any(path.is_relative_to(folder) for folder in _folders())
+
+
+def imported_files() -> set[Path]:
+    """The files of the user's modules that this process has imported, the program itself included."""
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    return {Path(one) for one in files if isinstance(one, str) and one.endswith(".py") and is_users(one)}
 
 
 @functools.cache

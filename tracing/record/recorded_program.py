@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shlex
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -121,6 +122,12 @@ class RecordedProgram:
         _say(f"{seen} launch{'' if seen == 1 else 'es'} seen{self._session.kept}: tracing show {run.path}")
         if seen and run.info.world_size == 1:
             _say(_judging(run))
+        if self.outcome.fails and any(one.operators for one in run.records(FrameCompile)):
+            _say(f"whether torch.compile is to blame: {self._bisection()}")
+
+    def _bisection(self) -> str:
+        seed = [] if self._seed is None else ["--seed", str(self._seed)]
+        return shlex.join(["tracing", "bisect", *seed, *self._program.words])
 
 
 def _end_by_interrupt() -> None:

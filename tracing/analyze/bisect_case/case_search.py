@@ -86,7 +86,7 @@ class CaseSearch:
             return
         symptom = commonest(wrong)
         if symptom.kind == "no answer":
-            raise Problem(f"the case cannot be judged: {symptom.text}", symptom.remedy)
+            raise Problem(f"nothing can be searched: {symptom.text}", symptom.remedy)
         bad = sum(judged_as(one, symptom).verdict == "bad" for one in wrong)
         repeats = repeats_for(bad, self._times)
         yield CaseTried(symptom, bad, self._times, repeats)

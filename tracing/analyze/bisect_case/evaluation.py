@@ -75,6 +75,7 @@ class Evaluation:
     kernels: tuple[WrittenKernel, ...] = ()
     own_kernels: tuple[OwnKernel, ...] = ()  # that this build launches
     eager_kernels: tuple[OwnKernel, ...] = ()  # that the case launches in eager
+    files: Mapping[str, str] = field(default_factory=dict)  # of a program: digests of its imported files
 
 
 # Compiles and runs a variation; the number counts the evaluations of one variation, from 0.

@@ -16,6 +16,7 @@ UNCOMPILED = "uncompiled"  # what the program itself computes for compilation, w
 EAGER, AOT, DECOMPOSED = "eager", "aot_eager", "aot_eager_decomp_partition"
 JOINED, POST_GRAD_GRAPH, INDUCTOR = "joint graph", "post-grad graph", "inductor"
 
+EAGER_PROGRAM = "eager program"  # a program in which nothing compiles; not a stage of the ladder
 CPP = "inductor, C++"  # INDUCTOR with its other code generator; not a stage of the ladder
 
 GRAPHS, SETTINGS, DECOMPOSITIONS, PATTERNS = "graphs", "settings", "decompositions", "patterns"

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from tracing.analyze.bisect.search import Judgement
 from tracing.model import is_gradient
 
-SymptomKind: TypeAlias = Literal["right", "eager is off", "differs", "raises", "dies", "no answer"]
+SymptomKind: TypeAlias = Literal["right", "eager is off", "differs", "raises", "fails", "dies", "no answer"]
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+|'[^']*/[^']*'|\S*/\S*")  # addresses, numbers, paths
 
 
@@ -29,7 +29,7 @@ class Symptom:
     kind: SymptomKind
     text: str  # for people, one line
     results: tuple[Wrong, ...] = ()  # if it differs
-    error: str = ""  # type of the exception, or the signal
+    error: str = ""  # type of the exception, the exit status, or the signal
     where: str = ""  # the line that raises it, and its source
     remedy: str = ""  # if there is no answer
 

@@ -12,7 +12,6 @@ from tracing.analyze.passes.pass_table import compilations, passes_of
 from tracing.analyze.replay import swap_plan
 from tracing.analyze.runs.program_differences import incomparable
 from tracing.analyze.runs.recording_commands import (
-    case_of,
     command,
     elsewhere,
     is_virtual,
@@ -78,9 +77,8 @@ def of_seeds(a: store.Run, b: store.Run) -> str | None:
 
 def of_wrong_result(run: store.Run) -> list[str]:
     """The commands that find the launch, and the step of the compiler, that make a case differ from eager."""
-    info = run.info
     judged = [f"tracing judge {quote(str(run.path))}"]
-    if info.world_size > 1 or info.kind != "case":  # the case of one process is compiled repeatedly
+    if run.info.kind != "case" or not can_bisect(run):
         return judged
     if any(one.undeclared or not one.eager_repeats for one in run.records(Outcome)):  # it has no answer then
         return judged
@@ -88,13 +86,23 @@ def of_wrong_result(run: store.Run) -> list[str]:
 
 
 def bisection(run: store.Run) -> str:
-    """The command that finds the step of the compiler that makes a case differ from eager."""
+    """The command that finds the step of the compiler that makes a case wrong, or a program fail."""
     info = run.info
-    words = [*with_variables(run), "tracing", "bisect", case_of(info)]
-    words += seed_of(info)
+    options = seed_of(info)
     if is_virtual(info.environment) and target_of(info.environment) != DEFAULT_TARGET:
-        words += ["--target", target_of(info.environment)]
-    return join(words)
+        options += ["--target", target_of(info.environment)]
+    return join([*with_variables(run), *elsewhere(info), "tracing", "bisect", *what_ran(info, *options)])
+
+
+def can_bisect(run: store.Run) -> bool:
+    """True if `bisection` can compile this run's case or program repeatedly, and judge each build.
+
+    A program is judged by its exit status, so one that ended with 0 is not.
+    """
+    outcome = next(run.records(Outcome), None)
+    if run.info.world_size > 1 or run.info.kind == "code":
+        return False
+    return run.info.kind == "case" or (outcome is not None and outcome.fails)
 
 
 def of_kernel(

@@ -188,7 +188,7 @@ _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))
 def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
     repeats = judgement.outcome is None or judgement.outcome.eager_repeats  # else it has no answer
     # where the schema of the program's operator is to blame, no step of the compiler is
-    bisected = run.info.kind == "case" and repeats and not judgement.undeclared
+    bisected = hints.can_bisect(run) and repeats and not judgement.undeclared
     bisect = [hints.bisection(run)] if bisected else []
     named = [one for one in (judgement.accused, *judgement.suspects) if one is not None]
     if named:
@@ -202,4 +202,4 @@ def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
         return [f"{recorded_anew}; tracing judge {hints.latest(run)}"]
     if judgement.other_contents:  # a run that keeps its tensors is judged itself
         return [f"{hints.record_anew(run, '--keep-inputs')}; tracing judge {hints.latest(run)}"]
-    return bisect if judgement.findings or judgement.differs else []
+    return bisect if judgement.findings or judgement.differs or run.info.kind == "program" else []

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from tracing.cli.options.completion import (
-    case_and_run_names,
     case_names,
     kernel_names,
     run_names,
@@ -32,14 +31,6 @@ RunArgument = Annotated[
 ]
 CaseArgument = Annotated[
     str, typer.Argument(metavar="CASE", help="A case by name or path.", autocompletion=case_names)
-]
-CaseOrRunArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="CASE|RUN",
-        help='A case, or a run by path or name, or "latest"; "latest~1" is the one before.',
-        autocompletion=case_and_run_names,
-    ),
 ]
 OneKernelOption = Annotated[
     str | None,

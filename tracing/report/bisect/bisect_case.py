@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
@@ -31,7 +32,7 @@ _WORDS: Mapping[str, str] = {"good": "right", "bad": "wrong", "skip": "cannot te
 def case_tried_text(event: CaseTried) -> Iterator[Line]:
     """How often the case goes wrong."""
     if not event.bad:
-        whole = "the compiled case is right" if event.symptom.kind == "right" else "eager itself is off"
+        whole = "right" if event.symptom.kind == "right" else "eager itself is off"
         right = f" in {event.of} of {event.of} compiles: {event.symptom.text}"
         names = [one.name for one in event.eager_kernels]
         own = f"; but {unchecked_text(names)}" if names else ""
@@ -45,7 +46,7 @@ def case_tried_text(event: CaseTried) -> Iterator[Line]:
         yield Text(f"    raised by {event.symptom.where}")
     if event.repeats > 1:
         yield Text(
-            f"    the case is flaky: a build counts as right after {event.repeats} right compiles, "
+            f"    flaky: a build counts as right after {event.repeats} right compiles, "
             "which a wrong build reaches in 1 % of cases"
         )
 
@@ -90,9 +91,9 @@ def culprit_text(event: Culprit) -> Iterator[Line]:
     yield Text(f"    {f'without {what}':<14} {_judged(event.good)}")
     yield Text(f"    {f'with only {what}':<14} {_judged(event.enough)}")
     if event.needed:
-        yield Text(f"    {'needs':<14} {_labels(event.needed)}: with only these steps the case is wrong, too")
+        yield Text(f"    {'needs':<14} {_labels(event.needed)}: with only these steps it is wrong, too")
     if event.several:
-        yield Text("    several kinds of steps: each kind is enough to make the case wrong")
+        yield Text("    several kinds of steps: each kind is enough to make it wrong")
 
 
 def undecided_text(event: PartUndecided) -> Iterator[Line]:
@@ -146,7 +147,7 @@ def answer_text(event: CaseAnswer, sources: Mapping[str, str]) -> Iterator[Line]
         if len(event.own_kernels) > 1:
             yield Text(f"    {'to know which':<14} {one_by_one()}")
     elif event.stage.parts and not event.culprits:
-        yield Text("    none by itself: leaving out no part of this stage makes the case right")
+        yield Text("    none by itself: leaving out no part of this stage makes it right")
     if event.stage.name == UNCOMPILED:
         yield Text("A suspect, not proof: any code that only a compiled program executes may be wrong.")
         return
@@ -202,6 +203,21 @@ def no_pass_text(case: str, *, triton: bool) -> Iterator[Line]:
         "value wrong here: the search ends with the source."
     )
     yield Text(f"  each launch and the FX nodes that it computes: `tracing run {case} --judge`")
+
+
+def right_program_text() -> Iterator[Line]:
+    """What makes a program wrong for the search."""
+    yield Text(
+        "A program is wrong if it raises, or if its exit status is not 0: let it compare its results, as "
+        "by torch.testing.assert_close, or judge what it prints: "
+        "`tracing bisect PROGRAM -- grep -q TEXT {stdout}`"
+    )
+
+
+def program_kernel_text(words: Sequence[str], kernel: str) -> Iterator[Line]:
+    """How to see the accused kernel in a recording of the program."""
+    yield Text(f"  its launches: `tracing run --keep-inputs --kernel {kernel} {shlex.join(words)}`")
+    yield Text("  its results against its graph: `tracing judge latest`")
 
 
 def passes_text(kernel: str, commands: Sequence[str], accused_pass: str, because: str) -> Iterator[Line]:

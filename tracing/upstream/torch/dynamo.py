@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -9,18 +10,20 @@ from typing import Any, TypeVar
 import torch
 import torch._dynamo
 from torch._C._dynamo.eval_frame import set_eval_frame
-from torch._dynamo import trace_rules
+from torch._dynamo import eval_frame, trace_rules
 
 from tracing.upstream.contract import require
-from tracing.upstream.patch import replaced
+from tracing.upstream.patch import patched, replaced
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 __all__ = [
+    "compiled_calls_reported",
     "compiling_reported",
     "constant_result",
     "forget_compiled",
     "frames_skipped",
+    "nothing_compiled",
     "set_eval_frame",
     "untraced",
 ]
@@ -72,6 +75,36 @@ def compiling_reported() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def nothing_compiled() -> Iterator[None]:
+    """While active, functions that torch.compile has wrapped run as they are written."""
+    with torch.compiler.set_stance("force_eager"):
+        yield
+
+
+@contextmanager
+def compiled_calls_reported() -> Iterator[None]:
+    """Like `nothing_compiled`, and `torch.compiler.is_compiling()` is true inside of such functions."""
+
+    def wrapping(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrap(context: Any, function: Any) -> Any:
+            wrapped = original(context, function)
+            if isinstance(wrapped, torch.nn.Module):  # it has wrapped its own call
+                return wrapped
+
+            @functools.wraps(wrapped)
+            def reported(*args: Any, **options: Any) -> Any:
+                with compiling_reported():
+                    return wrapped(*args, **options)
+
+            return reported
+
+        return wrap
+
+    with nothing_compiled(), patched(eval_frame._TorchDynamoContext, "__call__", wrapping):
+        yield
+
+
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require(untraced(len)([1]) == 1, "a function that still returns its result")
@@ -91,6 +124,11 @@ def contract() -> None:
         return graph.forward
 
     compiled = torch.compile(traced, backend=backend)
+    with nothing_compiled():
+        compiled(torch.ones(1))
+    with compiled_calls_reported():
+        flag = torch.compile(torch.compiler.is_compiling)()
+    require(flag and not torch.compiler.is_compiling(), "a flag that is set inside of wrapped functions")
     with frames_skipped([__file__]):
         compiled(torch.ones(1))
     require(not graphs, "a skipped file whose frames are not compiled")

@@ -13,6 +13,7 @@ from tracing.cli.answers.kept_answer import IntoOption, printed_answer, run_for_
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app
 from tracing.cli.narrow.bisect.options import (
     AtolOption,
+    BisectedArgument,
     BuildSecondsOption,
     CommandArgument,
     CrashOption,
@@ -21,13 +22,13 @@ from tracing.cli.narrow.bisect.options import (
     LaunchOption,
     RepeatJudgeOption,
     RtolOption,
-    SeedOption,
     TimesOption,
 )
 from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.chosen_kernel import chosen_kernel
-from tracing.cli.options.named import CaseOrRunArgument, OneKernelOption, TargetOption
+from tracing.cli.options.named import OneKernelOption, RecordSeedOption, TargetOption
 from tracing.cli.options.opened import open_run
+from tracing.cli.options.program_words import ProgramOrRunCommand, is_program, program_of
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
@@ -38,9 +39,9 @@ from tracing.program.case import require_case
 _GPUS = ("nvidia", "kfd", "dxg")  # devices of NVIDIA, of AMD, and of either under WSL
 
 
-@app.command(rich_help_panel=NARROW)
+@app.command(rich_help_panel=NARROW, cls=ProgramOrRunCommand)
 def bisect(
-    name: CaseOrRunArgument,
+    name: BisectedArgument,
     command: CommandArgument = None,
     kernel: OneKernelOption = None,
     launch: LaunchOption = None,
@@ -51,7 +52,7 @@ def bisect(
     crash: CrashOption = False,
     times: TimesOption = 3,
     target: TargetOption = DEFAULT_TARGET,
-    seed: SeedOption = 0,
+    seed: RecordSeedOption = None,
     good_torch: GoodTorchOption = None,
     fresh: FreshOption = False,
     into: IntoOption = None,
@@ -59,11 +60,15 @@ def bisect(
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Find the step of torch.compile that makes a case wrong, or the pass that makes a kernel's result bad.
+    """Find the step of torch.compile that makes a case or program wrong, or the pass that breaks a kernel.
 
     CASE: searches torch.compile from the outside to the inside: the stage (Dynamo, AOTAutograd, Inductor),
     the graph, the graph pass, decomposition, lowering, fusion or setting, and the kernel. Each build is
     compiled in a process of its own, and judged as `tracing run` judges.
+
+    PROGRAM: the same of any program, as `python` runs it. It is wrong if it raises, or its exit status is not
+    0, and neither happens without torch.compile. COMMAND judges what a build prints, instead: {stdout} and
+    {stderr} become the files. A `--` after the program precedes COMMAND.
 
     RUN: searches the passes of MLIR, LLVM and ptxas that compile one kernel. COMMAND judges each build: exit
     status 0 means good, 125 unknown, any other up to 127 bad. {ttir}, {ttgir}, {llir}, {ptx}, {cubin},
@@ -80,10 +85,19 @@ def bisect(
     """
     try:
         with printed_answer("bisect", run_for_answer(into, runs)) as answer:
-            if good_torch is not None:
-                answer.status = _with_good_torch(name, good_torch, target, seed, runs, seconds, as_json)
+            words = [name, *(command or [])]
+            if is_program(words):
+                _require_no(
+                    ("--kernel", kernel),
+                    ("--launch", launch),
+                    ("--crash", crash),
+                    ("--good-torch", good_torch),
+                )
+                answer.status = _of_program(words, target, seed, times, seconds, runs, fresh, as_json)
+            elif good_torch is not None:
+                answer.status = _with_good_torch(name, good_torch, target, seed or 0, runs, seconds, as_json)
             elif not (command or kernel or crash) and names_case(name, runs):
-                answer.status = _of_case(name, target, seed, times, seconds, runs, fresh, as_json)
+                answer.status = _of_case(name, target, seed or 0, times, seconds, runs, fresh, as_json)
             else:
                 run, chosen = _compilation(name, kernel, runs, trust)
                 answer.about(run, chosen.kernel_name)
@@ -115,6 +129,35 @@ def _of_case(
     from tracing.cli.narrow.bisect.case import search_case
 
     return search_case(name, target, seed, times, seconds, runs, fresh=fresh, as_json=as_json)
+
+
+def _require_no(*options: tuple[str, object]) -> None:
+    for option, value in options:
+        if value not in (None, False):
+            raise Problem(
+                f"{option} is not for a program",
+                "of a case or a recorded run: `tracing run PROGRAM`, then `tracing bisect latest --kernel K`",
+            )
+
+
+def _of_program(
+    words: list[str],
+    target: str,
+    seed: int | None,
+    times: int,
+    seconds: float,
+    runs: Path,
+    fresh: bool,
+    as_json: bool,
+) -> int:
+    end = words.index("--") if "--" in words else len(words)
+    program = program_of(words[:end])
+    assert program is not None
+    environment.require_compiler()
+    from tracing.cli.narrow.bisect.program import ProgramSearch
+
+    search = ProgramSearch(program, words[end + 1 :], target, seed, times, seconds, runs)
+    return search.printed(fresh=fresh, as_json=as_json)
 
 
 def _of_kernel(

@@ -6,6 +6,17 @@ from typing import Annotated
 
 import typer
 
+from tracing.cli.options.completion import case_and_run_names
+from tracing.cli.options.program_words import OPTIONS_FIRST
+
+BisectedArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="CASE | FILE.py [ARG]... | -m MODULE [ARG]... | RUN",
+        help=f"A case, a program with its own arguments, or a recorded run. {OPTIONS_FIRST}",
+        autocompletion=case_and_run_names,
+    ),
+]
 CommandArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="[-- COMMAND]", help="Judges a build, as for `git bisect run`."),
@@ -18,8 +29,9 @@ RepeatJudgeOption = Annotated[
     int, typer.Option("--repeat-judge", min=1, help="Calls of a flaky COMMAND for each build.")
 ]
 CrashOption = Annotated[bool, typer.Option("--crash", help="Bad: the compile dies or hangs as in the run.")]
-TimesOption = Annotated[int, typer.Option(min=1, help="CASE: compiles that measure how often it goes wrong.")]
-SeedOption = Annotated[int, typer.Option(help="CASE: seed of torch's random generators.")]
+TimesOption = Annotated[
+    int, typer.Option(min=1, help="CASE, PROGRAM: compiles that measure how often it goes wrong.")
+]
 GoodTorchOption = Annotated[
     str | None,
     typer.Option(metavar="V", help="CASE: compare with the compiler of torch V, which is right."),

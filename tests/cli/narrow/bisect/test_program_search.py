@@ -1,0 +1,124 @@
+"""`tracing bisect PROGRAM`: the step of torch.compile that makes a program fail, or that there is none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from commands import DATA, tracing
+
+PROGRAM = DATA / "bisected_program.py"
+IS_COMPILING = """
+import torch
+
+def f(x):
+    return x * 1.5 if torch.compiler.is_compiling() else x
+
+x = torch.ones(4)
+torch.testing.assert_close(torch.compile(f)(x), f(x))
+"""
+COMPILED = "import os, torch\ntorch.compile(torch.sin)(torch.ones(3))\n"
+OTHER_BACKEND = "torch.compile(lambda: torch.compiler.is_compiling(), backend='eager')"
+ANSWERS = [
+    (f"{COMPILED}raise SystemExit(3)", "ends alike: exit status 3"),
+    (f"{COMPILED}os._exit(4)", "ends alike: exit status 4"),
+    (f"import torch\nif {OTHER_BACKEND}(): exit(5)", "compiles no graph by Inductor"),
+    (
+        "import os\nos.environ['TORCHINDUCTOR_MAX_AUTOTUNE'] = '1'\nimport torch\nexit(6)",
+        "TORCHINDUCTOR_MAX_AUTOTUNE=1 tracing bisect ",
+    ),
+]  # fmt: skip
+
+
+def bisect(runs: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return tracing("bisect", "--times", "1", *words, runs=runs)
+
+
+def test_the_lowering_that_makes_a_program_raise_is_named(tmp_path: Path) -> None:
+    done = tracing("bisect", "--times", "1", "--json", str(PROGRAM), "lowering_of_sigmoid", runs=tmp_path)
+
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["accused"]) == (1, "inductor > lowerings > sigmoid"), done.stderr
+    assert answer["symptom"]["kind"] == "raises" and answer["kernels"]
+
+
+@pytest.fixture
+def printing(tmp_path: Path) -> str:
+    """The program, which prints whether it is right, and ends with exit status 0."""
+    program, source = tmp_path / "printing.py", PROGRAM.read_text()
+    raising = "torch.testing.assert_close(results(True), results(False))\nprint("
+    assert raising in source
+    source = source.replace(raising, "print(torch.allclose(results(True)[0], results(False)[0]) or 'not ' + ")
+    program.write_text(f"import sys\nsys.path.insert(0, {str(DATA)!r})\n{source}")
+    return str(program)
+
+
+def test_a_command_judges_what_the_program_prints(printing: str, tmp_path: Path) -> None:
+    done = bisect(tmp_path, printing, "decomposition_of_silu", "--", "grep", "-q", "True", "{stdout}")
+
+    assert done.returncode == 1, done.stderr
+    assert "wrong in 1 of 1 compiles: grep: exit status 1" in done.stdout
+    assert "accused: aot_eager_decomp_partition > decompositions > aten.silu.default" in done.stdout
+
+
+def test_a_command_that_refuses_eager_too_accuses_nothing(printing: str, tmp_path: Path) -> None:
+    done = bisect(tmp_path, printing, "decomposition_of_silu", "--", "grep", "-q", "nothing", "{stdout}")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "without torch.compile it ends alike: grep: exit status 1" in done.stderr
+
+
+def test_code_that_only_compilation_executes_is_accused(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(IS_COMPILING)
+
+    done = bisect(tmp_path, str(program))
+
+    assert done.returncode == 1, done.stderr
+    assert "accused: the program: where torch.compiler.is_compiling() is true" in done.stdout
+    assert f"raised by {program}, line 8" in done.stdout
+
+
+@pytest.mark.parametrize(("source", "said"), ANSWERS)
+def test_where_torch_compile_is_not_to_blame_nothing_is_accused(
+    source: str, said: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(source)
+
+    done = bisect(tmp_path, str(program))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_a_right_program_says_what_would_make_it_wrong(tmp_path: Path) -> None:
+    done = bisect(tmp_path, str(PROGRAM), "none")
+
+    assert done.returncode == 0, done.stderr
+    assert "right in 1 of 1 compiles: exit status 0" in done.stdout
+    assert "let it compare its results" in done.stdout.replace("\n", " ")
+
+
+def test_a_second_search_runs_nothing_until_an_imported_file_changes(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("FACTOR = 2\n")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch\nfrom helper import FACTOR\ntorch.compile(torch.sin)(torch.ones(FACTOR))\n"
+    )
+
+    first = bisect(tmp_path, str(program)).stderr
+    second = bisect(tmp_path, str(program)).stderr
+    (tmp_path / "helper.py").write_text("FACTOR = 3\n")
+    third = bisect(tmp_path, str(program)).stderr
+
+    assert ["2 built" in first, "0 built" in second, "2 built" in third] == [True] * 3
+
+
+def test_options_of_a_run_are_refused(tmp_path: Path) -> None:
+    done = bisect(tmp_path, "--kernel", "k", str(PROGRAM), "none")
+
+    assert done.returncode == 2
+    assert "--kernel is not for a program" in done.stderr

@@ -1,0 +1,114 @@
+"""Builds of a program for `tracing bisect PROGRAM`: each runs and compiles in a separate process."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tracing.analyze.bisect.judge import run_command
+from tracing.analyze.bisect_case.evaluation import Evaluation, Variation
+from tracing.analyze.bisect_case.stages import EAGER_PROGRAM, GRAPHS
+from tracing.analyze.bisect_case.symptom import Symptom, judged_as
+from tracing.cli.narrow.bisect.builds import Builds, evaluated, nothing
+from tracing.compiler.child import ChildResult, in_child
+from tracing.program.user_program import UserProgram
+
+if TYPE_CHECKING:
+    from tracing.program.device import Device
+
+_UNKNOWN = 125  # as for `git bisect run`
+_NOT_COMPILED = (
+    "the process of the program compiles no graph by Inductor",
+    "a search follows the first process only, and the backend of torch.compile that is the default; of a "
+    "recorded kernel: `tracing bisect RUN --kernel K -- COMMAND`",
+)
+_IN_EAGER = "torch.compile is not to blame: mend the program so that it is right without torch.compile"
+
+
+class ProgramSpec(msgspec.Struct, frozen=True):
+    """What a new process needs to run the program."""
+
+    words: tuple[str, ...]  # as after `python`
+    target: str
+    seed: int | None
+
+
+class ProgramBuilds(Builds):
+    """Evaluates variations of one program."""
+
+    def __init__(
+        self,
+        spec: ProgramSpec,
+        device: Device,
+        command: Sequence[str],
+        runs: Path,
+        seconds: float,
+        rewind: Callable[[], None],
+    ) -> None:
+        """Evaluate builds of a program.
+
+        command -- judges what a build prints, the files {stdout} and {stderr}; empty: the exit status does
+        seconds -- time limit of one build, and of the command
+        rewind  -- is called before each build, which reads standard input from its beginning
+        """
+        from tracing.replay.partial_program import PartialProgram
+
+        program = UserProgram(spec.words)
+        key = [msgspec.to_builtins(spec), list(command), str(Path.cwd())]
+        super().__init__(runs, program.name.replace("/", "_"), key)
+        self._program, self._spec = PartialProgram(program, device, spec.seed), spec
+        self._forks = device.virtual  # a fork cannot use a GPU that this process has used
+        self._command, self._seconds, self._rewind = command, seconds, rewind
+
+    def __call__(self, variation: Variation, number: int) -> Evaluation:
+        """The result of one build; there is no answer if the program is wrong without torch.compile, too."""
+        evaluation = super().__call__(variation, number)
+        if variation != Variation() or evaluation.symptom.kind == "no answer":
+            return evaluation
+        eager = super().__call__(Variation(EAGER_PROGRAM), 0)
+        symptom = evaluation.symptom
+        if judged_as(eager.symptom, symptom).verdict == "bad" or eager.symptom.kind == "no answer":
+            text = f"without torch.compile it ends alike: {eager.symptom.text}"
+            symptom = Symptom("no answer", text, remedy=eager.symptom.remedy or _IN_EAGER)
+        elif eager.symptom.kind != "right":
+            text = f"without torch.compile it fails in another manner: {eager.symptom.text}"
+            symptom = Symptom("no answer", text, remedy=_IN_EAGER)
+        elif not evaluation.steps.get(GRAPHS):
+            symptom = Symptom("no answer", _NOT_COMPILED[0], remedy=_NOT_COMPILED[1])
+        return replace(evaluation, symptom=symptom, eager_kernels=eager.own_kernels)
+
+    def _built(self, variation: Variation) -> Evaluation:
+        self._rewind()
+        with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
+            evaluation = evaluated(self._ended(variation, folder if self._command else ""))
+            if self._command and evaluation.symptom.kind == "right":
+                evaluation = replace(evaluation, symptom=self._judged(Path(folder)))
+        return evaluation
+
+    def _ended(self, variation: Variation, folder: str) -> ChildResult:
+        one = (variation.stage, variation.first, variation.without, variation.only, folder)
+        if self._forks:
+            return in_child(partial(self._program.evaluate, *one), self._seconds)
+        spec = msgspec.json.encode([self._spec, *one]).decode()
+        program = [sys.executable, "-m", "tracing.cli.narrow.bisect.program_child", spec]
+        return in_child(nothing, self._seconds, program=program)
+
+    def _judged(self, folder: Path) -> Symptom:
+        words = [
+            word.replace("{stdout}", str(folder / "stdout")).replace("{stderr}", str(folder / "stderr"))
+            for word in self._command
+        ]
+        status, _ = run_command(words, self._seconds)
+        text = f"{self._command[0]}: exit status {status}"
+        if status is None:
+            return Symptom("no answer", f"{self._command[0]} did not end within {self._seconds:g} s")
+        if status == _UNKNOWN or status > 127:
+            return Symptom("no answer", text)
+        return Symptom("fails" if status else "right", text, error="judged bad" if status else "")
