@@ -65,6 +65,10 @@ class DeviceBuilder(BatchBuilder):
     def get_bf16(self, value: float) -> Any:  # upstream since 3.9
         return rounded(self.get_fp32(value))
 
+    def get_all_ones_value(self, type: Any) -> Any:
+        ones = np.full(1, -1).astype(numpy_dtype(type))  # numpy converts no -1 to unsigned integers itself
+        return TensorHandle(ones, type.scalar)
+
     def create_dot(self, a: Any, b: Any, d: Any, *options: object) -> Any:
         wide = super().create_dot(widened(a), widened(b), widened(d), *options)
         return rounded(wide) if is_bf16(d) else wide

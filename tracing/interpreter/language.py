@@ -23,6 +23,7 @@ from triton.language.extra.hip import libdevice as libdevice_amd
 from tracing.interpreter.batch.batched_array import BatchedArray
 from tracing.interpreter.batch.divergence import OneAtATime
 from tracing.interpreter.builder import BUILDER, SEMANTIC, not_executable
+from tracing.interpreter.python_operators import NAMES, OperatorRewriter
 from tracing.interpreter.reductions import Reduce, Scan
 from tracing.upstream.triton.interpreter import (
     FunctionRewriter,
@@ -67,11 +68,13 @@ def _missing_stub(name: str, *arguments: object, **keywords: object) -> object:
 
 
 class _Rewriter(FunctionRewriter):  # type: ignore[misc, unused-ignore]
+    ast_transformer = OperatorRewriter()
+
     # Upstream executes into the globals of the user's module, leaves its own names there, and loses closures.
     def _compile_and_exec(self, transformed_ast: Any) -> Any:
         outer = {**self.fn.__globals__, **inspect.getclosurevars(self.fn).nonlocals}
         members = {name: _language_member(value) for name, value in outer.items()}
-        namespace = {**module_names(), "range": _device_range, "print": _print, **members}
+        namespace = {**module_names(), "range": _device_range, "print": _print, **NAMES, **members}
         exec(compile(transformed_ast, self.filename, "exec"), namespace)
         return namespace[self.fn.__name__]
 

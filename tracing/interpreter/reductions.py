@@ -48,6 +48,13 @@ class _Combining(ReduceScanOpInterface):  # type: ignore[misc, unused-ignore]
 class Reduce(_Combining, ReduceOps):  # type: ignore[misc, unused-ignore]
     """Combines adjacent elements log2(n) times, in order: the function need not be commutative."""
 
+    def apply_impl(self, tensors: tuple[Any, ...]) -> Any:
+        # numpy's functions skip NaN, and raise where there is nothing else; a combine function decides itself
+        data = tensors[0].handle.data
+        if tensors[0].dtype.is_floating() and np.isnan(data).any():
+            return self.generic(tensors)
+        return super().apply_impl(tensors)
+
     def generic(self, tensors: tuple[Any, ...]) -> list[Any]:
         dtypes = [tensor.dtype for tensor in tensors]
         columns = [_axis_first(tensor.handle.data, self.axis) for tensor in tensors]

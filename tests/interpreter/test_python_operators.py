@@ -1,0 +1,107 @@
+"""`not`, `and`, `or`, `min` and `max` of tensors in a kernel, and numbers at which NumPy differs from a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from tracing.virtual_gpu import virtual_gpu
+
+
+@pytest.fixture(autouse=True)
+def gpu() -> Iterator[None]:
+    with virtual_gpu():
+        yield
+
+
+@triton.jit
+def logic(x, flags, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + at, at < n)
+    negated = not (value > 0)
+    both = value > -1 and value < 1
+    either = value < -2 or value > 2
+    tl.store(flags + at, negated.to(tl.int32) + 2 * both.to(tl.int32) + 4 * either.to(tl.int32), at < n)
+
+
+@triton.jit
+def clamped(x, y, n, lower, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, min(max(tl.load(x + at, at < n), lower), 0.5), at < n)
+
+
+@triton.jit
+def optional(x, y, factor: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + at)
+    last = tl.program_id(0)
+    if y is not None and not (last > min(3, BLOCK)):
+        if factor is not None and factor > 1 or not factor:
+            tl.store(y + at, value * 2)
+
+
+@triton.jit
+def extremes(x, values, indices, BLOCK: tl.constexpr):
+    value, index = tl.max(tl.load(x + tl.arange(0, BLOCK)), 0, return_indices=True)
+    tl.store(values, value)
+    tl.store(indices, index)
+
+
+def test_logic_is_elementwise() -> None:
+    x, flags = torch.linspace(-3, 3, 100), torch.empty(100, dtype=torch.int32)
+
+    logic[(1,)](x, flags, 100, BLOCK=128)
+
+    wanted = ~(x > 0) + 2 * ((x > -1) & (x < 1)).int() + 4 * ((x < -2) | (x > 2)).int()
+    assert torch.equal(flags, wanted.int())
+
+
+def test_extrema_are_elementwise() -> None:
+    x, y = torch.linspace(-3, 3, 100), torch.empty(100)
+
+    clamped[(1,)](x, y, 100, -0.25, BLOCK=128)
+
+    assert torch.equal(y, x.clamp(-0.25, 0.5))
+
+
+@pytest.mark.parametrize(("factor", "stored"), [(None, True), (0, True), (1, False), (2, True)])
+def test_operands_that_are_not_needed_are_not_evaluated(factor: int | None, stored: bool) -> None:
+    x, y = torch.ones(16), torch.zeros(16)
+
+    optional[(1,)](x, None, factor, BLOCK=16)
+    optional[(1,)](x, y, factor, BLOCK=16)
+
+    assert torch.equal(y, x * 2 if stored else y * 0)
+
+
+def test_a_reduction_of_nothing_but_nan_is_nan() -> None:
+    x, value, index = torch.full((16,), torch.nan), torch.empty(1), torch.empty(1, dtype=torch.int32)
+
+    extremes[(1,)](x, value, index, BLOCK=16)
+
+    assert value.isnan().all() and 0 <= int(index) < 16
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin", "max", "min"])
+def test_extrema_of_inductor_return_the_first_nan_as_eager_does(name: str) -> None:
+    x = torch.randn(4, 12)
+    x[0, 0] = x[1, 3] = x[1, 7] = x[2, 11] = torch.nan
+    x[3] = torch.nan
+
+    compiled = torch.compile(lambda x: getattr(x, name)(1))(x)
+
+    eager = getattr(x, name)(1)
+    pairs = [(compiled, eager)] if name.startswith("arg") else zip(compiled, eager, strict=True)
+    for one, other in pairs:
+        torch.testing.assert_close(one, other, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32, torch.int64, torch.bool])
+def test_bits_are_inverted(dtype: torch.dtype) -> None:
+    x = torch.arange(256).to(dtype)
+
+    assert torch.equal(torch.compile(torch.bitwise_not)(x), ~x)

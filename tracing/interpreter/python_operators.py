@@ -1,0 +1,91 @@
+"""Python's operators and functions that Triton's compiler applies to each element of a tensor.
+
+Triton's interpreter executes `not x`, `x and y`, `min(x, y)` as Python does, which asks for one truth value
+of a whole tensor.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import triton.language as tl
+
+from tracing.interpreter.builder import SEMANTIC
+from tracing.upstream.triton.interpreter import FunctionRewriter
+
+_NOT, _AND, _OR = "_tracing_not", "_tracing_and", "_tracing_or"
+_Operand = Callable[[], Any]
+
+
+class OperatorRewriter(type(FunctionRewriter.ast_transformer)):  # type: ignore[misc]
+    """Replaces operators by calls of the functions in `NAMES`."""
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        """`not x`."""
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Not):
+            return node
+        return ast.copy_location(ast.Call(ast.Name(_NOT, ast.Load()), [node.operand], []), node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        """`x and y`, `x or y`; operands are evaluated when they are needed."""
+        self.generic_visit(node)
+        name = ast.Name(_AND if isinstance(node.op, ast.And) else _OR, ast.Load())
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        operands: list[ast.expr] = [ast.Lambda(nothing, one) for one in node.values]
+        return ast.copy_location(ast.Call(name, operands, []), node)
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        """Upstream's, which does not visit the assigned value."""
+        node.value = self.visit(node.value)
+        assigned: ast.Assign = super().visit_Assign(node)
+        return assigned
+
+
+def _is_block(value: Any) -> bool:
+    return isinstance(value, tl.tensor) and value.type.is_block()
+
+
+def _not(value: Any) -> Any:
+    elementwise = isinstance(value, tl.tensor) and (value.type.is_block() or value.type.is_int1())
+    return SEMANTIC.not_(value) if elementwise else not value
+
+
+def _and(*operands: _Operand) -> Any:
+    return _combined(operands, SEMANTIC.logical_and, ends=False)
+
+
+def _or(*operands: _Operand) -> Any:
+    return _combined(operands, SEMANTIC.logical_or, ends=True)
+
+
+def _combined(operands: tuple[_Operand, ...], combine: Callable[[Any, Any], Any], *, ends: bool) -> Any:
+    # ends -- the truth value of an operand that is no block after which no further one is evaluated
+    blocks: list[Any] = []
+    for operand in operands:
+        value = operand()
+        if _is_block(value):
+            blocks.append(value)
+        elif bool(value) is ends:
+            return value
+    return functools.reduce(combine, blocks) if blocks else value
+
+
+def _extremum(python: Callable[..., Any], name: str, *values: Any, **options: Any) -> Any:
+    if not any(isinstance(value, tl.tensor) for value in values):
+        return python(*values, **options)
+    elementwise = getattr(tl, name)
+    return functools.reduce(elementwise, map(SEMANTIC.to_tensor, values))
+
+
+NAMES: Mapping[str, Any] = {
+    _NOT: _not,
+    _AND: _and,
+    _OR: _or,
+    "min": functools.partial(_extremum, builtins.min, "minimum"),
+    "max": functools.partial(_extremum, builtins.max, "maximum"),
+}
