@@ -1,4 +1,4 @@
-"""`not`, `and`, `or`, `min` and `max` of tensors in a kernel, and numbers at which NumPy differs from a GPU."""
+"""Python's operators on tensors in a kernel, and numbers at which NumPy differs from a GPU."""
 
 from __future__ import annotations
 
@@ -39,9 +39,8 @@ def optional(x, y, factor: tl.constexpr, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     value = tl.load(x + at)
     last = tl.program_id(0)
-    if y is not None and not (last > min(3, BLOCK)):
-        if factor is not None and factor > 1 or not factor:
-            tl.store(y + at, value * 2)
+    if y is not None and not (last > min(3, BLOCK)) and ((factor is not None and factor > 1) or not factor):
+        tl.store(y + at, value * 2)
 
 
 @triton.jit

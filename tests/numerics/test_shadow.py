@@ -157,6 +157,29 @@ def test_the_shadow_uses_the_random_numbers_of_the_program() -> None:
     torch.testing.assert_close(reference.exact.float(), program())
 
 
+@pytest.mark.parametrize(
+    ("returned", "unlike"),
+    [
+        ("x.half()", "float16, not float32"),
+        ("x[:4]", "[4, 6], not [8, 6]"),
+        ("x.t().contiguous().t()", "strides (1, 8), not (6, 1)"),
+        ("x.clone()", ""),
+        ("x[:1].clone()", "[1, 6], not [8, 6]"),
+    ],
+)
+def test_a_result_that_the_fake_implementation_does_not_return_is_named(returned: str, unlike: str) -> None:
+    effects: list[str] = []
+    with torch.library._scoped_library("shadow_tests", "FRAGMENT") as library:
+        library.define("other(Tensor x) -> Tensor")
+        library.impl("other", eval(f"lambda x: ({returned}).clone()"), "CPU")
+        library.impl("other", torch.empty_like, "Meta")
+        program = torch.ops.shadow_tests.other
+        reference(lambda: {"y": program(torch.ones(8, 6))}, undeclared=effects.append)
+
+    said = f"shadow_tests::other returns {unlike} as its fake implementation does"
+    assert [one.partition(" (test_shadow.py:")[0] for one in effects] == ([said] if unlike else [])
+
+
 @torch.library.custom_op("shadow_tests::halved", mutates_args=())
 def halved(x: torch.Tensor) -> torch.Tensor:
     """An operator that accepts float32 only."""

@@ -169,6 +169,41 @@ def test_no_step_of_the_compiler_is_searched_for_a_write_that_a_schema_does_not_
     assert symptom["text"] == "partial_case::ema writes seen, and its schema does not say so (case.py:18)"
 
 
+OTHER_DTYPE = """
+import torch
+from tracing import Workload
+
+
+def build(device):
+    @torch.library.custom_op("partial_case::narrow", mutates_args=())
+    def narrow(x: torch.Tensor) -> torch.Tensor:
+        return (x * 2).to(torch.RETURNED)
+
+    @narrow.register_fake
+    def _(x):
+        return torch.empty_like(x, dtype=torch.FAKE)
+
+    def fn(x):
+        return (torch.ops.partial_case.narrow(x.sin()).float() + 1).sum(1)
+
+    return Workload(fn, (torch.ones(16, 10, device=device),))
+"""
+
+
+@pytest.mark.parametrize(("returned", "fake"), [("float16", "float32"), ("float32", "float16")])
+def test_no_step_of_the_compiler_is_searched_for_a_wrong_fake_implementation(
+    returned: str, fake: str, tmp_path: Path
+) -> None:
+    (tmp_path / "case.py").write_text(OTHER_DTYPE.replace("RETURNED", returned).replace("FAKE", fake))
+    device = Device("sm_90")
+    case = PartialCase(Experiment(device.load(str(tmp_path / "case.py")), device, 0))
+
+    symptom = case.evaluate("inductor", {}, {}, {})["symptom"]
+
+    said = f"partial_case::narrow returns {returned}, not {fake} as its fake implementation does (case.py:16)"
+    assert (symptom["kind"], symptom["text"]) == ("no answer", said)
+
+
 WRONG_BACKWARD = (
     ONLY_COMPILED.replace("return 3 * x", "return 2 * x")
     .replace(

@@ -37,7 +37,7 @@ from tracing.interpreter.guard import guarded, tensors_of
 from tracing.interpreter.language import interpreted, rewritten
 from tracing.upstream.patch import replaced
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled, functions_disabled
-from tracing.upstream.triton.interpreter import TensorHandle, implicit_tensor, numpy_dtype
+from tracing.upstream.triton.interpreter import TensorHandle, implicit_tensor, numpy_dtype, pointer
 from tracing.upstream.triton.jit import GluonJITFunction
 
 __all__ = ["backwards", "compiles_wait", "execute", "forget", "launch", "one_program_at_a_time", "permuted"]
@@ -199,4 +199,6 @@ def _typed(value: Any, type_name: Any) -> object:
         dtype = tl.str_to_ty(type_name, None)
         data = np.array([value]).astype(numpy_dtype(dtype))
         return tl.tensor(TensorHandle(data, dtype), dtype)
+    if isinstance(value, torch.Tensor) and len(type_name) > 1:
+        return pointer(value, type_name)  # as on a GPU, whatever dtype the tensor has
     return implicit_tensor(value)

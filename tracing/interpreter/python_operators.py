@@ -24,14 +24,14 @@ _Operand = Callable[[], Any]
 class OperatorRewriter(type(FunctionRewriter.ast_transformer)):  # type: ignore[misc]
     """Replaces operators by calls of the functions in `NAMES`."""
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:  # noqa: N802
         """`not x`."""
         self.generic_visit(node)
         if not isinstance(node.op, ast.Not):
             return node
         return ast.copy_location(ast.Call(ast.Name(_NOT, ast.Load()), [node.operand], []), node)
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:  # noqa: N802
         """`x and y`, `x or y`; operands are evaluated when they are needed."""
         self.generic_visit(node)
         name = ast.Name(_AND if isinstance(node.op, ast.And) else _OR, ast.Load())
@@ -39,7 +39,7 @@ class OperatorRewriter(type(FunctionRewriter.ast_transformer)):  # type: ignore[
         operands: list[ast.expr] = [ast.Lambda(nothing, one) for one in node.values]
         return ast.copy_location(ast.Call(name, operands, []), node)
 
-    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:  # noqa: N802
         """Upstream's, which does not visit the assigned value."""
         node.value = self.visit(node.value)
         assigned: ast.Assign = super().visit_Assign(node)

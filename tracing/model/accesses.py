@@ -56,7 +56,7 @@ class MemoryEvidence(Record, frozen=True, file="memoryevidence", segmented=True)
         "unmasked",  # a load or store without a mask leaves its argument
         "first shape",  # a block has the size that an argument had in the first launch, and does not fit
         "unwritten",  # a value that the host receives depends on elements that nothing wrote
-        "specialised",  # a compiled kernel relies on an alignment that an argument does not have
+        "specialised",  # a compiled kernel relies on an alignment or a dtype that an argument does not have
     ]
     arguments: tuple[str, ...]
     what: str  # one sentence

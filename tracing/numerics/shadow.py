@@ -26,7 +26,7 @@ import torch
 from tracing.numerics.equality import EqualityTests
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
-from tracing.numerics.undeclared_effects import InputBits, calling_line, returned_inputs
+from tracing.numerics.undeclared_effects import InputBits, calling_line, other_results, returned_inputs
 from tracing.program.building import is_building
 from tracing.upstream.torch.decompositions import decomposition
 from tracing.upstream.torch.dispatch_modes import OperatorMode
@@ -73,7 +73,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         self._noise = noise
         self.tests = EqualityTests(exact)
         self._storages = ShadowStorages(noise)
-        # what the program's operators do and their schemas do not declare: sentences, with the first line
+        # what the program's operators do and do not declare: sentences, with the first line
         self.undeclared: dict[str, str] = {}
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -122,6 +122,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             self.written(tensor, inputs.operator)
         for name in returned_inputs(func, args, kwargs, result):
             self._note(f"{inputs.operator} returns the memory of {name}, and its schema says that it is new")
+        for unlike in other_results(func, args, kwargs, result):
+            self._note(f"{inputs.operator} returns {unlike} as its fake implementation does")
         return result
 
     def _note(self, effect: str) -> None:

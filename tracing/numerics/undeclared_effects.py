@@ -1,7 +1,8 @@
-"""Finds what an operator of the program does although its schema does not declare it.
+"""Finds what an operator of the program does although it does not declare it.
 
 It may change an input, or return one, or a view of one. torch.compile orders and merges reads by what schemas
-declare, and takes a result for new memory, so a correct compiler gives wrong results. Operators of torch
+declare, takes a result for new memory, and expects the dtype, shape and strides that the operator's fake
+implementation returns, so a correct compiler gives wrong results. Operators of torch
 itself are not observed: their schemas are tested.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,6 +20,7 @@ import torch
 from tracing.digest.host import digest
 from tracing.program.user_code import is_users
 from tracing.upstream.torch.custom_operators import custom_operator
+from tracing.upstream.torch.fake_tensors import fake_result
 from tracing.upstream.torch.operator_schemas import OWN_NAMESPACES, is_composite, schema_of
 from tracing.upstream.torch.pytrees import tree_leaves
 from tracing.upstream.torch.tensor_subclasses import has_storage, storage_key
@@ -60,6 +63,33 @@ def returned_inputs(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], r
     for name, value in _named(func, args, kwargs).items():
         if shared & _storages(value):
             yield name
+
+
+def other_results(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Iterator[str]:
+    """What an operator of the program returns, and its fake implementation otherwise: "float16, not float32".
+
+    torch.compile compiles the code that reads a result for what the fake implementation returns.
+    """
+    if custom_operator(func) is None or func.namespace in OWN_NAMESPACES or is_composite(func.name()):
+        return
+    with suppress(Exception):  # it has none, or one for a compile only, as where the values decide a shape
+        fakes = tree_leaves(fake_result(func, args, kwargs))
+        for real, fake in zip(tree_leaves(result), fakes, strict=True):
+            if isinstance(real, torch.Tensor) and isinstance(fake, torch.Tensor):
+                yield from _unlike(real, fake)
+
+
+def _unlike(real: torch.Tensor, fake: torch.Tensor) -> Iterator[str]:
+    # the first fact that differs
+    if real.dtype != fake.dtype:
+        yield f"{str(real.dtype).removeprefix('torch.')}, not {str(fake.dtype).removeprefix('torch.')}"
+    elif real.shape != fake.shape:
+        yield f"{list(real.shape)}, not {list(fake.shape)}"
+    elif real.layout == fake.layout == torch.strided:
+        used = [i for i, size in enumerate(real.shape) if size > 1]
+        strides = [tuple(one.stride(i) for i in used) for one in (real, fake)]
+        if strides[0] != strides[1] and real.numel():
+            yield f"strides {real.stride()}, not {fake.stride()}"
 
 
 def calling_line() -> str:

@@ -49,6 +49,11 @@ class PartialBuild:
         self._kernels: list[dict[str, Any]] = []
         self._started = time.perf_counter()
 
+    @property
+    def is_whole(self) -> bool:
+        """True if no step is left out."""
+        return not (self.steps.first or self.steps.without or self.steps.these)
+
     def restart(self) -> None:
         """Everything is compiled once more."""
         self._kernels.clear()

@@ -32,8 +32,9 @@ _UNREPEATABLE = (
     "let build(device) make all state, and seed all generators, so that eager repeats its result",
 )
 _UNDECLARED = (
-    "no step of the compiler is to blame: torch.compile orders and merges reads by what schemas declare; "
-    "name a written argument in the operator's `mutates_args`; return a clone instead of an input or a view"
+    "no step of the compiler is to blame: torch.compile orders reads and allocates as operators declare; "
+    "name a written argument in the operator's `mutates_args`; return a clone instead of an input or a view; "
+    "let the fake implementation return the dtype, shape and strides that the operator returns"
 )
 _UNDECIDED = (
     "exact arithmetic agrees neither with compiled nor with eager: give the case inputs for which eager "
@@ -111,8 +112,17 @@ class PartialCase:
             self._referee.draw_with(with_eagers_numbers)
             one = agreement(actual, expected, self._referee if self._experiment.referee else None)
         except (Exception, SystemExit) as error:  # of the compiler, or of the case's own
-            return of_operator(error, self._experiment.case.path) or raised(error)
+            known = of_operator(error, self._experiment.case.path)
+            if known is None and stage == INDUCTOR and build.is_whole:
+                known = self._undeclared()
+            return known or raised(error)
         return _described(one, actual, expected)
+
+    def _undeclared(self) -> dict[str, Any] | None:
+        # the symptom of a case whose operators do what they do not declare, as where code for it raises
+        self._referee.prepare()
+        effects = self._referee.undeclared
+        return {"kind": "no answer", "text": "; ".join(effects), "remedy": _UNDECLARED} if effects else None
 
     def _compiled(self, stage: str, build: PartialBuild) -> Facts:
         experiment = self._experiment

@@ -33,8 +33,9 @@ def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Ite
     for effect in judgement.undeclared:
         yield f"✗ {effect}"
     if judgement.undeclared:
-        yield "    so        torch.compile, which trusts the schema, orders and merges reads wrongly"
-        yield "    mend      name a written argument in `mutates_args`; return a clone instead of an input"
+        yield "    so        torch.compile, which trusts the declaration, orders reads or allocates wrongly"
+        yield "    mend      name a written argument in `mutates_args`; return a clone instead of an input;"
+        yield "              let the fake implementation return the operator's dtype, shape and strides"
     if accused is not None:
         yield from _accused(accused)
         if further := judgement.further:

@@ -33,13 +33,13 @@ def _all(run: Run, rank: int) -> list[MemoryEvidence]:
 
 
 def wrong_accesses(run: Run) -> list[str]:
-    """The launches that race or leave an argument's storage, as no correct kernel does: `3 softmax_kernel`.
+    """The launches that race, leave an argument's storage or were compiled for other arguments: `3 softmax`.
 
     A load outside of an argument and inside of its storage may be meant.
     """
     outside = (one for process in run.processes(OutOfBounds) for one in run.out_of_bounds(process))
     launches = {one.launch for one in outside if not (one.inside and one.access == "load")}
-    launches |= {one.launch for one in memory_evidence(run) if one.kind == "race"}
+    launches |= {one.launch for one in memory_evidence(run) if one.kind in ("race", "specialised")}
     return [f"{one.index} {one.kernel_name}" for one in run.launches() if one.index in launches]
 
 
@@ -62,20 +62,22 @@ def _of(run: Run, process: str) -> Iterator[MemoryEvidence]:
             continue
         launch = joiner.launch(Row(line))  # no digest is evidence
         seen = [*sizes.of(launch, access)]
-        if access is None:  # the interpreter did not see what it accessed
-            seen += _unseen(run, launch, storages)
-            if not seen:
-                clean.add(memory)
+        if launch.kernel.kind == "triton" and launch.kernel.stages.get("ttir"):
+            seen += _in_ttir(run, launch, None if access else storages)
+        if access is None and not seen:
+            clean.add(memory)
         yield from seen
 
 
-def _unseen(
-    run: Run, launch: KernelLaunch, storages: Mapping[int, tuple[int, int]]
+def _in_ttir(
+    run: Run, launch: KernelLaunch, storages: Mapping[int, tuple[int, int]] | None
 ) -> Iterator[MemoryEvidence]:
-    if launch.kernel.kind == "triton" and launch.kernel.stages.get("ttir"):
-        # imports numpy, which takes longer than reading many a run
-        from tracing.analyze.memory.launch_memory import unseen_launch
+    # storages -- None: the interpreter saw what the launch accessed
+    # imports numpy, which takes longer than reading many a run
+    from tracing.analyze.memory.launch_memory import retyped, unseen_launch
 
+    yield from retyped(run, launch)
+    if storages is not None:
         yield from unseen_launch(run, launch, storages)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Literal, NamedTuple
@@ -13,6 +14,7 @@ from tracing.analyze.memory.static_accesses import (
     StaticAccess,
     divisible_by_16,
     orders_programs,
+    pointed_types,
     source_line,
     static_accesses,
 )
@@ -20,6 +22,8 @@ from tracing.analyze.runs.recording_commands import is_virtual
 from tracing.model import KernelArg, KernelLaunch, MemoryEvidence, Scalar
 from tracing.store import Run
 from tracing.views import element_bytes, extent
+
+_MLIR_TYPE = re.compile(r"(i|f|bf)(\d+)")
 
 
 def unseen_launch(
@@ -34,6 +38,24 @@ def unseen_launch(
     yield from _racing(launch, ttir, memory)
     if not is_virtual(run.info.environment):  # where Inductor takes tensors to be on the CPU
         yield from _misaligned(launch, ttir, memory)
+
+
+def retyped(run: Run, launch: KernelLaunch) -> Iterator[MemoryEvidence]:
+    """Tensors of another dtype than the kernel was compiled for, as Inductor's launchers check none."""
+    ttir = run.text(launch.kernel.stages["ttir"])
+    args, pointed = _passed(launch), pointed_types(ttir)
+    for arg, type_name in zip(args, pointed, strict=True) if len(args) == len(pointed) else ():
+        compiled = _MLIR_TYPE.match(type_name)
+        if arg.tensor is None or compiled is None or arg.tensor.dtype.startswith("complex"):
+            continue
+        dtype = arg.tensor.dtype
+        same_size = max(8, int(compiled[2])) == 8 * element_bytes(dtype)
+        if not same_size or (compiled[1] == "i") is ("float" in dtype):
+            what = (
+                f"the kernel was compiled for {arg.name} of {type_name}, and it is launched with {dtype}: "
+                "what makes this tensor has another dtype than its fake implementation"
+            )
+            yield MemoryEvidence(launch.index, "specialised", (arg.name,), what)
 
 
 def _leaving(launch: KernelLaunch, ttir: str, memory: Mapping[str, _Memory]) -> Iterator[MemoryEvidence]:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 _LINE = re.compile(r"^    (?:(%[\w.$-]+) = )?([a-z_]+\.[\w.]+) ?(.*)$")
 _ARGUMENT = re.compile(r"(%[\w.$-]+): ")
+_POINTER = re.compile(r"!tt\.ptr<(\w+)")
 _VALUE = re.compile(r"%[\w.$-]+(?:#\d+)?")
 _INTEGER = re.compile(r"^(?:dense<)?(-?\d+|true|false)>? : ")
 _SOURCE = re.compile(r'"([^"]*\.py)":(\d+)')
@@ -79,6 +80,12 @@ def divisible_by_16(ttir: str) -> list[bool]:
     """For each parameter of the kernel, whether it was compiled for multiples of 16."""
     parameters = _ARGUMENT.split(_header(ttir))[2::2]
     return ["tt.divisibility = 16" in text for text in parameters]
+
+
+def pointed_types(ttir: str) -> list[str]:
+    """For each parameter of the kernel, the type that it points to, "f16"; "": it is no pointer."""
+    parameters = _ARGUMENT.split(_header(ttir))[2::2]
+    return [match[1] if (match := _POINTER.match(text)) else "" for text in parameters]
 
 
 def orders_programs(ttir: str) -> bool:

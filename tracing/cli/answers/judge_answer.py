@@ -30,12 +30,13 @@ class JudgedRun:
 
     @property
     def status(self) -> int:
-        """That of the judgement; 1 if it has no answer, and a launch accesses memory wrongly."""
+        """That of the judgement; 1 if it accuses nothing, and a launch not judged accesses memory wrongly."""
         return 1 if self._accuses_accesses else self.judgement.status
 
     @property
     def _accuses_accesses(self) -> bool:
-        return self.judgement.status == 2 and bool(self.wrong_accesses)
+        right = {f"{one.launch} {one.kernel}" for one in self.judgement.launches if one.verdict == "right"}
+        return self.judgement.status != 1 and not right.issuperset(self.wrong_accesses)
 
     def lines(self, next_commands: Sequence[str]) -> Iterator[str]:
         """The judgement for people."""

@@ -67,7 +67,7 @@ def judge(
     if lacking := _lacking(run):
         _refuse_failed(run)
         run, repeated = _recorded_anew(run, lacking, runs)
-    answer = replace(judgement_of(run, asked, repeated.contents), wrong_accesses=tuple(wrong_accesses(run)))
+    answer = judgement_of(run, asked, repeated.contents)
     answer.keep(asked, run)
     if as_json:
         of_run = {"run": str(run.path), "memory_evidence": memory_evidence_json(run)}
@@ -157,7 +157,7 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
     judgement = replace(judgement, other_contents=other_contents, not_covered=not_covered)
     findings = tuple(_with_passes(run, asked, one) for one in judgement.findings)
     judgement = replace(judgement, findings=findings, eager_known=knows_eager(asked))
-    return JudgedRun(judgement, tuple(_next(run, judgement)))
+    return JudgedRun(judgement, tuple(_next(run, judgement)), tuple(wrong_accesses(run)))
 
 
 def _with_passes(run: store.Run, asked: store.Run, finding: Finding) -> Finding:

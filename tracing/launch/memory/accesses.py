@@ -254,7 +254,8 @@ class Accesses:
                 for reported in self.reported if known is None else ():
                     reported(new)
         if self.fatal and block is None:
-            raise OutOfBoundsError(self.kernel, self._outside[key])
+            element = argument.itemsize if argument else size
+            raise OutOfBoundsError(self.kernel, self._outside[key], element, size)
 
     def _candidates(self, block: MemoryBlock | None) -> list[AccessedArgument]:
         return [one for one, its_block in self._arguments.values() if block in (None, its_block)]

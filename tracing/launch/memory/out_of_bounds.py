@@ -34,14 +34,20 @@ class OutsideAccesses:
 class OutOfBoundsError(Exception):
     """A kernel was stopped before it accessed memory outside of its arguments."""
 
-    def __init__(self, kernel: str, outside: OutsideAccesses) -> None:
+    def __init__(self, kernel: str, outside: OutsideAccesses, element: int, accessed: int) -> None:
+        """element, accessed -- bytes of an element of the argument, and of the element that was accessed."""
         position = f"program {outside.program}" + (f", {outside.where}" if outside.where else "")
         what = f"{outside.kind}s {outside.argument}[{outside.element}] of {outside.count} elements"
         if not outside.argument:
             what = f"{outside.kind}s memory, and has no tensor"
+        remedy = "check how the index is computed" if outside.element < 0 else "mask the access"
+        if outside.argument and element != accessed:
+            remedy = (
+                f"it accesses {accessed} bytes, and an element has {element}: the kernel was compiled for "
+                "another dtype, as where the fake implementation of an operator is wrong; mend it"
+            )
         super().__init__(
-            f"{kernel} {what}, outside of its storage ({position}); "
-            f"{'check how the index is computed' if outside.element < 0 else 'mask the access'}, "
+            f"{kernel} {what}, outside of its storage ({position}); {remedy}, "
             "or let the kernel continue with `tracing run --allow-out-of-bounds`"
         )
         self.kernel, self.outside = kernel, outside

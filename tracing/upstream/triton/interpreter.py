@@ -52,6 +52,7 @@ __all__ = [
     "native_interpreter",
     "numpy_dtype",
     "patch_builtins",
+    "pointer",
     "program_index",
     "with_classes",
 ]
@@ -66,6 +67,15 @@ def numpy_dtype(dtype: Any) -> npt.DTypeLike:
 def implicit_tensor(value: Any) -> Any:
     """An argument of a launch as a kernel receives it: pointers and numbers as `tl.tensor`."""
     return _interpreter._implicit_cvt(value)
+
+
+def pointer(value: Any, type_name: str) -> Any:
+    """A tensor as a kernel receives it that was compiled for another dtype.
+
+    type_name -- as in a kernel's signature: "*fp32"
+    """
+    dtype = tl.str_to_ty(type_name, None)
+    return tl.tensor(TensorHandle(np.array([value.data_ptr()], dtype=np.uint64), dtype), dtype)
 
 
 def program_index() -> tuple[int, int, int]:
@@ -127,5 +137,7 @@ def contract() -> None:
     require_parameters(InterpretedFunction.run, "grid", "warmup")
     handle = TensorHandle(np.zeros(1, np.float32), tl.float32)
     require((handle.data.size, handle.dtype) == (1, tl.float32), "a handle of an array and its dtype")
+    memory = SimpleNamespace(data_ptr=lambda: 16)
+    require(pointer(memory, "*fp32").dtype.element_ty == tl.float32, "a pointer of a signature's type")
     scope = language_patched(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
     scope.restore()
