@@ -34,7 +34,7 @@ def resolved(node: FxNode) -> Callable[..., Any]:
             packets = getattr(torch.ops, namespace)
             operation: Callable[..., Any] = getattr(getattr(packets, packet), overload or "default")
         except (AttributeError, RuntimeError):
-            raise NoReference(f"{target}, which this process does not know") from None
+            raise NoReference(f"{target}, which only the program registers") from None
         if not is_operator(operation):  # torch.ops.load_library
             raise NoReference(f"{target}, which is no operator")
         return operation

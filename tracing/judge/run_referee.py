@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -74,15 +75,32 @@ class _RunReferee:
             judged |= self._call(call, own)
         for launch in launches:
             if launch.index not in judged:
-                module = launch.kernel.module
-                source = self._run.text(module) if module else ""
-                self._launches.append(judged_own(launch, source, self._contents, self._interpreted))
+                self._launches.append(self._without_call(launch))
         order = sorted(self._launches, key=lambda one: one.launch)
         outcome = next(iter(self._run.view(self._process, Outcome, Outcome)), None)
         of_case = self._run.info.kind == "case"
         self._not_covered += [_TRACED] if calls and not of_case else []
         not_covered = tuple(dict.fromkeys(self._not_covered))
         return RunJudgement(tuple(order), tuple(self._findings), not_covered, outcome, of_case=of_case)
+
+    def _without_call(self, launch: KernelLaunch) -> JudgedLaunch:
+        graph = None if launch.kernel.copied else self._generated.get(launch.kernel_name)
+        if graph is not None:
+            why = f"its call of graph {graph} did not end, or another recording recorded the graph's code"
+            return JudgedLaunch(launch.index, launch.kernel_name, graph, "no reference", why=why)
+        module = launch.kernel.module
+        source = self._run.text(module) if module else ""
+        return judged_own(launch, source, self._contents, self._interpreted)
+
+    @functools.cached_property
+    def _generated(self) -> dict[str, int]:
+        # the graph of each kernel that Inductor wrote
+        return {
+            call.kernel: graph.id
+            for graph in self._graphs.values()
+            for step in read_schedule(self._run, graph).steps
+            for call in step.calls
+        }
 
     def _call(self, call: GraphCall, launches: Sequence[KernelLaunch]) -> set[int]:
         traced, lowered, schedule = self._program(call.graph)

@@ -29,7 +29,9 @@ _LAUNCHES = 5  # launches that are listed for one reason
 
 def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Iterator[str]:
     """The findings, the judged and unjudged launches, and the next commands."""
-    accused = judgement.accused
+    accused, outcome = judgement.accused, judgement.outcome
+    if outcome is not None and outcome.status == "failed":
+        yield f"the {'case' if judgement.of_case else 'program'} failed: {outcome.detail}"
     for effect in judgement.undeclared:
         yield f"✗ {effect}"
     if judgement.undeclared:
@@ -71,6 +73,8 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
     if own and not judgement.forward_of_gradients:
         them = "it" if len(own) == 1 else "them"
         yield f"    or        the program's code around {them}, where eager executes other code"
+    if any(one.graph >= 0 for one in suspects):
+        yield "    or        the operator that executes it, or a graph pass: nothing judges branches and bodies"
     if len(own) > 1:
         yield f"    to know   which kernel it is: {one_by_one()}"
     for one in suspects if len(suspects) > 1 or judgement.forward_of_gradients else ():

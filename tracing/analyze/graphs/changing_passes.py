@@ -13,6 +13,11 @@ from tracing.store import Run
 
 _NODE = re.compile(r"%([\w.]+)")
 _TYPE = re.compile(r" : \S+(?: \S+)*$")
+_WRITE = re.compile(r" = [\w.]+_\.\w+\(")  # of an operator that writes its first operand: aten.copy_.default
+_VIEW = re.compile(
+    r"\.(?:view|_unsafe_view|reshape|permute|t|transpose|slice|select|expand|as_strided|squeeze|unsqueeze"
+    r"|diagonal|alias|detach|split|unbind)\.\w+\("
+)
 _POST_GRAD = "post-grad"
 _UNNAMED = "a pass that torch does not name"
 
@@ -33,8 +38,8 @@ def changing_passes(run: Run, graph: CompiledGraph, node: str) -> tuple[Changing
     node -- of the graph before and after the passes: the lines are its own, and those of nodes that the graph
             did not have before the passes and that it is computed from. "": any node
 
-    If no pass changes these lines, as where another node now overwrites what the node reads, all passes that
-    change the graph are returned.
+    If no pass changes these lines, those are returned that move a write before or behind a read of the same
+    memory; without any, all passes that change the graph.
     """
     phase = "backward" if graph.phase == "backward" else "forward"
     own = (one for one in chains(run) if (one.compile_id, one.phase) == (graph.compile_id, phase))
@@ -46,7 +51,7 @@ def changing_passes(run: Run, graph: CompiledGraph, node: str) -> tuple[Changing
         for one in chain.steps
         if one.part == _POST_GRAD or one.label == "partitioner"
     ]
-    return tuple(_changes(texts, node)) or tuple(_changes(texts, ""))
+    return tuple(_changes(texts, node)) or tuple(_moves(texts)) or tuple(_changes(texts, ""))
 
 
 def _changes(texts: Sequence[tuple[str, Mapping[str, str]]], node: str) -> Iterator[ChangingPass]:
@@ -59,6 +64,37 @@ def _changes(texts: Sequence[tuple[str, Mapping[str, str]]], node: str) -> Itera
             theirs = [one for one in after.values() if one not in before.values()]
         if ours != theirs:
             yield ChangingPass(_UNNAMED if name == LAST else name, node, tuple(ours), tuple(theirs))
+
+
+def _moves(texts: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[ChangingPass]:
+    for (_, before), (name, after) in itertools.pairwise(texts):
+        for write in [one for one in before if one in after and _WRITE.search(before[one])]:
+            ours, theirs = _readers_behind(write, before), _readers_behind(write, after)
+            moved = {one for one in (ours ^ theirs) if one in before and one in after}
+            if moved:
+                lines = [
+                    tuple(lines[one] for one in lines if one in moved or one == write)
+                    for lines in (before, after)
+                ]
+                yield ChangingPass(_UNNAMED if name == LAST else name, "", lines[0], lines[1])
+                break
+
+
+def _readers_behind(write: str, lines: Mapping[str, str]) -> set[str]:
+    # the nodes after a write that read its first operand, or a view of it
+    operands = {name: _NODE.findall(line.partition(" = ")[2]) for name, line in lines.items()}
+    if not operands[write]:
+        return set()
+    memory, behind, readers = {operands[write][0]}, False, set[str]()
+    for name in lines:
+        if name == write:
+            behind = True
+        elif memory.intersection(operands[name]):
+            if _VIEW.search(lines[name]):
+                memory.add(name)
+            elif behind:
+                readers.add(name)
+    return readers
 
 
 def _definitions(text: str) -> dict[str, str]:
