@@ -74,7 +74,7 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
         them = "it" if len(own) == 1 else "them"
         yield f"    or        the program's code around {them}, where eager executes other code"
     if any(one.graph >= 0 for one in suspects):
-        yield "    or        the operator that executes it, or a graph pass: nothing judges branches and bodies"
+        yield "    or        the operator that executes it, or a graph pass: nothing judges its branches"
     if len(own) > 1:
         yield f"    to know   which kernel it is: {one_by_one()}"
     for one in suspects if len(suspects) > 1 or judgement.forward_of_gradients else ():

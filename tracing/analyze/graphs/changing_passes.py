@@ -38,7 +38,7 @@ def changing_passes(run: Run, graph: CompiledGraph, node: str) -> tuple[Changing
     node -- of the graph before and after the passes: the lines are its own, and those of nodes that the graph
             did not have before the passes and that it is computed from. "": any node
 
-    If no pass changes these lines, those are returned that move a write before or behind a read of the same
+    If no pass changes these lines, those are returned that move a write before or after a read of the same
     memory; without any, all passes that change the graph.
     """
     phase = "backward" if graph.phase == "backward" else "forward"
@@ -69,7 +69,7 @@ def _changes(texts: Sequence[tuple[str, Mapping[str, str]]], node: str) -> Itera
 def _moves(texts: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[ChangingPass]:
     for (_, before), (name, after) in itertools.pairwise(texts):
         for write in [one for one in before if one in after and _WRITE.search(before[one])]:
-            ours, theirs = _readers_behind(write, before), _readers_behind(write, after)
+            ours, theirs = _readers_after(write, before), _readers_after(write, after)
             moved = {one for one in (ours ^ theirs) if one in before and one in after}
             if moved:
                 lines = [
@@ -80,19 +80,19 @@ def _moves(texts: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[ChangingP
                 break
 
 
-def _readers_behind(write: str, lines: Mapping[str, str]) -> set[str]:
+def _readers_after(write: str, lines: Mapping[str, str]) -> set[str]:
     # the nodes after a write that read its first operand, or a view of it
     operands = {name: _NODE.findall(line.partition(" = ")[2]) for name, line in lines.items()}
     if not operands[write]:
         return set()
-    memory, behind, readers = {operands[write][0]}, False, set[str]()
+    memory, passed, readers = {operands[write][0]}, False, set[str]()
     for name in lines:
         if name == write:
-            behind = True
+            passed = True
         elif memory.intersection(operands[name]):
             if _VIEW.search(lines[name]):
                 memory.add(name)
-            elif behind:
+            elif passed:
                 readers.add(name)
     return readers
 

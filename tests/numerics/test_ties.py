@@ -1,0 +1,55 @@
+"""Of equal elements argmax and argmin return the first: another one is off, unless rounding decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from tracing.numerics.reference import Expected, reference
+from tracing.numerics.verdict import judge
+
+
+def expected(call: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> Expected:
+    return reference(lambda: {"indices": call(x)})["indices"]
+
+
+CALLS = {
+    "argmax": lambda x: x.argmax(1),
+    "argmin": lambda x: x.argmin(-1, keepdim=True),
+    "max": lambda x: x.relu().max(1).indices,
+    "min": lambda x: x.abs().neg().min(dim=1, keepdim=True).indices,
+    "flat": lambda x: x.argmax(),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int32])
+def test_another_of_several_equal_elements_is_off(name: str, dtype: torch.dtype) -> None:
+    x = torch.tensor([[-2, 3, 3, 1, -2, 3], [0, 0, 0, 0, 0, 0], [-1, -5, -1, -5, -1, -1]]).to(dtype)
+    right = CALLS[name](x)
+    other = right + 1
+
+    reference_of_it = expected(CALLS[name], x)
+
+    assert judge(right, right, reference_of_it).right
+    assert judge(other, right, reference_of_it).verdict == "compiled is off"
+
+
+def test_nan_is_the_largest_and_the_first_one_is_returned() -> None:
+    x = torch.tensor([[1.0, torch.nan, 3.0, torch.nan]])
+    right = x.argmax(1)
+
+    assert judge(right + 2, right, expected(CALLS["argmax"], x)).verdict == "compiled is off"
+
+
+def test_where_rounding_decides_either_is_right() -> None:
+    x = torch.tensor([[0.37, 0.11, 0.93], [0.93, 0.11, 0.37]])
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([x[:, 0] + x[:, 1] + x[:, 2], x[:, 2] + x[:, 1] + x[:, 0]], 1).argmax(1)
+
+    right = program(x)
+
+    assert judge(1 - right, right, expected(program, x)).right
