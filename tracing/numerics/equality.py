@@ -12,7 +12,6 @@ import torch
 
 from tracing.numerics.rounding import Noise
 from tracing.numerics.shadow_storages import is_inexact
-from tracing.numerics.ties import Ties
 
 _REACH = 8.0  # rounding may move a difference so many times as far as it did in one run
 
@@ -25,7 +24,6 @@ class EqualityTests:
         self._exact = exact
         self._differences: list[torch.Tensor] = []  # of the operands, [*] float64 or complex128
         self._made = 0
-        self.ties: Ties = Ties(exact.ties if exact is not None else None)
 
     def tested(self, name: str, given: Any, result: Any, noise: Noise | None) -> Any:
         """The result of an operator, drawn at random where it is such a test and rounding decides it.

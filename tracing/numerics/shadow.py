@@ -26,6 +26,7 @@ import torch
 from tracing.numerics.equality import EqualityTests
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
+from tracing.numerics.ties import first, selects
 from tracing.numerics.undeclared_effects import InputBits, calling_line, other_results, returned_inputs
 from tracing.program.building import is_building
 from tracing.upstream.torch.decompositions import decomposition
@@ -152,7 +153,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             return
         try:
             results = self.tests.tested(name, given, self._computed(func, name, own, given), self._noise)
-            results = self.tests.ties.first(name, own[0], given, results)
+            if selects(name) and self._storages.entered(own[0][0]):
+                results = first(own, results)
         except _UNSUPPORTED:
             for tensor in [*written, *_tensors(result)]:
                 self._storages.take(tensor, origin | ValueOrigin(frozenset([name])))
@@ -163,7 +165,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             if self._storages.known(tensor) is not None:  # it was written in place, or is an input
                 continue
             if exact.shape == tensor.shape:
-                self._storages.give(tensor, exact, origin)
+                copied = name == "aten::clone" and self._storages.entered(own[0][0])
+                self._storages.give(tensor, exact, origin, entered=copied)
             else:  # the values decide it, as of unique
                 self._storages.take(tensor, origin | ValueOrigin(frozenset([name])))
 

@@ -33,6 +33,7 @@ class ShadowStorage:
     elements: torch.Tensor  # [n], as many as the storage has
     size: int  # bytes of one of the program's elements
     origin: ValueOrigin
+    entered: bool = False  # it came from outside of the program, which has not written it
 
     @property
     def holds_integers(self) -> bool:
@@ -99,25 +100,36 @@ class ShadowStorages:
         elements = flat.to(wide(tensor.dtype), copy=True)
         if enters:
             elements = self._entering(elements, tensor)
-        return self._keep(storage, ShadowStorage(_weak(storage), elements, size, origin))
+        return self._keep(storage, ShadowStorage(_weak(storage), elements, size, origin, enters))
+
+    def entered(self, tensor: torch.Tensor) -> bool:
+        """True if the elements of a tensor came from outside of the program, which has not written them."""
+        known = self.known(tensor)
+        return known is not None and known.entered
 
     def _entering(self, elements: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
         if self._noise is None or not is_inexact(tensor):
             return elements
         return perturbed(elements, torch.finfo(tensor.dtype).eps, self._noise)
 
-    def give(self, tensor: torch.Tensor, exact: torch.Tensor, origin: ValueOrigin) -> None:
-        """Make the shadow of a tensor's new storage from its exact values."""
+    def give(
+        self, tensor: torch.Tensor, exact: torch.Tensor, origin: ValueOrigin, *, entered: bool = False
+    ) -> None:
+        """Make the shadow of a tensor's new storage from its exact values.
+
+        entered -- it is a copy of what came from outside of the program
+        """
         storage, size = tensor.untyped_storage(), tensor.element_size()
         elements = torch.zeros(storage.nbytes() // size, dtype=wide(tensor.dtype), device=tensor.device)
         _as(tensor, elements).copy_(exact)
-        self._keep(storage, ShadowStorage(_weak(storage), elements, size, origin))
+        self._keep(storage, ShadowStorage(_weak(storage), elements, size, origin, entered))
 
     def mark(self, tensor: torch.Tensor, origin: ValueOrigin) -> None:
         """Note further origins on which the values of a tensor depend."""
         known = self.known(tensor)
         if known is not None:
             known.origin |= origin
+            known.entered = False
 
     def _keep(self, storage: torch.UntypedStorage, shadow: ShadowStorage) -> ShadowStorage:
         if len(self._storages) > self._most:

@@ -108,6 +108,12 @@ def _source(origin: NonFiniteOrigin, kind: Kind, lacking: str) -> str:
         return _old_text(origin.old, read=origin.verb == "reads")
     if origin.unwritten:
         return f"nothing wrote {', '.join(origin.unwritten)}: this memory was allocated, and not set"
+    if origin.fills:
+        lines = ", ".join(f"{one.file}:{one.line}" for one in origin.fills)
+        return (
+            f"not certain: it fills memory that is allocated and not set ({lines}) with NaN; if later code "
+            "sets these elements, they are no fault"
+        )
     if origin.verb == "reads":
         where = f"{lacking} that is not in the run, " if lacking else ""
         return (

@@ -230,3 +230,29 @@ def test_a_damaged_run_has_no_answer(tmp_path: Path) -> None:
 
     answer = first_nonfinite(store.Run(run.path))
     assert answer.status == 2 and any("all its records are lost" in one for one in answer.unknown)
+
+
+FILLED = """
+import torch
+
+@torch.compile
+def padded(x):
+    y = torch.empty(x.shape[0] + 2, x.shape[1], device=x.device)
+    y[1:-1] = x.exp()
+    y[0] = 0
+    y[-1] = y[1:-1].sum(0)
+    return y
+
+padded(torch.randn(6, 5))
+"""
+
+
+def test_a_kernel_that_fills_memory_of_torch_empty_is_not_certain_to_make_a_nan(tmp_path: Path) -> None:
+    (path := tmp_path / "filled.py").write_text(FILLED)
+    recorded = tracing("run", path, runs=tmp_path / "runs").stderr
+
+    done = tracing("nan", "latest", runs=tmp_path / "runs")
+
+    assert "fills memory that is not set with the first NaN" in recorded
+    assert (done.returncode, "may make the first NaN" in done.stdout) == (2, True), done.stdout
+    assert f"not set ({path}:6) with NaN" in " ".join(done.stdout.split())

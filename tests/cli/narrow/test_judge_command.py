@@ -321,3 +321,70 @@ def test_a_pass_that_makes_another_node_overwrite_an_input_is_among_those_that_c
     assert "graph passes change output 0" in said
     assert "post_grad_custom_post_pass changes the graph" in said and "index_put_" in said
     assert "did not record" not in said and "next" not in said
+
+
+MOVING = """
+import torch
+import torch._inductor.config as inductor
+
+def move(graph):
+    for node in list(graph.nodes):
+        if node.target == torch.ops.aten.copy_.default:
+            next(iter(graph.nodes)).append(node.args[1])
+            node.args[1].append(node)
+
+inductor.post_grad_custom_post_pass = move
+
+@torch.compile
+def stepped(x, y):
+    sums = x.view(4, 16).cumsum(1) @ y
+    x.copy_(torch.ones_like(x) * 3)
+    return sums
+
+stepped(torch.randn(64), torch.randn(16, 16))
+"""
+
+
+def test_a_pass_that_moves_a_write_before_a_read_is_named(tmp_path: Path) -> None:
+    (path := tmp_path / "moving.py").write_text(MOVING)
+    tracing("run", "--graph-passes", "--keep-inputs", "--seed", "0", path, runs=tmp_path / "runs")
+
+    said = tracing("judge", "latest", runs=tmp_path / "runs").stdout
+
+    assert "pass      post_grad_custom_post_pass changes the graph" in said
+    before, after = re.findall(r"before +%copy_ =|after +%copy_ =", said)
+    assert said.index("%cumsum") < said.index(before) < said.index(after) < said.rindex("%cumsum")
+    assert "did not record" not in said and "next" not in said
+
+
+RAISING = """
+import torch
+
+@torch.library.custom_op("judge_command::check", mutates_args=())
+def check(x: torch.Tensor) -> torch.Tensor:
+    if x.abs().max() > 3:
+        raise ValueError("too large")
+    return x * 2
+
+@check.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+@torch.compile
+def checked(x):
+    return check(x.exp()) + 1
+
+checked(torch.zeros(6, 10))
+checked(torch.ones(6, 10) * 5)
+"""
+
+
+def test_a_kernel_of_a_call_that_raised_is_not_hand_written(tmp_path: Path) -> None:
+    (path := tmp_path / "raising.py").write_text(RAISING)
+    tracing("run", "--keep-inputs", path, runs=tmp_path / "runs")
+
+    said = tracing("judge", "latest", runs=tmp_path / "runs").stdout
+
+    assert said.startswith("the program failed: ValueError: too large (raising.py:7)\n")
+    assert "its call of graph 0 did not end" in said and "hand-written" not in said
+    assert re.search(r"next +tracing bisect .*raising\.py", said)

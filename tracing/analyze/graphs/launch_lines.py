@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from tracing.analyze.judge.launched_steps import made_steps
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch
 from tracing.store import Run, rank_of
 from tracing.store.graph_file import FxGraph, PythonLine, Schedule, ScheduleStep, read_graph, read_schedule
 
+_ALLOCATING = ("aten::empty", "aten::new_empty")
 _OWN = "UserDefinedTritonKernel"  # of Inductor: a node that launches a kernel of the program
 
 
@@ -20,12 +22,20 @@ def launch_lines(run: Run, rank: int, launch: KernelLaunch) -> tuple[PythonLine,
 
     Cost: a pass over the launches of its process, 1 µs each, and the joined launches of one graph call.
     """
-    for process in run.processes(GraphCall):
-        if rank_of(process) != rank:
-            continue
-        for call in run.view(process, GraphCall, GraphCall):
-            if call.launches[0] <= launch.index < call.launches[1] and call.thread == launch.thread:
-                return lines_of_call(run, process, call).get(launch.index, ())
+    for process, call in _calls(run, rank, launch):
+        return lines_of_call(run, process, call).get(launch.index, ())
+    return ()
+
+
+def filling_lines(run: Run, rank: int, launch: KernelLaunch) -> tuple[PythonLine, ...]:
+    """The lines that allocate memory which a launch sets in part, as torch.empty; Inductor fills it with NaN.
+
+    Cost: as of launch_lines.
+    """
+    for process, call in _calls(run, rank, launch):
+        graph, computed = _computed(run, process, call)
+        stored = set[str]().union(*computed.values())
+        return _lines(graph, _allocating(graph, computed.get(launch.index, set()), stored))
     return ()
 
 
@@ -34,18 +44,30 @@ def lines_of_call(run: Run, process: str, call: GraphCall) -> dict[int, tuple[Py
 
     Cost: a pass over the launches of the process, 1 µs each, and the joined launches of the call.
     """
+    graph, computed = _computed(run, process, call)
+    return {index: _lines(graph, names) for index, names in computed.items()}
+
+
+def _calls(run: Run, rank: int, launch: KernelLaunch) -> Iterator[tuple[str, GraphCall]]:
+    # the call in which a launch was made, and its process
+    for process in run.processes(GraphCall):
+        for call in run.view(process, GraphCall, GraphCall) if rank_of(process) == rank else ():
+            if call.launches[0] <= launch.index < call.launches[1] and call.thread == launch.thread:
+                yield process, call
+
+
+def _computed(run: Run, process: str, call: GraphCall) -> tuple[FxGraph, dict[int, set[str]]]:
+    # the graph of a call, and the names of its nodes that each launch computes
     graph = next(
         (one for one in run.view(process, CompiledGraph, CompiledGraph) if one.id == call.graph), None
     )
     if graph is None:
-        return {}
+        return FxGraph((), ()), {}
     start, stop = call.launches
     join = run.joiner(process)
     rows = [row for row in run.rows(process) if start <= row.line.index < stop]
     launches = [one for one in map(join.launch, rows) if one.thread == call.thread]
-    nodes = read_graph(run, graph.post_grad)
-    computed = _nodes(read_schedule(run, graph), launches)
-    return {index: _lines(nodes, names) for index, names in computed.items()}
+    return read_graph(run, graph.post_grad), _nodes(read_schedule(run, graph), launches)
 
 
 def functions_of_graph(run: Run, process: str, number: int) -> frozenset[str]:
@@ -58,6 +80,29 @@ def functions_of_graph(run: Run, process: str, number: int) -> frozenset[str]:
 def _lines(graph: FxGraph, names: Collection[str]) -> tuple[PythonLine, ...]:
     lines = (graph.line_of(node) for node in graph.nodes if node.name in names)
     return tuple(dict.fromkeys(line for line in lines if line is not None))
+
+
+def _allocating(graph: FxGraph, names: Collection[str], stored: Collection[str]) -> set[str]:
+    # the nodes without values among those from which nodes are computed, as far as no launch stores them
+    nodes = {one.name: one for one in graph.nodes}
+    allocating, seen, waiting = set[str](), set[str](), [*names]
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name not in nodes or (name in stored and name not in names):
+            continue
+        seen.add(name)
+        if nodes[name].target.startswith(_ALLOCATING):
+            allocating.add(name)
+        waiting += _operands(nodes[name].args)
+    return allocating
+
+
+def _operands(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from [value["node"]] if "node" in value else []
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for one in value:
+            yield from _operands(one)
 
 
 def _nodes(schedule: Schedule, launches: Sequence[KernelLaunch]) -> dict[int, set[str]]:

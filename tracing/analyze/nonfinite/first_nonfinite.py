@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal, TypeAlias
 
-from tracing.analyze.graphs.launch_lines import launch_lines
+from tracing.analyze.graphs.launch_lines import filling_lines, launch_lines
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor, data_events
 from tracing.analyze.nonfinite.memory_contents import MemoryContents, OldContents, Undigested
 from tracing.analyze.runs.recorded_steps import not_covered_steps
@@ -25,7 +25,8 @@ from tracing.store.graph_file import PythonLine
 # passes: it came to the launch or operator as a number, or as data of Python
 # reads:  nothing that was recorded wrote it
 # keeps:  it was there before the launch, in elements that the launch did not write
-Verb: TypeAlias = Literal["makes", "passes", "reads", "keeps"]
+# may make: it fills memory of torch.empty with NaN, as Inductor does, which may be all
+Verb: TypeAlias = Literal["makes", "passes", "reads", "keeps", "may make"]
 
 _DIGESTS = "--operators digests"
 
@@ -40,6 +41,7 @@ class NonFiniteOrigin:
     chain: tuple[DataEvent, ...]  # those that carry it on to the last one, each from the one before it
     carriers: int = 0  # how many carry it on, or may, in all
     computes: tuple[PythonLine, ...] = ()  # lines that the launch computes
+    fills: tuple[PythonLine, ...] = ()  # those of them that allocate memory, and do not set it
     old: OldContents | None = None  # if a launch left it there: that launch
     first: bool = True  # False: a launch before it may have stored one
     unseen: bool = False  # an operator before it, which has no digests, may have made one
@@ -95,9 +97,9 @@ class NonFiniteAnswer:
 
     @property
     def status(self) -> int:
-        """The exit status: 1 if there is an origin, 2 if digests are missing, 0 if every value is finite."""
+        """The exit status: 1 if there is an origin, 2 if it is not certain, 0 if every value is finite."""
         if self.origin is not None:
-            return 1
+            return 2 if self.origin.verb == "may make" else 1
         return 2 if self.unknown or self.undecided else 0
 
 
@@ -160,7 +162,13 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
         _without_digests(run, contents, answer)
         return _old_origin(contents)
     source = origin.event.source
-    computes = launch_lines(run, origin.event.rank, source) if isinstance(source, KernelLaunch) else ()
+    computes: tuple[PythonLine, ...] = ()
+    fills: tuple[PythonLine, ...] = ()
+    if isinstance(source, KernelLaunch):
+        computes = launch_lines(run, origin.event.rank, source)
+        fills = filling_lines(run, origin.event.rank, source) if origin.made and kind != "inf" else ()
+    if fills:
+        origin = replace(origin, verb="may make", fills=fills)
     chain, unwritten = tuple(_chain(carriers, last)), _unwritten(run, process, origin)
     return replace(origin, chain=chain, carriers=len(carriers) - 1, computes=computes, unwritten=unwritten)
 
