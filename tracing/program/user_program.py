@@ -19,6 +19,7 @@ from pathlib import Path
 from runpy import _run_module_as_main  # type: ignore[attr-defined]
 from typing import Any
 
+from tracing.program.torch_import import torch_not_imported
 from tracing.upstream.torch.source_names import MODE_FILES, MODE_WRAPPER_FILES
 
 _MAIN = "__main__"  # the module that `python -m package` and `python folder` execute
@@ -50,7 +51,14 @@ class UserProgram:
         return Path(named or os.curdir).absolute()
 
     def execute(self) -> None:
-        """Run it as `__main__`; raises what it raises, SystemExit included."""
+        """Run it as `__main__`; raises what it raises, SystemExit included.
+
+        Variables that it sets before it imports torch have the effect that they have under `python`.
+        """
+        with torch_not_imported():
+            self._execute()
+
+    def _execute(self) -> None:
         main = types.ModuleType("__main__")
         main.__dict__.update(__annotations__={}, __builtins__=sys.modules["builtins"])
         sys.modules["__main__"] = main

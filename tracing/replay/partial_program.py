@@ -6,7 +6,6 @@ A program is right if it ends with exit status 0, or as a command judges what it
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tracing import environment
 from tracing.launch.hooks import installed
 from tracing.program.device import Device
 from tracing.program.partial_compile import partly_compiled
@@ -29,7 +27,6 @@ from tracing.upstream.patch import patched
 from tracing.upstream.torch.dynamo import compiled_calls_reported, nothing_compiled
 
 EAGER_PROGRAM = "eager program"  # nothing compiles, and `torch.compiler.is_compiling()` is false
-_SETTINGS = ("TORCH", "PYTORCH", "INDUCTOR")  # of environment variables that are read at an import
 
 
 class _Exited(BaseException):
@@ -65,11 +62,8 @@ class PartialProgram:
         keys: PartialBuild.described.
         """
         build = PartialBuild(first, without, only)
-        before = dict(environment.variables())
         with built_on(self._device), self._around(stage, build), _streams_into(printed):
             symptom = self._ended()
-        if late := _set_late(before):
-            symptom = self._too_late(late)
         digests = {str(path): blob_name(path.read_bytes()) for path in imported_files() if path.is_file()}
         return {**build.described(symptom), "files": digests}
 
@@ -105,11 +99,6 @@ class PartialProgram:
                 stream.flush()
         return _exited(0, 0)
 
-    def _too_late(self, variables: Sequence[str]) -> dict[str, Any]:
-        text = f"the program sets {', '.join(variables)}, which has no effect once torch is imported"
-        command = f"{shlex.join(variables)} tracing bisect {shlex.join(self._program.words)}"
-        return {"kind": "no answer", "text": text, "remedy": f"set it before: `{command}`"}
-
 
 def _exited(status: int, code: object) -> dict[str, Any]:
     message = f": {code.splitlines()[0]}" if isinstance(code, str) and code.strip() else ""
@@ -141,9 +130,3 @@ def _streams_into(folder: str) -> Iterator[None]:
             with (Path(folder) / name).open("wb") as file:
                 os.dup2(file.fileno(), number)
     yield
-
-
-def _set_late(before: Mapping[str, str]) -> list[str]:
-    now = environment.variables()
-    names = [name for name in now if name.startswith(_SETTINGS) and now[name] != before.get(name)]
-    return [f"{name}={now[name]}" for name in sorted(names)]

@@ -271,3 +271,26 @@ def test_a_program_of_hand_written_kernels_is_not_sent_to_judge(tmp_path: Path) 
     last = done.stderr.splitlines()[-1]
     assert last.startswith("tracing: nothing checks what hand-written kernels compute; how to check them: ")
     assert last.endswith("docs/case.md#check-a-hand-written-kernel") and "tracing judge" not in done.stderr
+
+
+SETS_VARIABLES = """
+import os, sys
+assert "torch" not in sys.modules
+os.environ["TORCHINDUCTOR_MAX_AUTOTUNE"] = "1"
+os.environ["TORCH_LOGS"] = "+recompiles"
+os.environ["OMP_NUM_THREADS"] = "1"
+from torch.nn import functional
+import torch, torch._inductor.config as inductor
+os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"  # too late
+print(inductor.max_autotune, inductor.force_disable_caches, functional.__name__, torch.__spec__.name)
+print(torch.get_num_threads(), torch._logging._internal.log_state.artifact_names)
+"""
+
+
+def test_variables_that_a_program_sets_before_it_imports_torch_have_their_effect(tmp_path: Path) -> None:
+    (program := tmp_path / "sets.py").write_text(SETS_VARIABLES)
+
+    recorded = as_recorded([str(program)], tmp_path, tmp_path / "runs")
+
+    assert recorded.stdout == bare([str(program)], tmp_path).stdout, recorded.stderr
+    assert recorded.stdout == "True False torch.nn.functional torch\n1 {'recompiles'}\n"

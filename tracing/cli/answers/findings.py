@@ -68,7 +68,8 @@ def _nonfinite(run: store.Run) -> Iterator[str]:
         origin = answer.origin
         if origin is not None and origin.made:
             yield f"{first_text(origin, kind)} is made by {title(origin.event)}: `{nan}{command}`"
-        elif origin is not None and origin.fills:
+            return
+        if origin is not None and origin.fills:
             filled = f"fills memory that is not set with {first_text(origin, kind)}"
             yield f"{title(origin.event)} {filled}: `{nan}{command}`"
             return
