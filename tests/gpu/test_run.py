@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,3 +32,38 @@ def test_a_seeded_difference_is_caught_at_the_launch_that_first_reads_it(tmp_pat
     assert done.returncode == 1
     assert "✗ start: input 2 differs: float32[32, 896] " in done.stdout
     assert "first consequence: launch #" in done.stdout
+
+
+UNTOUCHED = """
+import os
+import sys
+
+import torch
+
+print(torch.cuda.is_initialized())
+child = os.fork()
+if child == 0:
+    print(torch.ones(2, device="cuda").sum().item(), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(torch.compile(lambda x: x + 1)(torch.ones(4, device="cuda")).sum().item())
+"""
+HIDDEN = """
+import os
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+import torch
+
+print(torch.cuda.is_available(), torch.cuda.device_count())
+"""
+
+
+@pytest.mark.parametrize("program", [UNTOUCHED, HIDDEN])
+def test_the_gpu_is_not_opened_before_the_program_does(program: str, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    alone = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
+
+    done = tracing("run", str(path), runs=tmp_path / "runs")
+
+    assert (done.returncode, done.stdout) == (0, alone.stdout), done.stderr

@@ -13,6 +13,7 @@ from tracing.model import Case, Environment
 from tracing.model.run_info import VIRTUAL_GPU
 from tracing.program.case import load_case
 from tracing.program.forks import forks_end_here
+from tracing.program.gpu import described_gpu, gpu_available
 from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.torch.dynamo import forget_compiled
 from tracing.virtual_gpu import virtual_gpu
@@ -28,12 +29,13 @@ class Device:
         """Choose the GPU if there is one, else a virtual GPU that compiles for `target`.
 
         execute -- False: kernels are compiled for `target`, and not launched, whatever GPU there is
-        select  -- make the GPU of this rank torch's current device; False: the program does so
+        select  -- make the GPU of this rank torch's current device; False: the program does so, and this
+                   process does not open the GPU before it
         virtual -- False: without a GPU there is none, and Inductor writes C++ for tensors on the CPU
         """
         self.target = target
         self.execute = execute
-        there = torch.cuda.is_available()
+        there = gpu_available()
         self.virtual = not execute or (virtual and not there)
         if there and execute and select:
             torch.cuda.set_device(local_rank() % torch.cuda.device_count())  # ranks may share a GPU
@@ -47,8 +49,7 @@ class Device:
         elif not there:
             self.name, self.compiled_for = "CPU", "cpu"
         else:
-            self.name = torch.cuda.get_device_name()
-            self.compiled_for = _gpu_target()
+            self.name, self.compiled_for = described_gpu(opened=select)
 
     def environment(self) -> Environment:
         """Versions, device and knobs of a run on this device."""
@@ -81,10 +82,3 @@ class Device:
             stack.enter_context(settings_changed(settings))
             forget_compiled()  # code compiled before, without the hooks, must not be reused
             yield
-
-
-def _gpu_target() -> str:
-    if torch.version.hip:
-        return f"hip:{torch.cuda.get_device_properties(0).gcnArchName}"
-    major, minor = torch.cuda.get_device_capability()
-    return f"cuda:{10 * major + minor}"

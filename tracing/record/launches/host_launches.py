@@ -19,6 +19,7 @@ from tracing.launch.memory.out_of_bounds import OutsideAccesses
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import has_memory
 from tracing.operators.effects import Effect
+from tracing.program.gpu import gpu_available
 from tracing.record.launches.launch_digests import LaunchInFlight
 from tracing.record.launches.launch_template import LaunchTemplate, plain_tensor
 from tracing.record.memory.exact_accesses import ExactAccesses, WatchedLaunch
@@ -34,7 +35,7 @@ from tracing.upstream.triton.knobs import triton_interprets
 
 def _interprets() -> bool:
     # whether launches are executed by the interpreter, or may be
-    return not torch.cuda.is_available() or bool(triton_interprets())
+    return not gpu_available() or bool(triton_interprets())
 
 
 def _on_host(launch: LaunchInFlight) -> bool:
