@@ -19,8 +19,8 @@ N = 64
 def logic(x, y, out, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     a, b = tl.load(x + at), tl.load(y + at)
-    bits = (not (a > 0)).to(tl.int32) + 2 * (a > 0 and b > 0).to(tl.int32)
-    tl.store(out + at, (bits + 4 * (a > 1 or b < -1).to(tl.int32)).to(tl.float32))
+    negated, both, either = not (a > 0), a > 0 and b > 0, a > 1 or b < -1
+    tl.store(out + at, tl.where(negated, 1.0, 0.0) + tl.where(both, 2.0, 0.0) + tl.where(either, 4.0, 0.0))
 
 
 @triton.jit
