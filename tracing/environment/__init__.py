@@ -200,6 +200,13 @@ def fresh_caches() -> Iterator[Path]:
 
 
 @contextmanager
+def gpu_unopened() -> Iterator[None]:
+    """While active, torch asks NVML whether there is a GPU, which does not initialise CUDA."""
+    with changed({"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}):
+        yield
+
+
+@contextmanager
 def changed(variables: Mapping[str, str | None]) -> Iterator[None]:
     """While active, these variables are set in this process; None: not set."""
     before = {name: os.environ.get(name) for name in variables}

@@ -65,6 +65,18 @@ class DeviceBuilder(BatchBuilder):
     def get_bf16(self, value: float) -> Any:  # upstream since 3.9
         return rounded(self.get_fp32(value))
 
+    def create_minnumf(self, lhs: Any, rhs: Any) -> Any:  # upstream has NaN of Triton 3.6 propagate
+        return self.binary_op(lhs, rhs, np.fmin)
+
+    def create_maxnumf(self, lhs: Any, rhs: Any) -> Any:
+        return self.binary_op(lhs, rhs, np.fmax)
+
+    def create_minimumf(self, lhs: Any, rhs: Any) -> Any:
+        return self.binary_op(lhs, rhs, np.minimum)
+
+    def create_maximumf(self, lhs: Any, rhs: Any) -> Any:
+        return self.binary_op(lhs, rhs, np.maximum)
+
     def get_all_ones_value(self, type: Any) -> Any:
         ones = np.full(1, -1).astype(numpy_dtype(type))  # numpy converts no -1 to unsigned integers itself
         return TensorHandle(ones, type.scalar)

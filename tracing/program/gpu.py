@@ -8,13 +8,10 @@ import torch
 
 from tracing import environment
 
-# torch then asks NVML, which does not initialise CUDA
-_BY_NVML = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
-
 
 def gpu_available() -> bool:
     """True if torch can use a GPU."""
-    with environment.changed(_BY_NVML):
+    with environment.gpu_unopened():
         return torch.cuda.is_available()
 
 

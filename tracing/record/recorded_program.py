@@ -83,7 +83,8 @@ class RecordedProgram:
         threads_shown_as_by_python()
         self._variables = dict(environment.variables())
         self._exit.enter_context(patched(os, "_exit", self._around_exit))
-        self._session.start()
+        with environment.gpu_unopened():
+            self._session.start()
         if not quiet:
             _say(f"recording into {self._session.writer.path}")
 

@@ -57,10 +57,23 @@ def test_the_first_launch_that_read_another_content_is_named(tmp_path: Path) -> 
     assert compared(tmp_path, before, now).contents == "launch 1 scale read another x_ptr"
 
 
-def test_a_part_of_a_run_is_compared_by_kernels_only(tmp_path: Path) -> None:
-    part = saved(tmp_path / "part", [scale(3)], selection=Selection(launches=(3, 4)))
+@pytest.mark.parametrize(
+    ("now", "answer"),
+    [
+        ([scale(0, "z"), scale(1), scale(2)], Repetition()),
+        ([scale(0), scale(1), scale(2, "z")], Repetition("", "launch 2 scale read another x_ptr")),
+        ([scale(0), scale(1)], Repetition("launch 2 scale is made no more at this position")),
+        ([scale(0), scale(1), shift(2)], Repetition("launch 2 scale is made no more at this position")),
+        ([scale(0), scale(1), scale(2, module="1" * 32)], Repetition("launch 2 scale has other code")),
+    ],
+)
+def test_of_a_part_of_a_run_launches_of_one_number_are_compared(
+    now: list[KernelLaunch], answer: Repetition, tmp_path: Path
+) -> None:
+    last = scale(2, module="0" * 32)
+    part = saved(tmp_path / "part", [last], selection=Selection(launches=(2, 3)))
 
-    assert repetition(part, saved(tmp_path / "all", [scale(0, "z"), scale(1), scale(2)])) == Repetition()
+    assert repetition(part, saved(tmp_path / "all", now)) == answer
 
 
 def test_files_that_were_changed_after_the_run_are_named(tmp_path: Path) -> None:

@@ -53,6 +53,8 @@ from tracing.analyze.bisect_case.symptom import commonest, judged_as
 from tracing.errors import Problem
 
 _WRITTEN = (FUSION, INLINING, LOWERINGS)  # parts whose fault may be in the generated code
+_CHANCE = "mend the program so that its end does not depend on chance; each build executes it once more"
+_IN_EAGER = 5  # evaluations without any compiler, of a symptom that every compile had
 _CONFIRMING = 4  # builds after a border was found, and before it
 
 
@@ -60,14 +62,22 @@ class CaseSearch:
     """One case."""
 
     def __init__(
-        self, evaluate: Evaluate, times: int, tried: Callable[[], None], *, cpp: bool = False
+        self,
+        evaluate: Evaluate,
+        times: int,
+        tried: Callable[[], None],
+        *,
+        cpp: bool = False,
+        eager_is_right: Callable[[int], bool] = lambda times: True,
     ) -> None:
         """Search with builds of `evaluate`.
 
         times -- evaluations with the whole compiler, to measure how often the case goes wrong
         tried -- is called after each build
         cpp   -- `evaluate` has the stage CPP, too
+        eager_is_right -- whether so many evaluations without any compiler are right
         """
+        self._eager_is_right = eager_is_right
         self._evaluate, self._times, self._tried, self._cpp = evaluate, times, tried, cpp
         self._seconds: list[float] = []
 
@@ -89,6 +99,10 @@ class CaseSearch:
             raise Problem(f"nothing can be searched: {symptom.text}", symptom.remedy)
         bad = sum(judged_as(one, symptom).verdict == "bad" for one in wrong)
         repeats = repeats_for(bad, self._times)
+        if not self._eager_is_right(_IN_EAGER if repeats == 1 else 3 * repeats):
+            raise Problem(
+                "nothing can be searched: without torch.compile it is wrong now and then, too", _CHANCE
+            )
         yield CaseTried(symptom, bad, self._times, repeats)
         prober = Prober(self._timed, symptom, repeats, self._tried)
         stage_blamed = yield from _stage(prober)

@@ -25,12 +25,31 @@ class Repetition:
 def repetition(run: Run, anew: Run) -> Repetition:
     """Compare a new recording with the run that it repeats, call by call of each kernel.
 
-    anew -- of the whole program; of `run` some launches may be missing, which then are not compared
+    anew -- of the whole program; of `run` some launches may be missing: then launches of one number are
+            compared, and those that are missing are not
     """
+    whole = run.info.selection == Selection() and run.info.steps == StepSelection()
+    return _of_whole(run, anew) if whole else _of_part(run, anew)
+
+
+def _of_part(run: Run, anew: Run) -> Repetition:
+    now = {call.position: call for call in _calls(anew)}
+    for call in _calls(run):
+        kernel, other = call.launch.kernel, now.get(call.position)
+        name = f"launch {call.launch.index} {kernel.name}"
+        if other is None or other.launch.kernel.name != kernel.name:
+            return Repetition(f"{name} is made no more at this position")
+        if len({kernel.module, other.launch.kernel.module} - {None}) > 1:
+            return Repetition(f"{name} has other code")
+        if argument := call.other(other):
+            return Repetition("", f"{name} read another {argument}")
+    return Repetition()
+
+
+def _of_whole(run: Run, anew: Run) -> Repetition:
     calls: dict[str, deque[_Call]] = defaultdict(deque)
     for call in _calls(anew):
         calls[call.launch.kernel_name].append(call)
-    whole = run.info.selection == Selection() and run.info.steps == StepSelection()
     contents = ""
     for call in _calls(run):
         kernel = call.launch.kernel
@@ -41,10 +60,10 @@ def repetition(run: Run, anew: Run) -> Repetition:
         codes = {kernel.module, now.launch.kernel.module}
         if len(codes) > 1 and None not in codes:
             return Repetition(f"{name} has other code")
-        if whole and not contents and (other := call.other(now)):
+        if not contents and (other := call.other(now)):
             contents = f"{name} read another {other}"
     added = next((one[0].launch for one in calls.values() if one), None)
-    if whole and added is not None and not ending(run, 0):
+    if added is not None and not ending(run, 0):
         return Repetition(f"launch {added.index} {added.kernel_name} was added")
     return Repetition("", contents)
 
@@ -63,6 +82,12 @@ def changed_since(run: Run) -> str:
 class _Call:
     launch: KernelLaunch
     access: Access | None  # None: the interpreter did not observe it
+    process: int  # from 0
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Its process and its number there, which launches keep although others are not in the run."""
+        return self.process, self.launch.index
 
     def other(self, now: _Call) -> str:
         """The first argument with another number, or of which another content was read; "": none is known."""
@@ -84,9 +109,9 @@ class _Call:
 
 
 def _calls(run: Run) -> Iterator[_Call]:
-    for process in run.processes():
+    for number, process in enumerate(run.processes()):
         accesses = {one.launch: one for one in run.view(process, Access, Access)}
         joiner = run.joiner(process)
         for row in run.rows(process):
             launch = joiner.launch(row)
-            yield _Call(launch, accesses.get(launch.index))
+            yield _Call(launch, accesses.get(launch.index), number)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tracing.program.variables import Reads
     from tracing.record.autotuning.winners import Winners
     from tracing.record.launches.launch_recorder import LaunchRecorder
+    from tracing.record.recorded_program import RecordedProgram
 
 ShowOption = Annotated[bool, typer.Option("--show", help="Show the run afterwards.")]
 
@@ -139,9 +140,17 @@ def _run_program(
             f"leave it out{f', and then ask: `tracing {later}`' if later else ''}",
         )
     options.require_values()
+    # no spinner: its thread would change the numbers of the program's threads
+    with environment.gpu_unopened():  # the program may choose another GPU, or fork before it opens one
+        recorded = _recorded_program(program, options, steps, runs)
+    raise LeaveTyper(recorded.run)
+
+
+def _recorded_program(
+    program: UserProgram, options: RecordOptions, steps: StepSelection, runs: Path
+) -> RecordedProgram:
     job = environment.job() if options.rank_aware else None
     frozen = read_winners(options.winners) if options.winners else None
-    # no spinner: its thread would change the numbers of the program's threads
     from tracing.program.device import Device
     from tracing.record.autotuning.winners import Winners
     from tracing.record.graphs.graph_passes import graph_passes_recorded
@@ -165,7 +174,7 @@ def _run_program(
         winners=Winners(writer, frozen.winners if frozen else ()),
         around=[graph_passes_recorded(writer)] if options.graph_passes else [],
     )
-    raise LeaveTyper(RecordedProgram(program, session, options.seed, _findings).run)
+    return RecordedProgram(program, session, options.seed, _findings)
 
 
 def _findings(run: store.Run) -> Iterator[str]:

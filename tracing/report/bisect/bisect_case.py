@@ -214,10 +214,10 @@ def right_program_text() -> Iterator[Line]:
     )
 
 
-def program_kernel_text(words: Sequence[str], kernel: str) -> Iterator[Line]:
-    """How to see the accused kernel in a recording of the program."""
-    yield Text(f"  its launches: `tracing run --keep-inputs --kernel {kernel} {shlex.join(words)}`")
-    yield Text("  its results against its graph: `tracing judge latest`")
+def program_kernel_text(words: Sequence[str], kernel: str, below: str) -> Iterator[Line]:
+    """How to see the accused kernel in a recording of the program; `below` is the option for the runs."""
+    yield Text(f"  its launches: `tracing run --keep-inputs --kernel {kernel}{below} {shlex.join(words)}`")
+    yield Text(f"  its results against its graph: `tracing judge latest{below}`")
 
 
 def passes_text(kernel: str, commands: Sequence[str], accused_pass: str, because: str) -> Iterator[Line]:

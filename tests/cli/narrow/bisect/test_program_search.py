@@ -118,3 +118,28 @@ def test_options_of_a_run_are_refused(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert "--kernel is not for a program" in done.stderr
+
+
+LEFT_BEHIND = "import os, torch\nos.makedirs('left')\ntorch.compile(torch.sin)(torch.ones(3))\n"
+CHANCE = "import os, torch\ntorch.compile(torch.sin)(torch.ones(3))\nassert os.urandom(1)[0] < 128\n"
+
+
+def test_a_program_that_fails_because_of_its_own_files_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (program := tmp_path / "program.py").write_text(LEFT_BEHIND)
+    monkeypatch.chdir(tmp_path)
+
+    done = bisect(tmp_path / "runs", str(program))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "compiled it ends with exit status 0; without torch.compile it fails: FileExistsError" in done.stderr
+    assert "each build executes it once more in this folder" in " ".join(done.stderr.split())
+
+
+def test_a_program_that_fails_by_chance_is_not_blamed_on_the_compiler(tmp_path: Path) -> None:
+    (program := tmp_path / "program.py").write_text(CHANCE)
+
+    done = bisect(tmp_path, "--times", "8", str(program))
+
+    assert (done.returncode, "accused" in done.stdout) == (2, False), done.stdout

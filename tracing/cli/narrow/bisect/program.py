@@ -5,13 +5,14 @@ The program tells by its exit status, or a command by what it prints, whether a 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tracing.analyze.bisect_case.case_events import CaseAnswer, CaseTried
 from tracing.analyze.bisect_case.stages import INDUCTOR
-from tracing.cli.app import err
+from tracing.cli.app import RUNS, err
 from tracing.cli.narrow.bisect.program_builds import ProgramBuilds, ProgramSpec
 from tracing.cli.narrow.bisect.step_search import StepSearch
 from tracing.program.user_program import UserProgram
@@ -46,7 +47,7 @@ class ProgramSearch:
             builds = ProgramBuilds(spec, device, self.command, self.runs, self.seconds, rewind)
             if fresh:
                 builds.forget()
-            search = StepSearch(builds, self.times, self._ending)
+            search = StepSearch(builds, self.times, self._ending, eager_is_right=builds.eager_is_right)
             if as_json:
                 return search.printed_json(self.program.name, lambda: None)
             return search.printed()
@@ -56,4 +57,8 @@ class ProgramSearch:
             if not self.command:
                 yield from report.right_program_text()
         elif event.stage.name == INDUCTOR and event.kernels:
-            yield from report.program_kernel_text(self.program.words, event.kernels[0].name)
+            yield from report.program_kernel_text(self.program.words, event.kernels[0].name, self._below)
+
+    @property
+    def _below(self) -> str:
+        return "" if self.runs == RUNS else f" --runs {shlex.quote(str(self.runs))}"

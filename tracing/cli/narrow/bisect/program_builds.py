@@ -29,7 +29,27 @@ _NOT_COMPILED = (
     "a search follows the first process only, and the backend of torch.compile that is the default; of a "
     "recorded kernel: `tracing bisect RUN --kernel K -- COMMAND`",
 )
-_IN_EAGER = "torch.compile is not to blame: mend the program so that it is right without torch.compile"
+_IN_EAGER = (
+    "mend the program so that it is right without torch.compile; each build executes it once more in this "
+    "folder, so it must neither fail because of its own files nor depend on chance"
+)
+_SLOW = "give it fewer steps, or a build more time"
+
+
+def _unsearchable(compiled: Evaluation, eager: Symptom) -> Symptom | None:
+    # the reason why torch.compile is not to blame, or not known to be
+    if eager.kind == "no answer":
+        return eager
+    if eager.error == "timeout":
+        return Symptom("no answer", f"without torch.compile {eager.text}", remedy=_SLOW)
+    if judged_as(eager, compiled.symptom).verdict == "bad":
+        return Symptom("no answer", f"without torch.compile it ends alike: {eager.text}", remedy=_IN_EAGER)
+    if eager.kind != "right":
+        text = f"compiled it ends with {compiled.symptom.text}; without torch.compile it fails: {eager.text}"
+        return Symptom("no answer", text, remedy=_IN_EAGER)
+    if not compiled.steps.get(GRAPHS):
+        return Symptom("no answer", _NOT_COMPILED[0], remedy=_NOT_COMPILED[1])
+    return None
 
 
 class ProgramSpec(msgspec.Struct, frozen=True):
@@ -72,17 +92,14 @@ class ProgramBuilds(Builds):
         evaluation = super().__call__(variation, number)
         if variation != Variation() or evaluation.symptom.kind == "no answer":
             return evaluation
-        eager = super().__call__(Variation(EAGER_PROGRAM), 0)
-        symptom = evaluation.symptom
-        if judged_as(eager.symptom, symptom).verdict == "bad" or eager.symptom.kind == "no answer":
-            text = f"without torch.compile it ends alike: {eager.symptom.text}"
-            symptom = Symptom("no answer", text, remedy=eager.symptom.remedy or _IN_EAGER)
-        elif eager.symptom.kind != "right":
-            text = f"without torch.compile it fails in another manner: {eager.symptom.text}"
-            symptom = Symptom("no answer", text, remedy=_IN_EAGER)
-        elif not evaluation.steps.get(GRAPHS):
-            symptom = Symptom("no answer", _NOT_COMPILED[0], remedy=_NOT_COMPILED[1])
+        eager = super().__call__(Variation(EAGER_PROGRAM), number)
+        symptom = _unsearchable(evaluation, eager.symptom) or evaluation.symptom
         return replace(evaluation, symptom=symptom, eager_kernels=eager.own_kernels)
+
+    def eager_is_right(self, times: int) -> bool:
+        """True if the program is right without torch.compile in so many builds."""
+        builds = (super(ProgramBuilds, self).__call__(Variation(EAGER_PROGRAM), n) for n in range(times))
+        return all(one.symptom.kind == "right" for one in builds)
 
     def _built(self, variation: Variation) -> Evaluation:
         self._rewind()

@@ -37,12 +37,20 @@ Ending = Callable[[CaseTried | CaseAnswer], Iterator[Line]]  # what else there i
 class StepSearch:
     """One search, and how its events are printed."""
 
-    def __init__(self, builds: Builds, times: int, ending: Ending, *, cpp: bool = False) -> None:
+    def __init__(
+        self,
+        builds: Builds,
+        times: int,
+        ending: Ending,
+        *,
+        cpp: bool = False,
+        eager_is_right: Callable[[int], bool] = lambda times: True,
+    ) -> None:
         """The arguments are those of CaseSearch, and what is printed at the end."""
         self._builds, self._ending = builds, ending
         self._events: list[CaseEvent] = []
         self._sources: dict[str, str] = {}
-        self._search = CaseSearch(builds, times, self._show, cpp=cpp)
+        self._search = CaseSearch(builds, times, self._show, cpp=cpp, eager_is_right=eager_is_right)
         self._trying = ""
         self._status = err.status("")
 
