@@ -54,6 +54,7 @@ from tracing.errors import Problem
 
 _WRITTEN = (FUSION, INLINING, LOWERINGS)  # parts whose fault may be in the generated code
 _CHANCE = "mend the program so that its end does not depend on chance; each build executes it once more"
+_MOST_IN_EAGER = 25
 _IN_EAGER = 5  # evaluations without any compiler, of a symptom that every compile had
 _CONFIRMING = 4  # builds after a border was found, and before it
 
@@ -99,7 +100,7 @@ class CaseSearch:
             raise Problem(f"nothing can be searched: {symptom.text}", symptom.remedy)
         bad = sum(judged_as(one, symptom).verdict == "bad" for one in wrong)
         repeats = repeats_for(bad, self._times)
-        if not self._eager_is_right(_IN_EAGER if repeats == 1 else 3 * repeats):
+        if not self._eager_is_right(_IN_EAGER if repeats == 1 else min(_MOST_IN_EAGER, 3 * repeats)):
             raise Problem(
                 "nothing can be searched: without torch.compile it is wrong now and then, too", _CHANCE
             )
