@@ -104,3 +104,75 @@ def test_bits_are_inverted(dtype: torch.dtype) -> None:
     x = torch.arange(256).to(dtype)
 
     assert torch.equal(torch.compile(torch.bitwise_not)(x), ~x)
+
+
+@triton.jit
+def less_two(x):
+    x -= 2
+    x //= 2
+    return x
+
+
+@triton.jit
+def two_constants():
+    return -7, -9
+
+
+@triton.jit
+def assigned(o, f, p, n):
+    a, b = -7, 3
+    tl.store(o, a // 2)
+    a, b = 1, 1
+    for _ in range(60):
+        a, b = b, a + b
+    tl.store(o + 1, a)
+    scale, shift = 0.1, 0.2
+    tl.store(f + tl.arange(0, 4), tl.load(p + tl.arange(0, 4)) * scale + shift)
+    n -= 17
+    tl.store(o + 2, n // 2)
+    tl.store(o + 3, (-7 if n < 3 else 7) // 2)
+    tl.store(o + 4, tl.full((), 100, tl.int8) + (100 if n < 3 else 4))
+    tl.store(o + 5, less_two(-7))
+    first, second = two_constants()
+    tl.store(o + 6, first // 2)
+    tl.store(o + 7, second % 4)
+
+
+@triton.jit
+def bits(o, n):
+    yes, no = True, False
+    tl.store(o, (yes + yes).to(tl.int32))
+    tl.store(o + 1, (~yes).to(tl.int32) + (no - yes).to(tl.int32))
+    tl.store(o + 2, (-(n > 0)).to(tl.int32))
+    tl.store(o + 3, tl.umulhi(n - 11, n - 11))
+
+
+@triton.jit
+def summed(o, p, N: tl.constexpr):
+    at = tl.arange(0, N)[:, None] * 2 + tl.arange(0, 2)[None, :]
+    tl.store(o + tl.arange(0, 2), tl.sum(tl.load(p + at), 0))
+
+
+def test_what_is_assigned_is_a_tensor_with_the_arithmetic_of_a_gpu() -> None:
+    o, f, p = torch.zeros(8, dtype=torch.int64), torch.zeros(4), torch.tensor([1, 2, 3, 4]).half()
+
+    assigned[(1,)](o, f, p, 10)
+
+    assert o.tolist() == [-3, 764848393, -3, -3, 200, -4, -3, -1]
+    torch.testing.assert_close(f, p.float() * 0.1 + 0.2)
+
+
+def test_numbers_of_one_bit_wrap_and_the_high_half_of_a_product_is_unsigned() -> None:
+    o = torch.zeros(4, dtype=torch.int32)
+
+    bits[(1,)](o, 10)
+
+    assert o.tolist() == [0, 1, 1, -2]
+
+
+def test_a_sum_of_float16_loses_no_small_terms() -> None:
+    o = torch.zeros(2, dtype=torch.float16)
+
+    summed[(1,)](o, torch.ones(4096, 2, dtype=torch.float16), N=4096)
+
+    assert o.tolist() == [4096, 4096]

@@ -77,6 +77,19 @@ class DeviceBuilder(BatchBuilder):
     def create_maximumf(self, lhs: Any, rhs: Any) -> Any:
         return self.binary_op(lhs, rhs, np.maximum)
 
+    def create_add(self, lhs: Any, rhs: Any) -> Any:
+        return self.binary_op(lhs, rhs, _modulo_2(lhs, np.add))
+
+    def create_sub(self, lhs: Any, rhs: Any) -> Any:
+        return self.binary_op(lhs, rhs, _modulo_2(lhs, np.subtract))
+
+    @for_each_program
+    def create_umulhi(self, lhs: Any, rhs: Any) -> Any:  # upstream widens negative numbers as signed ones
+        unsigned = [one.data.view(f"u{one.data.dtype.itemsize}").astype(object) for one in (lhs, rhs)]
+        high = (unsigned[0] * unsigned[1]) >> lhs.dtype.scalar.primitive_bitwidth
+        bits = np.asarray(high, f"u{lhs.data.dtype.itemsize}")
+        return TensorHandle(bits.view(lhs.data.dtype), lhs.dtype.scalar)
+
     def get_all_ones_value(self, type: Any) -> Any:
         ones = np.full(1, -1).astype(numpy_dtype(type))  # numpy converts no -1 to unsigned integers itself
         return TensorHandle(ones, type.scalar)
@@ -151,6 +164,11 @@ for _name, _order in (("load", "acquire"), ("poll", "acquire"), ("store", "relea
     if hasattr(BatchBuilder, f"create_atomic_{_name}"):  # since Triton 3.9
         _method = getattr(BatchBuilder, f"create_atomic_{_name}")
         setattr(DeviceBuilder, f"create_atomic_{_name}", _with_order(_order, _method))
+
+
+def _modulo_2(operand: Any, function: Any) -> Any:
+    # numbers of one bit wrap; numpy's add is `or`
+    return np.logical_xor if operand.data.dtype == np.bool_ else function
 
 
 def _among_programs(sem: Any, scope: Any) -> Any:

@@ -19,7 +19,13 @@ def function(symbol: str) -> Callable[..., torch.Tensor] | None:
 
 
 def _half_away_from_zero(x: torch.Tensor) -> torch.Tensor:
-    return torch.trunc(x + torch.copysign(torch.full_like(x, 0.5), x))
+    whole = torch.trunc(x)
+    return torch.where((x - whole).abs() >= 0.5, whole + torch.sign(x), whole)
+
+
+def _gamma(x: torch.Tensor) -> torch.Tensor:
+    odd = torch.floor(x).remainder(2) != 0
+    return torch.special.gammaln(x).exp() * torch.where((x < 0) & odd, -1, 1)
 
 
 def _fma(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
@@ -61,11 +67,11 @@ _FUNCTIONS: Mapping[str, Callable[..., torch.Tensor]] = {
     "exp10": lambda x: torch.pow(10.0, x),
     "cbrt": lambda x: torch.copysign(x.abs().pow(1 / 3), x),
     "fdim": lambda x, y: torch.clamp(x - y, min=0),
-    "tgamma": lambda x: torch.special.gammaln(x).exp(),
+    "tgamma": _gamma,
     "erfcx": torch.special.erfcx,
     "normcdf": torch.special.ndtr,
     "normcdfinv": torch.special.ndtri,
-    "saturate": lambda x: x.clamp(0, 1),
+    "saturate": lambda x: x.nan_to_num(0.0).clamp(0, 1),
     "j0": torch.special.bessel_j0,
     "j1": torch.special.bessel_j1,
     "y0": torch.special.bessel_y0,

@@ -1,7 +1,8 @@
-"""Python's operators and functions that Triton's compiler applies to each element of a tensor.
+"""Python's operators, functions and assignments of a kernel, as Triton's compiler understands them.
 
 Triton's interpreter executes `not x`, `x and y`, `min(x, y)` as Python does, which asks for one truth value
-of a whole tensor.
+of a whole tensor. It makes a tensor of what is assigned to one name, and the compiler also of what is assigned
+to several names, by `x -= 1`, and by `x if c else y` where c is a tensor.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tracing.interpreter.builder import SEMANTIC
 from tracing.upstream.triton.interpreter import FunctionRewriter
 
 _NOT, _AND, _OR = "_tracing_not", "_tracing_and", "_tracing_or"
+_CHOICE, _ASSIGNED = "_tracing_choice", "_tracing_assigned"
 _Operand = Callable[[], Any]
 
 
@@ -39,11 +41,25 @@ class OperatorRewriter(type(FunctionRewriter.ast_transformer)):  # type: ignore[
         operands: list[ast.expr] = [ast.Lambda(nothing, one) for one in node.values]
         return ast.copy_location(ast.Call(name, operands, []), node)
 
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:  # noqa: N802
+        """`x if c else y`; the chosen operand is evaluated."""
+        self.generic_visit(node)
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        operands = [node.test, ast.Lambda(nothing, node.body), ast.Lambda(nothing, node.orelse)]
+        return ast.copy_location(ast.Call(ast.Name(_CHOICE, ast.Load()), operands, []), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:  # noqa: N802
+        """`x -= y` is `x = x - y`."""
+        if not isinstance(node.target, ast.Name):
+            return ast.copy_location(self.generic_visit(node), node)
+        value = ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value)
+        return self.visit_Assign(ast.copy_location(ast.Assign([node.target], value), node))
+
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:  # noqa: N802
-        """Upstream's, which does not visit the assigned value."""
-        node.value = self.visit(node.value)
-        assigned: ast.Assign = super().visit_Assign(node)
-        return assigned
+        """`x = y`, `a, b = c`: what is assigned becomes a tensor."""
+        value = self.visit(node.value)
+        node.value = ast.copy_location(ast.Call(ast.Name(_ASSIGNED, ast.Load()), [value], []), value)
+        return node
 
 
 def _is_block(value: Any) -> bool:
@@ -75,6 +91,17 @@ def _combined(operands: tuple[_Operand, ...], combine: Callable[[Any, Any], Any]
     return functools.reduce(combine, blocks) if blocks else value
 
 
+def _choice(condition: Any, chosen: _Operand, otherwise: _Operand) -> Any:
+    value = chosen() if condition else otherwise()
+    return _assigned(value) if isinstance(condition, tl.tensor) else value
+
+
+def _assigned(value: Any) -> Any:
+    if type(value) is tuple:
+        return tuple(map(_assigned, value))
+    return SEMANTIC.to_tensor(value, False)
+
+
 def _extremum(python: Callable[..., Any], name: str, *values: Any, **options: Any) -> Any:
     if not any(isinstance(value, tl.tensor) for value in values):
         return python(*values, **options)
@@ -86,6 +113,8 @@ NAMES: Mapping[str, Any] = {
     _NOT: _not,
     _AND: _and,
     _OR: _or,
+    _CHOICE: _choice,
+    _ASSIGNED: _assigned,
     "min": functools.partial(_extremum, builtins.min, "minimum"),
     "max": functools.partial(_extremum, builtins.max, "maximum"),
 }

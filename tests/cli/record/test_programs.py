@@ -294,3 +294,25 @@ def test_variables_that_a_program_sets_before_it_imports_torch_have_their_effect
 
     assert recorded.stdout == bare([str(program)], tmp_path).stdout, recorded.stderr
     assert recorded.stdout == "True False torch.nn.functional torch\n1 {'recompiles'}\n"
+
+
+DROPS_TENSORS = """
+import gc, weakref
+import torch
+
+compiled = torch.compile(lambda x: x * 2 + 1)
+compiled(torch.ones(8, 16))
+gc.collect()
+gc.disable()
+x = torch.ones(8, 16)
+y = compiled(x)
+seen = weakref.ref(x), weakref.ref(y)
+del x, y
+print([one() is None for one in seen])
+"""
+
+
+def test_tensors_end_with_their_last_reference(tmp_path: Path) -> None:
+    (program := tmp_path / "drops.py").write_text(DROPS_TENSORS)
+
+    assert as_recorded([str(program)], tmp_path, tmp_path / "runs").stdout == "[True, True]\n"

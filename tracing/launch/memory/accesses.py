@@ -197,6 +197,11 @@ class Accesses:
         elif self.conflict is None or (self.conflict[0].of_threads and not conflict.of_threads):
             self.conflict = located
 
+    def forget_listeners(self) -> None:
+        """Drop what is called at accesses and at the end: it refers to the launch, whose tensors would stay."""
+        self.reported.clear()
+        self.ended.clear()
+
     def end_programs(self) -> None:
         """Note that the last program has ended; call it before the memory is changed."""
         for order in self._orders.values():

@@ -42,3 +42,5 @@ def executing() -> Iterator[None]:
         with HiddenComputation():
             for ended in [ended for accesses in waiting for ended in accesses.ended]:
                 ended()
+        for accesses in waiting:
+            accesses.forget_listeners()
