@@ -42,17 +42,18 @@ _ARMED_SECONDS = 30  # a debugger without a breakpoint in libtriton by then sets
 _PR_SET_PTRACER, _ANY, _NOBODY = 0x59616D61, -1, 0
 
 
-_replayed: tuple[str, tuple[str, ...]] = "", ()  # see `replays`
+_replayed: tuple[str, tuple[str, ...], str] = "", (), ""  # see `replays`
 
 
-def replays(recorded: str, program: tuple[str, ...]) -> None:
+def replays(recorded: str, program: tuple[str, ...], kernel: str) -> None:
     """Let debuggers show which recorded pass this process executes, and what the program launched.
 
     recorded -- "pass 12 of stage ttgir in runs/a"
     program  -- lines on the recorded launch of the pass's kernel
+    kernel   -- its name, which Triton does not find in IR whose functions are LLVM's
     """
     global _replayed
-    _replayed = recorded, program
+    _replayed = recorded, program, kernel
 
 
 def switch_on() -> None:
@@ -105,10 +106,10 @@ class Stop:
         frames = _frames(sys._getframe(3))
         stack, left_out = python_stack.described(reversed(frames))
         passes = passes_in(manager.get_pipeline_str())
-        recorded, program = _replayed
+        recorded, program, replayed = _replayed
         return Compiling(
             pid=os.getpid(),
-            kernel=module.get_entry_func_name(),
+            kernel=module.get_entry_func_name() or replayed,
             stage=compiling.stage_of(tag),
             passes=tuple(one.name for one in passes),
             options=_options(frames, tag),

@@ -66,7 +66,11 @@ def _replay(run: store.Run, chosen: Compilation, passes: Sequence[PassRecord], r
 
     others = range(record.index + 1, passes[-1].index + 1)
     point = resume_point_before(record, passes, run.text)
-    stop.replays(f"pass {record.index} of stage {record.stage} in {run.path}", _program(run, chosen))
+    stop.replays(
+        f"pass {record.index} of stage {record.stage} in {run.path}",
+        _program(run, chosen),
+        record.compilation.kernel_name,
+    )
     artefacts = resume(record.compilation, point, last=record.stage, drop=others)
     out.print(artefacts[record.stage])
 

@@ -25,7 +25,9 @@ def _half_away_from_zero(x: torch.Tensor) -> torch.Tensor:
 
 def _gamma(x: torch.Tensor) -> torch.Tensor:
     odd = torch.floor(x).remainder(2) != 0
-    return torch.special.gammaln(x).exp() * torch.where((x < 0) & odd, -1, 1)
+    sign = torch.where((x < 0) & odd, -1, 1)
+    result: torch.Tensor = torch.special.gammaln(x).exp() * sign
+    return result
 
 
 def _fma(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:

@@ -1,8 +1,8 @@
 """Python's operators, functions and assignments of a kernel, as Triton's compiler understands them.
 
 Triton's interpreter executes `not x`, `x and y`, `min(x, y)` as Python does, which asks for one truth value
-of a whole tensor. It makes a tensor of what is assigned to one name, and the compiler also of what is assigned
-to several names, by `x -= 1`, and by `x if c else y` where c is a tensor.
+of a whole tensor. It makes a tensor of what is assigned to one name; the compiler also of what is assigned to
+several names, by `x -= 1`, and by `x if c else y` where c is a tensor.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class OperatorRewriter(type(FunctionRewriter.ast_transformer)):  # type: ignore[
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:  # noqa: N802
         """`x -= y` is `x = x - y`."""
         if not isinstance(node.target, ast.Name):
-            return ast.copy_location(self.generic_visit(node), node)
+            self.generic_visit(node)
+            return node
         value = ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value)
         return self.visit_Assign(ast.copy_location(ast.Assign([node.target], value), node))
 

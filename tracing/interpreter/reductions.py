@@ -49,8 +49,8 @@ class Reduce(_Combining, ReduceOps):  # type: ignore[misc, unused-ignore]
     """Combines adjacent elements log2(n) times, in order: the function need not be commutative."""
 
     def apply_impl(self, tensors: tuple[Any, ...]) -> Any:
-        # numpy's functions skip NaN, and raise where there is nothing else; numpy adds rows of float16 one after
-        # another, so that small terms are lost
+        # numpy's functions skip NaN, and raise where there is nothing else; numpy adds rows of float16 one by
+        # one, so that small terms are lost
         dtype, data = tensors[0].dtype.scalar, tensors[0].handle.data
         if dtype.is_floating() and (dtype.primitive_bitwidth < 32 or np.isnan(data).any()):
             return self.generic(tensors)

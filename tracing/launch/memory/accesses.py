@@ -198,7 +198,7 @@ class Accesses:
             self.conflict = located
 
     def forget_listeners(self) -> None:
-        """Drop what is called at accesses and at the end: it refers to the launch, whose tensors would stay."""
+        """Drop what is called at accesses and at the end: it keeps the launch, and so its tensors."""
         self.reported.clear()
         self.ended.clear()
 
