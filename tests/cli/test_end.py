@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 CYCLE = """
 import sys
+from pathlib import Path
 from tracing import cli
 from tracing.cli.answers.failures import LeaveTyper
 
@@ -35,3 +37,14 @@ def test_cyclic_garbage_is_collected_at_the_end_of_a_program_only(raised: str, p
     done = subprocess.run(command, capture_output=True, text=True, check=True)
 
     assert done.stdout == printed
+
+
+@pytest.mark.parametrize(
+    ("closed", "words"), [(">&-", "cases"), ("2>&-", "list --runs nowhere"), ("<&-", "opt - -cse")]
+)
+def test_a_closed_stream_is_no_error(closed: str, words: str, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m tracing {words} {closed}"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+
+    assert done.returncode == (2 if "nowhere" in words else 0), done.stderr
+    assert "NoneType" not in done.stderr

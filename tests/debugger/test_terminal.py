@@ -17,7 +17,7 @@ from recorded import kernels
 
 from tracing import environment
 from tracing.analyze.passes.line_changes import changing_passes
-from tracing.analyze.passes.pass_table import compilation
+from tracing.analyze.passes.pass_table import compilation, passes_of
 from tracing.attach import compiling
 from tracing.attach.terminal import COMMANDS, Gdb
 from tracing.environment import stops
@@ -84,6 +84,25 @@ def test_gdb_stops_in_a_pass_that_changed_what_a_line_became(recorded_run: Path)
     assert done.returncode == 0, done.stderr
     assert re.findall(r"^pass +([\w-]+), ", done.stdout, re.M)[0] in changing
     assert "#0" in done.stdout and "Pass::runOnOperation (this=" in done.stdout
+
+
+def test_a_pass_on_ir_whose_functions_are_llvms_stops(recorded_run: Path) -> None:
+    run = Run(recorded_run)
+    late = [one for one in passes_of(run, compilation(run)) if one.stage == "llir"][
+        -1
+    ]  # whatever it is called
+    words = ("debug", str(recorded_run), "--kernel", "softmax", "--pass", str(late.index))
+    done = tracing(*words, "--ex", "pass-info", runs=recorded_run.parent)
+
+    assert done.returncode == 0, done.stderr
+    assert f"pass      {late.name}, " in done.stdout and "kernel    softmax" in done.stdout
+
+
+def test_a_misspelt_pass_is_refused_before_gdb_attaches() -> None:
+    done = tracing_attach("1", "--pass", "tritongpu-piepline")
+
+    assert done.returncode == 2
+    assert "nearest: tritongpu-pipeline" in done.stderr
 
 
 def test_a_case_stops_where_it_compiles(tmp_path: Path) -> None:

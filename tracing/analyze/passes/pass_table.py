@@ -291,6 +291,9 @@ def no_pass(
     if which.isdecimal():
         among = [one.index for one in passes if stage in (None, one.stage) and one.index is not None]
         return problem, f"there are {min(among)} to {max(among)}" if among else "name one"
+    elsewhere = list(dict.fromkeys(one.stage for one in passes if one.name == which.partition("#")[0]))
+    if elsewhere and stage is not None and stage not in elsewhere:
+        return problem, f"it is in stage {', '.join(elsewhere)}"
     return problem, _near(which, list(dict.fromkeys(one.name for one in passes)))
 
 

@@ -211,4 +211,7 @@ def _never_came(event: Any) -> None:
     for one in gdb.breakpoints():
         if isinstance(one, PassBreakpoint) and not one.found and course.names:
             near = get_close_matches(one.glob, course.names, n=3, cutoff=0.5) or list(course.names)
-            process.say(f"no pass {one.glob} of a kernel {one.kernel} ran; nearest: {', '.join(near)}\n")
+            which = f"nearest: {', '.join(near)}"
+            if any(fnmatchcase(name, one.glob) for name in course.names):
+                which = "it ran for another kernel"
+            process.say(f"no pass {one.glob} of a kernel {one.kernel} ran; {which}\n")

@@ -7,6 +7,7 @@ marks reorder text. JSON uses the same escapes, so JSON stays unchanged.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -78,9 +79,25 @@ class SafeStream(io.TextIOBase):
         return getattr(self.rich_proxied_file, name)  # buffer, encoding, ...
 
 
+def _open_closed() -> None:
+    # Python has None for a closed stream, and the next file that is opened takes its number
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != number:
+                os.dup2(nothing, number)
+                os.close(nothing)
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
+
+
 @contextmanager
 def safe_streams() -> Iterator[None]:
-    """While active, control characters of a run are escaped in everything that this process prints."""
+    """While active, control characters of a run are escaped in everything that this process prints.
+
+    A stream that is closed is then /dev/null.
+    """
+    given = sys.stdin, sys.stdout, sys.stderr
+    _open_closed()
     streams = sys.stdout, sys.stderr
     errors = [stream.errors if isinstance(stream, io.TextIOWrapper) else None for stream in streams]
     for stream in streams:
@@ -90,7 +107,7 @@ def safe_streams() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.stdout, sys.stderr = streams
+        sys.stdin, sys.stdout, sys.stderr = given
         for stream, before in zip(streams, errors, strict=True):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors=before)

@@ -14,6 +14,7 @@ from tracing.attach.processes import Compiler, compilers
 from tracing.attach.terminal import foreground, gdb_of_this_machine
 from tracing.cli.answers.wheel_source import warn_without_source
 from tracing.cli.app import DEBUG, app, err, out
+from tracing.cli.debug.known_pass import require_pass
 from tracing.errors import Problem
 
 _START = "start one with `tracing debug CASE --pass NAME`, or with TRACING_STOP=kernel:stage:pass"
@@ -42,6 +43,8 @@ def attach(
 
     Exit status: 0, or 2 if gdb could not attach.
     """
+    if which:
+        require_pass(which)
     processes = compilers()
     if as_json:
         print(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import shlex
 import shutil
@@ -10,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +22,7 @@ from tracing.attach.compiling import WantedStop, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground, gdb_of_this_machine
 from tracing.cli.answers.wheel_source import warn_without_source
 from tracing.cli.app import DEBUG, RUNS, Runs, app, err
+from tracing.cli.debug.known_pass import require_pass
 from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import case_and_run_names
@@ -136,7 +135,10 @@ def _live(words: list[str], where: StopOptions, target: str) -> tuple[list[str],
     if where.line is not None:
         remedy = f"record one with `tracing run {shlex.join(words)}`, then name it"
         raise Problem("--line needs a recorded run", remedy)
-    _require_pass(where.which or "")
+    if not where.which:
+        listed = "`tracing passes RUN --kernel KERNEL` lists those of a kernel"
+        raise Problem("no pass is named", f"name one with --pass; {listed}")
+    require_pass(where.which)
     return ["--target", target, *words], wanted_of(f"{where.kernel or ''}:{where.stage or ''}:{where.which}")
 
 
@@ -169,19 +171,6 @@ def _of_line(run: store.Run, where: StopOptions, line: str) -> StopOptions:
     names = ", ".join(other.name for other in passes)
     err.print(Text(f"{line} is in {chosen.kernel_name}; it was changed by {names}; --pass chooses another"))
     return StopOptions(str(one.index), chosen.hash, one.stage)
-
-
-def _require_pass(name: str) -> None:
-    if not name:
-        listed = "`tracing passes RUN --kernel KERNEL` lists those of a kernel"
-        raise Problem("no pass is named", f"name one with --pass; {listed}")
-    # a misspelt name would be waited for until the case has ended
-    from tracing.compiler.adders import adders
-
-    known = list(adders())
-    near = get_close_matches(name, known, n=3, cutoff=0.7)
-    if near and not fnmatch.filter(known, name):
-        raise Problem(f"this Triton has no pass {name}", f"nearest: {', '.join(near)}")
 
 
 def _preset(words: list[str], wanted: WantedStop, kind: str) -> None:

@@ -22,8 +22,7 @@ def list_runs(as_json: Json = False, runs: Runs = RUNS) -> None:
 
     Exit status: 0; 2 if there is no such folder.
     """
-    if runs != RUNS:  # the user names it
-        store.require_folder(runs)
+    store.require_folder(runs)
     readable, damaged = [], {}
     for path in store.recorded(runs):
         try:

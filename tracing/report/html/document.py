@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from tracing.errors import Problem
 from tracing.report.html.chunks import Chunks, encoded
 
 _HEAD = """<!doctype html>
@@ -58,6 +59,8 @@ def document(
 
 def write(path: Path, title: str, index: Any, chunks: Chunks, stamp: str = "") -> int:
     """Write a report; returns its size in bytes. A file of that name is replaced when all is written."""
+    if path.is_dir():
+        raise Problem(f"{path} is a folder", "name the file to write: `--output FILE.html`")
     unfinished = path.with_name(f"{path.name}.part")
     with unfinished.open("w", encoding="utf-8") as file:
         for part in document(title, index, chunks, stamp):
