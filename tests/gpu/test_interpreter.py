@@ -93,7 +93,38 @@ def rounded(x, y, out, BLOCK: tl.constexpr):
     tl.store(out + at, halves + (a * 10).to(tl.int32).to(tl.float32) + tl.floor(a) + tl.ceil(a * 3))
 
 
-KERNELS = (logic, extrema, propagating, reduced, scanned, divided, inverted, rounded)
+@triton.jit
+def assigned(x, y, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    a, b = -7, 3
+    scale, shift = 0.1, 0.2
+    c, d = 1, 1
+    for _ in range(60):
+        c, d = d, c + d
+    a //= 2
+    value = tl.load(y + at).to(tl.float16) * scale + shift
+    chosen = (-7 if tl.program_id(0) < 3 else 7) // 2
+    tl.store(out + at, value + (a + b + chosen).to(tl.float32) + (c % 1000).to(tl.float32))
+
+
+@triton.jit
+def one_bit(x, y, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    a, b = tl.load(y + at) > 0, tl.load(y + at) > 1
+    flags = (a + b).to(tl.int32) + 2 * (a - b).to(tl.int32) + 4 * (-a).to(tl.int32)
+    tl.store(out + at, (flags + tl.umulhi(at - 40, at - 41) % 1000).to(tl.float32))
+
+
+@triton.jit
+def half_sums(x, y, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    ones = tl.full((4096, BLOCK), 1.0, tl.float16)
+    tl.store(out + at, tl.sum(ones, 0).to(tl.float32))
+
+
+KERNELS = (
+    logic, extrema, propagating, reduced, scanned, divided, inverted, rounded, assigned, one_bit, half_sums
+)  # fmt: skip
 
 
 def operands() -> tuple[torch.Tensor, torch.Tensor]:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from tracing.analyze.runs.frame_compiles import GuardReport
+from tracing.backend.check_record import checks_recorded
 from tracing.backend.graph_check import check_graph
 from tracing.backend.mock import default_constraints
 from tracing.bench.latency import latencies, seconds
@@ -23,6 +24,7 @@ from tracing.program.backward import differentiate
 from tracing.program.experiment import Experiment
 from tracing.program.structure import Facts
 from tracing.record.graphs.frame_compiles import described
+from tracing.store.unused_run import unused_run
 from tracing.upstream.inductor.backend_compile import aot_compiled
 from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.torch.dynamo import forget_compiled
@@ -49,7 +51,7 @@ def bench_case(experiment: Experiment, settings: BenchSettings, now: Callable[[s
     """
     measured: list[BackendBench] = []
     reference: Facts = {}
-    with experiment.device.active():
+    with experiment.device.active(), unused_run() as writer, checks_recorded(writer):
         for backend in settings.backends:
             one = _Measured(experiment, backend, settings, lambda text, b=backend: now(f"{b}: {text}"))  # type: ignore[misc]
             with fresh_caches():

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from tracing.record.failures.error_chain import ErrorChain
 from tracing.record.failures.inductor_failures import node_failure, operator_failure, raised_by_operator
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.store import RunWriter
+from tracing.store.unused_run import unused_run
 from tracing.upstream.inductor.code import is_generated
 from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.inductor.user_kernels import FunctionLines, user_kernel
@@ -83,9 +83,7 @@ def built_on(device: Device) -> Iterator[RunWriter]:
     """
     with ExitStack() as stack:
         stack.enter_context(device.active())
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tracing-")))
-        (folder / "blobs").mkdir()
-        writer = stack.enter_context(closing(RunWriter(folder)))
+        writer = stack.enter_context(unused_run())
         if device.virtual:
             stack.enter_context(LaunchRecorder(writer, "none", operators="none", graphs=False))
         stack.enter_context(settings_changed(_IN_PROCESS))

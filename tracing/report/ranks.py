@@ -19,7 +19,7 @@ _WHAT = {
     "added": "not every rank reaches this event",
     "collective": "this collective must give every rank the same bits, and did not",
     "altered": "all ranks received equal bits from a collective; code changed them before this launch",
-    "update": "this parameter was equal on all ranks after earlier updates, and differs after this one",
+    "update": "this parameter was equal on all ranks before this update, and differs after it",
     "output": "all ranks read equal bits: the kernel or the device is not deterministic",
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -136,3 +138,11 @@ def test_each_backend_begins_with_empty_caches_and_its_warm_compile_finds_them_f
     assert status == 0, text
     # what loads the backend is compiled first; the last compile is that of the results
     assert filled == {"noting_a": [False, False, True, True], "noting_b": [False, False, True, True]}
+
+
+def test_checks_of_the_mock_backend_make_no_run(tmp_path: Path) -> None:
+    words = ("bench", "silu", "--runs", "1", "--warmup", "0", "--backends", "eager,mock")
+    done = subprocess.run([sys.executable, "-m", "tracing", *words], cwd=tmp_path, capture_output=True)
+
+    assert done.returncode == 0, done.stderr
+    assert [*tmp_path.iterdir()] == []

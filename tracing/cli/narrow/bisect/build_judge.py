@@ -10,6 +10,7 @@ from tracing import store
 from tracing.analyze.bisect.judge import artefact
 from tracing.analyze.bisect.probes import Judge
 from tracing.analyze.bisect.search import Judgement
+from tracing.cli.narrow.bisect.by_artefacts import by_artefacts
 from tracing.compiler.child import in_child
 from tracing.errors import Problem
 from tracing.model import Compilation
@@ -49,7 +50,7 @@ def replay_judge(
         why = f"it cannot be opened: {device.failure}" if device.failure else "there is no GPU"
         raise Problem(
             f"without COMMAND the kernel is launched on a GPU, and {why}",
-            "judge by its artefacts: `tracing bisect RUN --kernel K -- COMMAND {ptx}`",
+            f"judge by its artefacts: {by_artefacts(run, chosen)}",
         )
     recorded = _recorded(run, chosen, index)
     require_launchable(recorded.launch)

@@ -11,6 +11,7 @@ from tracing.analyze.bisect.judge import STAGES, CommandJudge
 from tracing.analyze.bisect.probes import Judge
 from tracing.cli.answers.kept_answer import IntoOption, printed_answer, run_for_answer
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app
+from tracing.cli.narrow.bisect.by_artefacts import by_artefacts
 from tracing.cli.narrow.bisect.options import (
     AtolOption,
     BisectedArgument,
@@ -203,7 +204,7 @@ def _judge(
         if not any(device.name.startswith(_GPUS) for device in Path("/dev").iterdir()):
             raise Problem(
                 "there is no GPU, on which the kernel is launched without a COMMAND",
-                "judge by its artefacts: `tracing bisect RUN --kernel K -- COMMAND {ptx}`",
+                f"judge by its artefacts: {by_artefacts(run, chosen)}",
             )
         from tracing.cli.narrow.bisect.build_judge import replay_judge
 
