@@ -100,7 +100,7 @@ def test_a_case_whose_exception_has_no_message_has_failed_all_the_same(
     assert (outcome.status, outcome.detail) == ("failed", said)
 
 
-@pytest.mark.parametrize("words", [("mlir-translate", "--help"), ("list", "--json")])
+@pytest.mark.parametrize("words", [("mlir-translate", "--help"), ("cases",)])
 def test_a_pipe_that_nobody_reads_ends_a_command_without_a_message(words: tuple[str, ...]) -> None:
     reader, writer = os.pipe()
     os.close(reader)

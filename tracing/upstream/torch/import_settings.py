@@ -72,12 +72,13 @@ def contract() -> None:
     """Raise Broken or another error if torch has changed what this file relies on."""
     from torch._inductor import config
 
-    settings = evaluated_settings()
     module, name = config.__name__, "max_autotune"
-    other = {module: {name: (not config.max_autotune, *settings[module][name][1:])}}
+    settings = evaluated_settings()
     require(module in settings and settings == evaluated_settings(), "settings that are evaluated once more")
-    take_settings(other, settings)
-    changed = config.max_autotune
-    take_settings(settings, other)
-    require(changed is not config.max_autotune, "a default that is set")
+    own = {module: {name: settings[module][name]}}
+    other = {module: {name: ("another", *settings[module][name][1:])}}
+    take_settings(other, own)
+    changed = sys.modules[module]._config[name].default
+    take_settings(own, other)
+    require(changed == "another", "a default that is set")
     require(callable(logs._init_logs), "logs that are set up once more")

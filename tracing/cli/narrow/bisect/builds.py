@@ -25,7 +25,7 @@ from tracing.compiler.identity import identity
 from tracing.store import blob_name
 
 
-class Builds(ABC):
+class CachedBuilds(ABC):
     """Evaluates variations of a case or program; cached results are not computed a second time."""
 
     def __init__(self, runs: Path, name: str, key: Sequence[Any]) -> None:

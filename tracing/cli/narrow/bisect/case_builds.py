@@ -1,4 +1,4 @@
-"""Builds of a case for `tracing bisect CASE`: each compiled and judged in a separate process."""
+"""CachedBuilds of a case for `tracing bisect CASE`: each compiled and judged in a separate process."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tracing.analyze.bisect_case.evaluation import Evaluation, Variation
-from tracing.cli.narrow.bisect.builds import Builds, evaluated, nothing
+from tracing.cli.narrow.bisect.builds import CachedBuilds, evaluated, nothing
 from tracing.compiler.child import ChildResult, in_child
 
 if TYPE_CHECKING:
     from tracing.program.experiment import Experiment
 
 
-class CaseBuilds(Builds):
+class CaseBuilds(CachedBuilds):
     """Evaluates variations of one case."""
 
     def __init__(self, experiment: Experiment, words: list[str], runs: Path, seconds: float) -> None:

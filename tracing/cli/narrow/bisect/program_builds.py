@@ -1,4 +1,4 @@
-"""Builds of a program for `tracing bisect PROGRAM`: each runs and compiles in a separate process."""
+"""CachedBuilds of a program for `tracing bisect PROGRAM`: each runs and compiles in a separate process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tracing.analyze.bisect.judge import run_command
 from tracing.analyze.bisect_case.evaluation import Evaluation, Variation
 from tracing.analyze.bisect_case.stages import EAGER_PROGRAM, GRAPHS
 from tracing.analyze.bisect_case.symptom import Symptom, judged_as
-from tracing.cli.narrow.bisect.builds import Builds, evaluated, nothing
+from tracing.cli.narrow.bisect.builds import CachedBuilds, evaluated, nothing
 from tracing.compiler.child import ChildResult, in_child
 from tracing.program.user_program import UserProgram
 
@@ -60,7 +60,7 @@ class ProgramSpec(msgspec.Struct, frozen=True):
     seed: int | None
 
 
-class ProgramBuilds(Builds):
+class ProgramBuilds(CachedBuilds):
     """Evaluates variations of one program."""
 
     def __init__(

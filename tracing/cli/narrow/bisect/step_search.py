@@ -26,7 +26,7 @@ from tracing.analyze.bisect_case.case_events import (
 from tracing.analyze.bisect_case.case_search import CaseSearch
 from tracing.analyze.bisect_case.evaluation import WrittenKernel
 from tracing.cli.app import err, out, silent
-from tracing.cli.narrow.bisect.builds import Builds
+from tracing.cli.narrow.bisect.builds import CachedBuilds
 from tracing.report.bisect import bisect_case as report
 from tracing.report.bisect.bisect_case_json import case_search_json
 from tracing.report.text import Line
@@ -39,7 +39,7 @@ class StepSearch:
 
     def __init__(
         self,
-        builds: Builds,
+        builds: CachedBuilds,
         times: int,
         ending: Ending,
         *,
