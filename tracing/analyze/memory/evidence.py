@@ -56,6 +56,7 @@ def _of(run: Run, process: str) -> Iterator[MemoryEvidence]:
     joiner = run.joiner(process)
     sizes = FirstShapes()
     clean: set[tuple[int, tuple[int, ...]]] = set()  # signatures and storages of launches without evidence
+    typed: set[int] = set()  # signatures with the dtypes that their kernels were compiled for
     for line in run.view(process, LaunchLine, LaunchLine):
         access, memory = accesses.get(line.index), (line.signature, line.storages)
         if access is None and memory in clean:
@@ -63,22 +64,31 @@ def _of(run: Run, process: str) -> Iterator[MemoryEvidence]:
         launch = joiner.launch(Row(line))  # no digest is evidence
         seen = [*sizes.of(launch, access)]
         if launch.kernel.kind == "triton" and launch.kernel.stages.get("ttir"):
-            seen += _in_ttir(run, launch, None if access else storages)
+            if line.signature not in typed:
+                retyped = [*_retyped(run, launch)]
+                if not retyped:
+                    typed.add(line.signature)
+                seen += retyped
+            if access is None:  # the interpreter did not see what it accessed
+                seen += _unseen(run, launch, storages)
         if access is None and not seen:
             clean.add(memory)
         yield from seen
 
 
-def _in_ttir(
-    run: Run, launch: KernelLaunch, storages: Mapping[int, tuple[int, int]] | None
-) -> Iterator[MemoryEvidence]:
-    # storages -- None: the interpreter saw what the launch accessed
+def _retyped(run: Run, launch: KernelLaunch) -> Iterator[MemoryEvidence]:
     # imports numpy, which takes longer than reading many a run
-    from tracing.analyze.memory.launch_memory import retyped, unseen_launch
+    from tracing.analyze.memory.launch_memory import retyped
 
     yield from retyped(run, launch)
-    if storages is not None:
-        yield from unseen_launch(run, launch, storages)
+
+
+def _unseen(
+    run: Run, launch: KernelLaunch, storages: Mapping[int, tuple[int, int]]
+) -> Iterator[MemoryEvidence]:
+    from tracing.analyze.memory.launch_memory import unseen_launch
+
+    yield from unseen_launch(run, launch, storages)
 
 
 def _outside(one: OutOfBounds) -> MemoryEvidence:

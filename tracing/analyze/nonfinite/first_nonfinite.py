@@ -41,7 +41,7 @@ class NonFiniteOrigin:
     chain: tuple[DataEvent, ...]  # those that carry it on to the last one, each from the one before it
     carriers: int = 0  # how many carry it on, or may, in all
     computes: tuple[PythonLine, ...] = ()  # lines that the launch computes
-    fills: tuple[PythonLine, ...] = ()  # those of them that allocate memory, and do not set it
+    fills: tuple[PythonLine, ...] = ()  # lines that allocate memory which it sets in part
     old: OldContents | None = None  # if a launch left it there: that launch
     first: bool = True  # False: a launch before it may have stored one
     unseen: bool = False  # an operator before it, which has no digests, may have made one
