@@ -36,6 +36,7 @@ SLOTS = 64  # of a batch: several batches come and go
 _SLOTS, _SIZES = WIDTH, 3 * WIDTH  # among the kernel's arguments
 _SOURCE = f"""
 #include <stdint.h>
+#include <stdlib.h>
 int launched = 0, failing = 0;
 int64_t recorded = 0;
 int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
@@ -52,7 +53,19 @@ int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned 
   }}
   return 0;
 }}
-int cuEventQuery(void* event) {{ return failing; }}
+int cuEventCreate(void** event, unsigned flags) {{
+  *event = calloc(1, 8);
+  return failing;
+}}
+int cuEventDestroy_v2(void* event) {{
+  free(event);
+  return 0;
+}}
+int cuEventSynchronize(void* event) {{ return failing; }}
+int cuCtxGetCurrent(void** context) {{
+  *context = &recorded;
+  return failing;
+}}
 int cuEventElapsedTime(float* milliseconds, void* first, void* last) {{
   *milliseconds = *(int64_t*)last - *(int64_t*)first;
   return failing;

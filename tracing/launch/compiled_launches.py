@@ -32,9 +32,13 @@ def wrapper() -> CompiledMethod | None:
     return made
 
 
-def known_times() -> Callable[[Any], list[bytes]] | None:
-    """The compiled form of `LaunchTimes._known`; None: launches are recorded by Python."""
-    return _module.known_times if _module is not None and torch.version.hip is None else None
+def timers() -> Callable[[], Any] | None:
+    """Makes what measures launches in C++, by events of CUDA's driver.
+
+    The result has the methods of `tracing.record.launches.timers.LaunchTimers`. None: launches are recorded
+    by Python, or the GPU is not NVIDIA's.
+    """
+    return _module.Timers if _module is not None and torch.version.hip is None else None
 
 
 def record(known: object) -> None:

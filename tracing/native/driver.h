@@ -1,5 +1,5 @@
 // Functions of CUDA's driver, from the library that this process has loaded.
-// Source: CUDA Driver API, cuLaunchKernel, cuStreamIsCapturing, cuEventRecord and cuEventElapsedTime.
+// Source: CUDA Driver API: execution control, context, stream and event management.
 #pragma once
 
 #include <Python.h>
@@ -58,6 +58,44 @@ inline std::optional<float> elapsed(void* first, void* last) {
   if (status == kNotReady) return std::nullopt;
   succeeded(status, "cuEventElapsedTime");
   return milliseconds;
+}
+
+inline void* create_event() {
+  static const auto create = driver_function<int (*)(void** event, unsigned flags)>("cuEventCreate");
+  constexpr unsigned kDefault = 0;  // with times
+  void* event = nullptr;
+  succeeded(create(&event, kDefault), "cuEventCreate");
+  return event;
+}
+
+// Without an error: the driver may have shut down.
+inline void destroy_event(void* event) {
+  static const auto destroy = found_driver_function<int (*)(void* event)>("cuEventDestroy_v2");
+  if (destroy != nullptr) destroy(event);
+}
+
+inline void synchronize_event(void* event) {
+  static const auto synchronize = driver_function<int (*)(void* event)>("cuEventSynchronize");
+  int status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = synchronize(event);
+  Py_END_ALLOW_THREADS;
+  succeeded(status, "cuEventSynchronize");
+}
+
+// Makes the primary context of a device that of this thread, if the thread has none, as Triton's launchers do.
+inline void ensure_context(int device) {
+  static const auto current = driver_function<int (*)(void** context)>("cuCtxGetCurrent");
+  void* context = nullptr;
+  succeeded(current(&context), "cuCtxGetCurrent");
+  if (context != nullptr) return;
+  static const auto of = driver_function<int (*)(int* handle, int device)>("cuDeviceGet");
+  static const auto retain = driver_function<int (*)(void** context, int handle)>("cuDevicePrimaryCtxRetain");
+  static const auto use = driver_function<int (*)(void* context)>("cuCtxSetCurrent");
+  int handle = 0;
+  succeeded(of(&handle, device), "cuDeviceGet");
+  succeeded(retain(&context, handle), "cuDevicePrimaryCtxRetain");
+  succeeded(use(context), "cuCtxSetCurrent");
 }
 
 inline void record_event(void* event, void* stream) {

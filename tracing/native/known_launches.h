@@ -14,7 +14,7 @@
 #include "json_line.h"
 #include "last_writers.h"
 #include "launch_key.h"
-#include "launch_times.h"
+#include "timers_type.h"
 #include "python_objects.h"
 #include "recording_lock.h"
 
@@ -27,7 +27,8 @@ struct KnownLaunch {
   int following = 0;         // that of the launch that follows, with nothing on the device in between; 0: none
   std::vector<Argument> reads, writes;
   LaunchDigests digests;
-  LaunchClock clock;  // false: its time is not measured
+  bool timed = false;        // its time is measured
+  int device = 0;
 };
 
 // A known launch that is being made.
@@ -35,7 +36,7 @@ struct RunningLaunch {
   long index = -1;  // its number; -1: it is not recorded
   long thread = 0;
   LaunchDigests::Slots slots;
-  LaunchClock::Running timed;
+  long timer = 0;  // of its time, if it is measured
 };
 
 // The digests after a launch that are taken together with those before the launch that follows.
@@ -103,13 +104,13 @@ class KnownLaunches {
       call<"append">(waiting_, number.get());
       running.slots = digests_before(launch, thread);
     }
-    if (launch.clock) running.timed = launch.clock.start(index);
+    if (launch.timed) running.timer = started(launch, index);
     running.index = index;
     running.thread = thread;
   }
 
   void after(const std::shared_ptr<KnownLaunch>& launch, const RunningLaunch& running) {
-    if (launch->clock) launch->clock.stop(running.timed);
+    if (launch->timed) timers_->stop(running.timer);
     if (!launch->digests) return;
     if (launch->following != 0) {
       deferred_[running.thread] = {launch, running.slots, running.index};
@@ -144,9 +145,9 @@ class KnownLaunches {
     if (facts.get() == Py_None) return;
     auto launch = std::make_shared<KnownLaunch>();
     const char* line;
-    PyObject *reads, *writes, *digests, *clock;
-    if (!PyArg_ParseTuple(facts.get(), "yO!O!OO", &line, &PyList_Type, &reads, &PyList_Type, &writes, &digests,
-                          &clock))
+    PyObject *reads, *writes, *digests;
+    if (!PyArg_ParseTuple(facts.get(), "yO!O!Oi", &line, &PyList_Type, &reads, &PyList_Type, &writes, &digests,
+                          &launch->device))
       throw PythonError();
     Object code(reinterpret_cast<PyObject*>(PyFrame_GetCode(PyEval_GetFrame())));
     launch->kept = checked(PyTuple_Pack(3, autotuner, code.get(), slots.get()));
@@ -160,7 +161,8 @@ class KnownLaunches {
       launch->digests = LaunchDigests(recorder_, digests);
       launch->following = static_cast<int>(as_long(call<"following">(recorder_, slots.get())));
     }
-    if (clock != Py_None) launch->clock = LaunchClock(times_, Object::borrowed(clock));
+    launch->timed = times_.get() != Py_None;
+    if (launch->timed) timers_ = &timers_of(attribute<"timers">(times_));
     number_of_thread().recording = serial_;
     number_of_thread().number = as_long(attribute<"number">(thread_));
     if (launches_.size() >= kKnown) launches_.clear();
@@ -195,6 +197,11 @@ class KnownLaunches {
   }
 
   void lost() { call<"lost">(recorder_); }
+
+  long started(const KnownLaunch& launch, long index) {
+    if (timers_->due()) call<"flush">(times_);
+    return timers_->start(index, launch.device, launch.stream);
+  }
 
   LaunchDigests::Slots digests_before(KnownLaunch& launch, long thread) {
     const auto earlier = deferred_.extract(thread);
@@ -260,6 +267,7 @@ class KnownLaunches {
   }
 
   Object recorder_, thread_, lock_, held_, waiting_, capturing_, generated_, recording_, times_, failsafe_;
+  LaunchTimers* timers_ = nullptr;  // of `times_`; null: no known launch is measured
   CallSites sites_;
   LastWriters writers_;
   long serial_;

@@ -1,86 +1,125 @@
-// Measures how long a launch takes that was recorded before, and reads the events of all: the compiled form of
-// LaunchTimes.start_on, stop and _known in tracing/record/launches/timing.py, with the same events and timers.
+// Measures launches, on the host and on a GPU: the compiled form of tracing/record/launches/timers.py, whose lines are
+// equal. Events are created by CUDA's driver, and reused: PyTorch's objects would cost more than recording them.
 #pragma once
 
 #include <Python.h>
 #include <time.h>
 
 #include <cmath>
+#include <deque>
+#include <map>
+#include <vector>
 
 #include "driver.h"
 #include "json_line.h"
 #include "python_objects.h"
 
-// The CUDA event of a torch.cuda.Event; null: it was never recorded.
-inline void* handle_of(const Object& event) { return as_handle(attribute<"cuda_event">(event)); }
-
-// Removes timers from the left as long as their times are known; returns their lines. Throws PythonError.
-// timers: a collections.deque of Timer
-inline Object known_times(const Object& timers) {
-  Object lines = checked(PyList_New(0));
-  while (PyObject_Size(timers.get()) > 0) {
-    const Object timer = checked(PySequence_GetItem(timers.get(), 0));
-    const Object wall = attribute<"wall">(timer), clock = attribute<"clock">(timer);
-    if (wall.get() == Py_None) break;
-    JsonLine line;
-    line << "{\"launch\":" << as_long(attribute<"launch">(timer)) << ",\"wall_us\":";
-    line.thousandth(as_long(wall));
-    if (clock.get() != Py_None) {
-      const Object first = attribute<"first">(timer), last = attribute<"last">(timer);
-      const std::optional<float> milliseconds = elapsed(handle_of(first), handle_of(last));
-      if (!milliseconds) break;
-      (line << ",\"device_us\":").thousandth(std::lround(*milliseconds * 1e6));
-      const Object spare = attribute<"spare">(clock);
-      checked(PyList_Append(spare.get(), first.get()));
-      checked(PyList_Append(spare.get(), last.get()));
-    }
-    call<"popleft">(timers);
-    line << "}";
-    checked(PyList_Append(lines.get(), line.bytes().get()));
-  }
-  return lines;
-}
-
-// Measures the launches on one stream. All methods throw PythonError.
-class LaunchClock {
+// The events of one device.
+class Events {
  public:
-  // A launch between `start` and `stop`.
-  struct Running {
-    Object timer, last;
-    long long began = 0;
-  };
-
-  LaunchClock() = default;
-  // times, clock: a LaunchTimes, and its Clock for the stream
-  LaunchClock(const Object& times, const Object& clock)
-      : times_(times),
-        clock_(clock),
-        spare_(attribute<"spare">(clock)),
-        timers_(attribute<"timers">(times)),
-        timer_(attribute<"timer">(times)),
-        stream_(as_handle(attribute<"handle">(clock))) {}
-
-  explicit operator bool() const { return static_cast<bool>(times_); }
-
-  Running start(long launch) const {
-    if (PyObject_Size(timers_.get()) >= as_long(attribute<"due">(times_))) call<"flush">(times_);
-    const Object number = checked(PyLong_FromLong(launch)), first = event();
-    Running running{{}, event()};
-    PyObject* facts[] = {number.get(), clock_.get(), first.get(), running.last.get()};
-    running.timer = checked(PyObject_Vectorcall(timer_.get(), facts, 4, nullptr));
-    call<"append">(timers_, running.timer.get());
-    record(first);
-    running.began = now();
-    return running;
+  Events() = default;
+  Events(const Events&) = delete;
+  ~Events() {
+    for (void* event : all_) destroy_event(event);
   }
 
-  void stop(const Running& running) const {
+  // An event that nothing waits for.
+  void* take() {
+    if (spare_.empty()) {
+      all_.push_back(create_event());
+      return all_.back();
+    }
+    void* event = spare_.back();
+    spare_.pop_back();
+    return event;
+  }
+
+  void give(void* event) { spare_.push_back(event); }
+
+ private:
+  std::vector<void*> all_, spare_;
+};
+
+// The launches whose times are not written yet, in launch order. The GIL is held, also by the destructor.
+class LaunchTimers {
+ public:
+  static constexpr int kHost = -1;  // in place of a device: nothing is measured on one
+
+  // A launch on a stream of the current device is made as soon as this returns. Returns a number for `stop`.
+  long start(long launch, int device, void* stream) {
+    Timer timer{launch, stream};
+    if (device != kHost) {
+      timer.events = &events_[device];
+      timer.first = timer.events->take();
+      timer.last = timer.events->take();
+    }
+    const long number = first_ + static_cast<long>(timers_.size());
+    timers_.push_back(timer);
+    if (timer.events != nullptr) record_event(timer.first, stream);
+    if (Timer* running = numbered(number)) running->began = now();
+    return number;
+  }
+
+  // The launch has returned; a GPU may still execute it.
+  void stop(long number) {
     const long long ended = now();
-    record(running.last);
-    set<"wall">(running.timer, checked(PyLong_FromLongLong(ended - running.began)).get());
+    const Timer* timer = numbered(number);
+    if (timer != nullptr && timer->events != nullptr) record_event(timer->last, timer->stream);
+    if (Timer* running = numbered(number)) running->wall = ended - running->began;
+  }
+
+  // The number of a launch that was started and has not returned; -1: there is none.
+  long running(long launch) const {
+    for (size_t i = timers_.size(); i-- > 0;) {
+      if (timers_[i].launch == launch && timers_[i].wall == kRunning) return first_ + static_cast<long>(i);
+    }
+    return -1;
+  }
+
+  // True if enough launches wait for being written together.
+  bool due() const { return static_cast<long>(timers_.size()) >= due_; }
+
+  // Removes launches from the left as long as their times are known; returns their lines. Throws PythonError.
+  Object lines() {
+    Object lines = checked(PyList_New(0));
+    while (!timers_.empty()) {
+      const Timer& timer = timers_.front();
+      const bool failed = timer.wall == kFailed || (timer.wall == kRunning && timers_.size() > kMost);
+      std::optional<float> milliseconds;
+      if (!failed) {
+        if (timer.wall == kRunning) break;
+        if (timer.events != nullptr && !(milliseconds = elapsed(timer.first, timer.last))) break;
+        checked(PyList_Append(lines.get(), line(timer, milliseconds).get()));
+        reuse_events(timer);
+      }
+      timers_.pop_front();
+      ++first_;
+    }
+    due_ = static_cast<long>(timers_.size()) + kLines;
+    return lines;
+  }
+
+  // Waits for the device. The launches that have not returned failed: they get no line.
+  void finish() {
+    for (size_t i = 0; i < timers_.size(); ++i) {
+      if (timers_[i].wall == kRunning) timers_[i].wall = kFailed;
+      if (timers_[i].wall != kFailed && timers_[i].events != nullptr) synchronize_event(timers_[i].last);
+    }
   }
 
  private:
+  static constexpr long kLines = 256;        // launches that are written together
+  static constexpr size_t kMost = 1 << 16;   // more launches after one that has not returned: it failed
+  static constexpr long long kRunning = -1, kFailed = -2;
+
+  struct Timer {
+    long launch;
+    void* stream;
+    Events* events = nullptr;  // of its device; null: nothing is measured there
+    void *first = nullptr, *last = nullptr;
+    long long began = 0, wall = kRunning;  // in ns
+  };
+
   // Nanoseconds, as time.perf_counter_ns().
   static long long now() {
     timespec time;
@@ -88,24 +127,28 @@ class LaunchClock {
     return time.tv_sec * 1000000000LL + time.tv_nsec;
   }
 
-  // An event that nothing waits for.
-  Object event() const {
-    const Py_ssize_t count = PyList_GET_SIZE(spare_.get());
-    if (count == 0) return call<"event">(clock_);
-    Object one = Object::borrowed(PyList_GET_ITEM(spare_.get(), count - 1));
-    checked(PyList_SetSlice(spare_.get(), count - 1, count, nullptr));
-    return one;
+  // Null: it was removed as one that failed.
+  Timer* numbered(long number) {
+    const bool waits = number >= first_ && number - first_ < static_cast<long>(timers_.size());
+    return waits ? &timers_[static_cast<size_t>(number - first_)] : nullptr;
   }
 
-  void record(const Object& event) const {
-    void* const handle = handle_of(event);
-    if (handle == nullptr) {  // torch creates it when it records it for the first time
-      call<"record">(event, attribute<"stream">(clock_).get());
-    } else {
-      record_event(handle, stream_);
-    }
+  static Object line(const Timer& timer, std::optional<float> milliseconds) {
+    JsonLine line;
+    (line << "{\"launch\":" << timer.launch << ",\"wall_us\":").thousandth(static_cast<long>(timer.wall));
+    if (milliseconds) (line << ",\"device_us\":").thousandth(std::lround(*milliseconds * 1e6));
+    line << "}";
+    return line.bytes();
   }
 
-  Object times_, clock_, spare_, timers_, timer_;
-  void* stream_ = nullptr;
+  static void reuse_events(const Timer& timer) {
+    if (timer.events == nullptr) return;
+    timer.events->give(timer.first);
+    timer.events->give(timer.last);
+  }
+
+  std::map<int, Events> events_;  // by device
+  std::deque<Timer> timers_;
+  long first_ = 0;  // the number of the first of them
+  long due_ = kLines;
 };

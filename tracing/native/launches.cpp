@@ -202,20 +202,8 @@ PyObject* record(PyObject*, PyObject* recorder) {
   Py_RETURN_NONE;
 }
 
-// known_times(timers): removes those whose times are known from the left; returns their lines
-PyObject* known_times_of(PyObject*, PyObject* timers) {
-  try {
-    return known_times(Object::borrowed(timers)).release();
-  } catch (const PythonError&) {
-  } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
-  }
-  return nullptr;
-}
-
 PyMethodDef functions[] = {{"launcher", launcher, METH_VARARGS, nullptr},
                            {"record", record, METH_O, nullptr},
-                           {"known_times", known_times_of, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef module = {PyModuleDef_HEAD_INIT, "launches", nullptr, -1, functions};
@@ -224,5 +212,8 @@ PyModuleDef module = {PyModuleDef_HEAD_INIT, "launches", nullptr, -1, functions}
 
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit_launches() {
   launcher_type = PyType_FromSpec(&launcher_spec);
-  return launcher_type == nullptr ? nullptr : PyModule_Create(&module);
+  PyObject* made = launcher_type == nullptr ? nullptr : PyModule_Create(&module);
+  if (made == nullptr || PyModule_AddType(made, timers_type()) == 0) return made;
+  Py_DECREF(made);
+  return nullptr;
 }

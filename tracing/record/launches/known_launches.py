@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import Any
 
 import msgspec
-import torch
 
+from tracing.launch import compiled_launches
 from tracing.launch.call_sites import CallSites
 from tracing.launch.hidden_computation import HiddenComputation
 from tracing.record.failsafe import Failsafe
@@ -16,7 +16,7 @@ from tracing.record.launches.digest_batches import DigestBatches
 from tracing.record.launches.launch_digests import LaunchDigests
 from tracing.record.launches.launch_template import DigestSlots
 from tracing.record.launches.launch_writer import LaunchWriter
-from tracing.record.launches.timing import Clock, LaunchTimes
+from tracing.record.launches.timing import LaunchTimes
 from tracing.record.memory.last_writers import LastWriters
 from tracing.record.recording import Recording
 from tracing.upstream.inductor.code import GENERATED
@@ -58,24 +58,21 @@ class KnownLaunches(DigestBatches):
         """An exception came between two launches that follow each other."""
         self.recording.catalogue.not_covered(LOST, "")
 
-    def facts(
-        self, slots: DigestSlots, stream: int
-    ) -> tuple[bytes, list[Any], list[Any], Any, Clock | None] | None:
+    def facts(self, slots: DigestSlots, stream: int) -> tuple[bytes, list[Any], list[Any], Any, int] | None:
         """What is equal in all launches at these addresses; None: each may differ.
 
         The middle of its line, the position, storage and layout of what it reads and of what it writes, how
-        it is digested, and the clock that measures it.
+        it is digested, and the index of its device.
         """
         template = slots.template
         if template.signature is None or template.device is None:
             return None
-        if self.times is not None and torch.version.hip is not None:
-            return None  # C++ records events of CUDA's driver only
+        if self.times is not None and compiled_launches.timers() is None:
+            return None
         digests = self._digests.plan(slots, stream) if self._digests is not None else None
         if digests is None and self._digests is not None:
             return None
         line = {"signature": template.signature, "stream": stream, "storages": slots.storages}
         tensors = list(zip(template.positions, slots.storages, template.metas, strict=True))
         reads, writes = ([tensors[i] for i in side] for side in (template.reads, template.writes))
-        clock = self.times.clock(template.device, stream) if self.times is not None else None
-        return msgspec.json.encode(line)[1:-1], reads, writes, digests, clock
+        return msgspec.json.encode(line)[1:-1], reads, writes, digests, template.device.index
