@@ -35,11 +35,11 @@ PyObject* compile(PyObject*, PyObject* writers) {
   });
 }
 
-// wrote(compiled, storage, write)
+// wrote(compiled, storage, alone)
 PyObject* wrote(PyObject*, PyObject* values) {
-  PyObject *self, *storage, *write;
-  if (!PyArg_ParseTuple(values, "OOO", &self, &storage, &write)) return nullptr;
-  return guarded([&] { return compiled(self).wrote(storage, Object::borrowed(write)), Object::borrowed(Py_None); });
+  PyObject *self, *storage, *alone;
+  if (!PyArg_ParseTuple(values, "OOO", &self, &storage, &alone)) return nullptr;
+  return guarded([&] { return compiled(self).wrote(storage, Object::borrowed(alone)), Object::borrowed(Py_None); });
 }
 
 // allocated(compiled, storage)

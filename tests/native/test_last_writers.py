@@ -59,14 +59,14 @@ class BothForms:
     def __init__(self, module: ModuleType) -> None:
         self.module, self.python, self.changed = module, LastWriters(), LastWriters()
         self.compiled = module.compile(self.changed)
-        self.written: dict[tuple[str, int], tuple[TensorMeta, str]] = {}
+        self.written: dict[tuple[str, int], tuple[tuple[TensorMeta, str]]] = {}
 
     def operator(self, name: str, tensor: Tensor) -> None:
         storage, layout = tensor
         # a signature of the recorder keeps its writes
-        write = self.written.setdefault((name, id(layout)), (layout, name))
+        alone = self.written.setdefault((name, id(layout)), ((layout, name),))
         self.python.wrote(name, [layout], [storage])
-        self.module.wrote(self.compiled, storage, write)
+        self.module.wrote(self.compiled, storage, alone)
 
     def allocator(self, storage: int) -> None:
         self.python.allocated([storage])

@@ -4,6 +4,7 @@
 #include <Python.h>
 
 #include <charconv>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -36,6 +37,12 @@ class JsonLine {
   // The text as a bytes object.
   Object bytes() const {
     return checked(PyBytes_FromStringAndSize(text_.data(), static_cast<Py_ssize_t>(text_.size())));
+  }
+
+  void append_to(const Object& bytearray) const {
+    const Py_ssize_t before = PyByteArray_GET_SIZE(bytearray.get());
+    checked(PyByteArray_Resize(bytearray.get(), before + static_cast<Py_ssize_t>(text_.size())));
+    std::memcpy(PyByteArray_AS_STRING(bytearray.get()) + before, text_.data(), text_.size());
   }
 
  private:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "call_sites.h"
+#include "counters.h"
 #include "digests.h"
 #include "json_line.h"
 #include "last_writers.h"
@@ -58,9 +59,9 @@ class KnownLaunches {
         waiting_(attribute<"waiting">(recorder_)),
         capturing_(attribute<"capturing">(recorder_)),
         generated_(attribute<"generated">(recorder_)),
-        recording_(attribute<"recording">(recorder_)),
         times_(attribute<"times">(recorder_)),
         failsafe_(attribute<"failsafe">(recorder_)),
+        counters_(attribute<"recording">(recorder_)),
         sites_(attribute<"sites">(recorder_).get()),
         writers_(attribute<"writers">(recorder_)) {
     static long recordings = 0;
@@ -95,8 +96,8 @@ class KnownLaunches {
     if (!lock.held()) throw NotKnown();
     auto operators = writers_.of(launch.reads, launch.writes);
     if (PyList_GET_SIZE(held_.get()) >= kLines) call<"flush">(recorder_);
-    long index = add<"launches">(recording_, 1) - 1;
-    add<"recorded">(recording_, 1);
+    const long index = counters_.launches()++;
+    counters_.recorded()++;
     const Object line = text(launch, index, operators, sites_.current(), thread);
     checked(PyList_Append(held_.get(), line.get()));
     if (launch.digests) {
@@ -266,8 +267,9 @@ class KnownLaunches {
     return quoted_[name.get()] = bytes;
   }
 
-  Object recorder_, thread_, lock_, held_, waiting_, capturing_, generated_, recording_, times_, failsafe_;
+  Object recorder_, thread_, lock_, held_, waiting_, capturing_, generated_, times_, failsafe_;
   LaunchTimers* timers_ = nullptr;  // of `times_`; null: no known launch is measured
+  Counters counters_;
   CallSites sites_;
   LastWriters writers_;
   long serial_;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "hidden_launches.h"
 #include "known_launches.h"
 
 namespace {
@@ -25,26 +26,10 @@ struct Launcher {
   PyObject* dict;
 };
 
-// What a threading.local holds of the current thread; Python keeps it as long as the thread lives.
-PyObject* state(Launcher* self) {
-  thread_local PyObject *local = nullptr, *known = nullptr;
-  if (local != self->thread) {
-    known = attribute<"__dict__">(Object::borrowed(self->thread)).get();
-    local = self->thread;
-  }
-  return known;
-}
-
-Object hidden(Launcher* self) {
-  if (PyObject* count = PyDict_GetItemWithError(state(self), interned<"hidden">())) return Object::borrowed(count);
-  if (PyErr_Occurred()) throw PythonError();
-  return attribute<"hidden">(Object::borrowed(self->thread));  // that of its class
-}
-
 // Hides the launches of this thread while it exists.
 class Hidden {
  public:
-  explicit Hidden(Launcher* self) : state_(state(self)), before_(hidden(self)) {
+  explicit Hidden(Launcher* self) : state_(state_of(self->thread)), before_(hidden_of(self->thread)) {
     const Object more = checked(PyLong_FromLong(as_long(before_) + 1));
     checked(PyDict_SetItem(state_, interned<"hidden">(), more.get()));
   }
@@ -130,7 +115,7 @@ PyObject* launch(PyObject* object, PyObject* const* arguments, size_t flags, PyO
   auto python = [&] { return PyObject_Vectorcall(self->python, arguments, static_cast<size_t>(count), names); };
   if (!all || !is_plain(arguments, count, names)) return python();
   try {
-    if (as_long(hidden(self)) != 0) return python();
+    if (as_long(hidden_of(self->thread)) != 0) return python();
     std::optional<Key> key;
     try {
       key = all->key(arguments, count, arguments[count]);

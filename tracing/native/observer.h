@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "hidden_launches.h"
 #include "known_operators.h"
 #include "operator_digests.h"
 #include "python_interpreter.h"
@@ -121,7 +122,7 @@ class Observer {
     pybind11::gil_scoped_acquire gil;
     Object taken;
     safely([&] {
-      if (as_long(attribute<"hidden">(thread_)) != 0) return true;
+      if (as_long(hidden_of(thread_.get())) != 0) return true;
       RecordingLock lock(recorded_.lock());
       taken = digests_->take(effect.object, reads);
       return true;
@@ -161,7 +162,7 @@ class Observer {
   template <typename Text>
   bool recorded(const Effect& effect, Structure& structure, const Tensors& tensors, size_t reads, Text text,
                 const Object& before) {
-    if (as_long(attribute<"hidden">(thread_)) != 0) return true;
+    if (as_long(hidden_of(thread_.get())) != 0) return true;
     RecordingLock lock(recorded_.lock());
     const bool plain = std::all_of(tensors.begin(), tensors.end(), [](const auto* one) { return is_plain(*one); });
     Object after;
@@ -199,7 +200,8 @@ class Observer {
     signature->number = as_long(Object::borrowed(PyTuple_GET_ITEM(known.get(), 0)));
     PyObject* metas = PyTuple_GET_ITEM(known.get(), 1);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(metas); ++i) {
-      signature->writes.push_back(checked(PyTuple_Pack(2, PyTuple_GET_ITEM(metas, i), name.get())));
+      const Object write = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(metas, i), name.get()));
+      signature->writes.push_back(checked(PyTuple_Pack(1, write.get())));
     }
     return signature;
   }

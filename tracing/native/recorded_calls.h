@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "call_sites.h"
+#include "counters.h"
 #include "json_line.h"
 #include "last_writers.h"
 #include "operator_keys.h"
@@ -13,7 +14,7 @@
 // What is equal in all calls of an operator with equal arguments and layouts.
 struct Signature {
   long number = -1;            // -1: it has no line in the current segment
-  std::vector<Object> writes;  // (layout, operator) of each tensor that it writes, as LastWriters keeps them
+  std::vector<Object> writes;  // ((layout, operator),) of each tensor that it writes, as LastWriters keeps them
 };
 
 using Blocks = c10::SmallVector<Block, 16>;
@@ -30,6 +31,7 @@ class RecordedCalls {
         held_(attribute<"held">(calls_)),
         lock_(attribute<"lock">(recording_)),
         longest_(as_long(attribute<"longest">(calls_))),
+        counters_(recording_),
         sites_(attribute<"sites">(recording_).get()),
         writers_(attribute<"writers">(calls_)) {
     static long recordings = 0;
@@ -55,10 +57,9 @@ class RecordedCalls {
     Numbers storages;
     for (const Block& block : blocks) storages.push_back(numbered(block));
     const long site = sites_.current(), thread = thread_number();
-    const long index = add<"count">(calls_, 1) - 1, launch = as_long(attribute<"launches">(recording_));
-    const Object line = text(index, launch, signature.number, storages, site, thread);
-    checked(PyList_Append(held_.get(), line.get()));
-    if (PyList_GET_SIZE(held_.get()) >= longest_) call<"flush_hidden">(calls_);
+    const long index = counters_.operators()++;
+    hold(index, counters_.launches(), signature.number, storages, site, thread);
+    if (PyByteArray_GET_SIZE(held_.get()) >= longest_) call<"flush_hidden">(calls_);
     const size_t reads = blocks.size() - signature.writes.size();
     for (size_t i = 0; i < signature.writes.size(); ++i) {
       PyObject* storage = storages[reads + i].get();
@@ -90,8 +91,8 @@ class RecordedCalls {
     return number;
   }
 
-  // An OperatorCall as JSON, without what is as usual.
-  static Object text(long index, long launch, long signature, const Numbers& storages, long site, long thread) {
+  // Appends the line of an OperatorCall as JSON, without what is as usual.
+  void hold(long index, long launch, long signature, const Numbers& storages, long site, long thread) {
     JsonLine line;
     line << "{\"index\":" << index << ",\"launch\":" << launch << ",\"signature\":" << signature << ",\"storages\":[";
     std::string_view separator;
@@ -102,12 +103,13 @@ class RecordedCalls {
     line << "]";
     if (site != -1) line << ",\"site\":" << site;
     if (thread != 0) line << ",\"thread\":" << thread;
-    line << "}";
-    return line.bytes();
+    line << "}\n";
+    line.append_to(held_);
   }
 
   Object calls_, recording_, storages_, segments_, held_, lock_;
   Py_ssize_t longest_;
+  Counters counters_;
   CallSites sites_;
   LastWriters writers_;
   std::unordered_map<Block, Object, BlockHash> numbers_;

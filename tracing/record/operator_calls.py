@@ -30,7 +30,7 @@ OperatorFacts: TypeAlias = Literal["digests", "writers", "none"]
 _Tensors: TypeAlias = list[torch.Tensor]
 _Sides: TypeAlias = tuple[Arriving | Captured, Arriving | Captured]  # digests before and after an operator
 
-_LINES = 256  # calls whose lines are held back at most
+_HELD = 1 << 15  # bytes of lines that are held back: some 300 calls
 
 
 class _Before(NamedTuple):
@@ -71,9 +71,8 @@ class OperatorCalls:
         self.digests = digests
         self._inputs = inputs
         self._signatures = OperatorSignatures(recording.writer, recording.catalogue.meta)
-        self.held: list[bytes] = []  # lines that are not written yet; the compiled form appends to this list
-        self.longest = _LINES
-        self.count = 0  # calls so far
+        self.held = bytearray()  # lines that are not written yet; the compiled form appends to this object
+        self.longest = _HELD
         self.passes_over: Callable[[], bool] = lambda: False
 
     @property
@@ -164,7 +163,7 @@ class OperatorCalls:
                 text = arguments_text(effect, args, kwargs)
                 known = self._signatures.learn(key, effect, text, reads, writes)
             if before is not None and before.inputs and self._inputs is not None:
-                self._inputs.keep(self.count, before.inputs)
+                self._inputs.keep(self.recording.operators, before.inputs)
             self._append(effect, known, memory, reads, writes, frame, sides=sides)
             if before is not None and before.followed is not None:
                 self._host.computed(before.followed, effect.written(args, kwargs, result))
@@ -210,9 +209,9 @@ class OperatorCalls:
     def flush(self) -> None:
         """Write buffered lines."""
         if self.held:
-            lines = self.held[:]
+            text = bytes(self.held)
             self.held.clear()
-            self.recording.writer.extend_encoded(OperatorCall, lines)
+            self.recording.writer.append_text(OperatorCall, text)
 
     def close(self) -> None:
         """Wait for all digests, and write everything."""
@@ -228,7 +227,7 @@ class OperatorCalls:
         before, after = (
             queue.replayed(side, numbers) if isinstance(side, Captured) else side for side in sides
         )
-        queue.expect(self.count, before, after, self._watched(effect))
+        queue.expect(self.recording.operators, before, after, self._watched(effect))
 
     def _watched(self, effect: Effect) -> Callable[[Sequence[Digest]], None] | None:
         # receives what the operator wrote, when that has arrived
@@ -276,9 +275,9 @@ class OperatorCalls:
         self._signatures.refresh(known)
         storages = recording.storages.numbers(memory)
         if not self._flight.paused:
-            call = OperatorCall(self.count, recording.launches, known.number, storages, site, thread)
-            self.held.append(recording.writer.encoded(call))
-        self.count += 1
+            call = OperatorCall(recording.operators, recording.launches, known.number, storages, site, thread)
+            self.held += recording.writer.encoded(call) + b"\n"
+        recording.operators += 1
         if len(self.held) >= self.longest:
             self.flush()
         written = storages[len(known.signature.reads) :]

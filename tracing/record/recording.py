@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from array import array
 from dataclasses import dataclass, field
 
 from tracing.launch.call_sites import CallSites
@@ -22,8 +23,7 @@ class Recording:
     storages: Storages
     sites: CallSites
     thread: CurrentThread
-    launches: int = 0  # made so far
-    recorded: int = 0  # of these
+    counters: array[int] = field(default_factory=lambda: array("q", [0, 0, 0]))  # C++ counts in it, too
     lock: threading.RLock = field(default_factory=threading.RLock)  # CUDA's backward has threads of its own
 
     @classmethod
@@ -37,3 +37,30 @@ class Recording:
         thread = CurrentThread(itertools.count(), {})
         storages = Storages(writer)
         return cls(writer, Catalogue(writer, storages), storages, CallSites(writer), thread)
+
+    @property
+    def launches(self) -> int:
+        """Launches made so far."""
+        return self.counters[0]
+
+    @launches.setter
+    def launches(self, count: int) -> None:
+        self.counters[0] = count
+
+    @property
+    def recorded(self) -> int:
+        """Those that were recorded."""
+        return self.counters[1]
+
+    @recorded.setter
+    def recorded(self, count: int) -> None:
+        self.counters[1] = count
+
+    @property
+    def operators(self) -> int:
+        """Operators recorded so far."""
+        return self.counters[2]
+
+    @operators.setter
+    def operators(self, count: int) -> None:
+        self.counters[2] = count

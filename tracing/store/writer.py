@@ -61,13 +61,16 @@ class RunWriter:
 
     def extend_encoded(self, record: type[Record], lines: Iterable[bytes]) -> None:
         """Write records of one kind that are encoded already; see `encoded`."""
+        self.append_text(record, b"".join(line + b"\n" for line in lines))
+
+    def append_text(self, record: type[Record], text: bytes) -> None:
+        """Write records of one kind that are encoded already, each with the end of its line."""
         if self.writes:
             kind = file_of(record)
             segments = self.segments
             if kind.segmented and segments is not None and not segments.has_room():
                 with self.survived():
                     raise OSError("kernels, IR and the current step occupy more than --disk allows")
-            text = b"".join(line + b"\n" for line in lines)
             with self._lock, self.survived():
                 self._write(kind, text)
 

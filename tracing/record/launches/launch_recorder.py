@@ -130,7 +130,7 @@ class LaunchRecorder:
             writer,
             self._catalogue,
             lambda: self.count,
-            lambda: self._calls.count,
+            lambda: self._recording.operators,
             values,
             self._flight.is_paused,
         )

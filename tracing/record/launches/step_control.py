@@ -70,7 +70,7 @@ class StepControl:
             self._recording.catalogue.not_covered(UNMARKED.what, UNMARKED.setting)
 
     def _counts(self) -> Counts:
-        return Counts(self._recording.launches, self._calls.count)
+        return Counts(self._recording.launches, self._recording.operators)
 
     def _ended(self) -> None:
         if self._failsafe.over or not self._recording.writer.writes_here:

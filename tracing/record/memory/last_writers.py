@@ -18,22 +18,24 @@ class LastWriters:
 
     def __init__(self) -> None:
         self.between = between
-        # By number of the storage, in their order; the compiled form changes this very object.
-        self.writes: dict[int, list[_Write]] = {}
+        # By number of the storage, in their order; the compiled form changes this very object. A storage that was
+        # allocated anew keeps its key: a dictionary that loses and gains keys is built anew every few of them.
+        self.writes: dict[int, tuple[_Write, ...]] = {}
 
     def wrote(self, operator: str, metas: Sequence[TensorMeta], storages: Sequence[int]) -> None:
         """Note that an operator wrote these tensors; 0.3 µs each where nothing else lies in their storage."""
         for meta, storage in zip(metas, storages, strict=True):
             earlier = self.writes.get(storage)
-            if earlier is None or (len(earlier) == 1 and earlier[0][0] is meta):
-                self.writes[storage] = [(meta, operator)]
+            if not earlier or (len(earlier) == 1 and earlier[0][0] is meta):
+                self.writes[storage] = ((meta, operator),)
             else:
-                self.writes[storage] = [*_left(earlier, meta), (meta, operator)]
+                self.writes[storage] = (*_left(earlier, meta), (meta, operator))
 
     def allocated(self, storages: Sequence[int]) -> None:
         """Note that these tensors are new: earlier writes to their addresses were to another block."""
         for storage in storages:
-            self.writes.pop(storage, None)
+            if storage in self.writes:
+                self.writes[storage] = ()
 
     def keep(self, storages: Container[int]) -> None:
         """Forget the writes to all other storages."""
@@ -49,15 +51,14 @@ class LastWriters:
         template, storages, writes = slots.template, slots.storages, self.writes
         operators: dict[int, str] = {}
         for i in template.reads:
-            if storages[i] in writes:
-                operator = _last(writes[storages[i]], template.metas[i])
-                if operator is not None:
-                    operators[template.positions[i]] = operator
+            operator = _last(writes.get(storages[i], ()), template.metas[i])
+            if operator is not None:
+                operators[template.positions[i]] = operator
         for i in template.writes:
-            if storages[i] in writes:
-                left = _left(writes.pop(storages[i]), template.metas[i])
-                if any(operator is not None for _, operator in left):
-                    writes[storages[i]] = [*left, (template.metas[i], None)]
+            if earlier := writes.get(storages[i]):
+                left, meta = _left(earlier, template.metas[i]), template.metas[i]
+                by_operator = any(operator is not None for _, operator in left)
+                writes[storages[i]] = (*left, (meta, None)) if by_operator else ()
         return operators
 
 
