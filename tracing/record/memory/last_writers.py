@@ -18,8 +18,8 @@ class LastWriters:
 
     def __init__(self) -> None:
         self.between = between
-        # By number of the storage; the compiled form changes this very object. A storage that was allocated anew
-        # keeps its key: a dictionary that loses and gains keys is built anew every few of them.
+        # By number of the storage; the compiled form changes this very object. A storage that was allocated
+        # anew keeps its key: a dictionary that loses and gains keys is built anew every few of them.
         self.writes: dict[int, tuple[_Write, ...]] = {}
 
     def wrote(self, operator: str, metas: Sequence[TensorMeta], storages: Sequence[int]) -> None:
