@@ -10,7 +10,8 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from tracing.judge.fx_program import FxProgram, FxValue
-from tracing.judge.operators import NoReference, resolved
+from tracing.judge.no_reference import NoReference
+from tracing.judge.operators import resolved
 from tracing.record.graphs.graph_nodes import graph_json
 from tracing.store.graph_file import FxGraph, FxNode
 

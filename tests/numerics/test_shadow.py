@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as functional
+from torch._higher_order_ops.out_dtype import out_dtype
+from torch.nn.attention.flex_attention import flex_attention
 
 from tracing.numerics.reference import Expected, reference
 from tracing.numerics.shadow import Shadow
@@ -246,11 +248,22 @@ def test_a_result_names_the_operator_without_float64_that_it_depends_on() -> Non
 
 
 def test_a_result_names_the_higher_order_operator_that_it_depends_on() -> None:
-    from torch.nn.attention.flex_attention import flex_attention
+    x = torch.ones(4, 4, dtype=torch.int8)
+    mm = torch.ops.aten.mm.default
 
-    q = torch.randn(1, 1, 16, 16)
+    assert expected(lambda: out_dtype(mm, torch.int32, x, x) * 2).missing == ("out_dtype",)
 
-    assert expected(lambda: flex_attention(q, q, q) * 2).missing == ("flex_attention",)
+
+def test_flex_attention_is_followed() -> None:
+    def score(score: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
+        return score * 1.5 + (i - j)
+
+    q = torch.randn(1, 2, 16, 16, generator=torch.Generator().manual_seed(0)).bfloat16()
+    one = expected(lambda: flex_attention(q, q, q, score_mod=score))
+
+    assert one.missing == ()
+    assert one.own is not None and 0 < (one.exact - one.own.double()).abs().max() < 0.1
+    assert one.spread.max() > 0
 
 
 def test_spread_bounds_the_effect_of_rounding() -> None:

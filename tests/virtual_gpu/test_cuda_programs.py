@@ -469,3 +469,19 @@ def test_the_traceback_of_a_thread_is_as_without(monkeypatch: pytest.MonkeyPatch
     without = frames()
     with virtual_gpu("sm_90"):
         assert frames() == without
+
+
+def test_compiled_code_that_enters_a_function_mode_keeps_the_device() -> None:
+    class Own(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    @torch.compile(backend="eager")
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        with Own():
+            return x * 2
+
+    with virtual_gpu("sm_90"):
+        doubled(torch.ones(3, device="cuda"))
+
+        assert str(torch.ones(3, device="cuda").device) == "cuda:0"

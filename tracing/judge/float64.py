@@ -9,7 +9,7 @@ import torch
 
 from tracing.analyze.judge.judgement import WrongElements
 from tracing.judge.fx_program import FxPlan, FxProgram, FxValue, Given
-from tracing.judge.operators import NoReference
+from tracing.judge.no_reference import NoReference
 from tracing.numerics.reference import MORE_SAMPLES, SAMPLES, Expected, reference
 from tracing.numerics.verdict import Distance, Judged, judge, needs_more_runs
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import (
-    NoReference,
     is_empty,
     is_random,
     overwritten,
@@ -159,7 +159,7 @@ class FxProgram:
 
     def _read(self, name: str) -> list[FxValue]:
         node = self.nodes[name]
-        if node.op == "get_attr" and node.constant is None:
+        if node.op == "get_attr" and node.constant is None and node.graph is None:
             raise NoReference(f"the constant {node.target}")
         if node.op == "call_function":
             resolved(node)
@@ -193,13 +193,26 @@ class FxProgram:
         last = writers[value.writes - 1] if value.writes else value.node
         return max(last, value.node, key=self.order.__getitem__)
 
+    def called(self, *arguments: Any) -> list[Any]:
+        """The results of the whole graph for some inputs."""
+        values: dict[str, Any] = dict(zip(self.inputs, arguments, strict=True))
+        for node in self.graph.nodes:
+            if node.op in ("get_attr", "call_function"):
+                values.setdefault(self.tensor(node.name), self._executed(node, values))
+        return [self._arguments(one, values) for one in self.outputs]
+
+    def _attribute(self, node: FxNode) -> Any:
+        if node.graph is not None:
+            return FxProgram(node.graph, self._device).called
+        return _constant(node.constant, self._device)
+
     def _arguments(self, value: Any, values: Mapping[str, Any]) -> Any:
         names = {name: self.tensor(name) for name in references(value)}
         return _decoded(value, {name: values[one] for name, one in names.items()}, self._device)
 
     def _executed(self, node: FxNode, values: Mapping[str, Any]) -> Any:
         if node.op == "get_attr":
-            return _constant(node.constant, self._device)
+            return self._attribute(node)
         args = [self._arguments(one, values) for one in node.args]
         keywords = (node.kwargs or {}).get("mapping", [])
         kwargs = {name: self._arguments(one, values) for name, one in keywords}

@@ -23,7 +23,7 @@ from tracing.analyze.judge.judgement import (
 from tracing.judge.contents import Content
 from tracing.judge.float64 import DOES_NOT_RUN, OtherDtype, executed, judged
 from tracing.judge.fx_program import FxProgram, FxValue, Given
-from tracing.judge.operators import NoReference
+from tracing.judge.no_reference import NoReference
 from tracing.judge.step_referee import StepReferee
 from tracing.store.graph_file import PythonLine
 

@@ -10,7 +10,7 @@ import torch
 
 from tracing.judge.contents import Content, Contents
 from tracing.judge.fx_program import FxPlan, FxProgram, FxValue
-from tracing.judge.operators import NoReference
+from tracing.judge.no_reference import NoReference
 from tracing.model import KernelLaunch
 from tracing.store.graph_file import Schedule, ScheduleStep
 

@@ -16,7 +16,7 @@ from tracing.judge.contents import Contents
 from tracing.judge.float64 import judged, undecided, wrong_elements
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
-from tracing.judge.operators import NoReference
+from tracing.judge.no_reference import NoReference
 from tracing.judge.step_referee import StepReferee
 from tracing.numerics.verdict import Judged
 from tracing.store.graph_file import Schedule

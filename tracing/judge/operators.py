@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from tracing.judge import higher_order
+from tracing.judge.no_reference import NoReference
 from tracing.store.graph_file import FxNode
 from tracing.upstream.torch.operator_schemas import OWN_NAMESPACES, is_operator, schema_of, written_arguments
 
@@ -18,10 +20,6 @@ _REFUSED = ("aten::from_file",)  # a graph may come from an untrusted run
 _CALLERS = ("attrgetter", "call", "__call__", "itemgetter", "methodcaller")  # they reach any function
 _RANDOM = tuple(f"prims::inductor_{name}" for name in ("seed", "seeds", "random", "randint"))
 _EMPTY = ("aten::empty", "aten::new_empty", "prims::empty")
-
-
-class NoReference(Exception):
-    """There is no float64 reference; the text has the reason."""
 
 
 def resolved(node: FxNode) -> Callable[..., Any]:
@@ -38,6 +36,8 @@ def resolved(node: FxNode) -> Callable[..., Any]:
         if not is_operator(operation):  # torch.ops.load_library
             raise NoReference(f"{target}, which is no operator")
         return operation
+    if target.startswith(_HIGHER) and target.removeprefix(_HIGHER) in higher_order.FUNCTIONS:
+        return higher_order.FUNCTIONS[target.removeprefix(_HIGHER)]
     module, _, name = target.rpartition(".")
     owner = _MODULES.get(module)
     plain = owner is not None and (module != "torch" or name.startswith("sym_")) and name not in _CALLERS
@@ -49,7 +49,9 @@ def resolved(node: FxNode) -> Callable[..., Any]:
 
 
 def is_random(node: FxNode) -> bool:
-    """True if an operator draws random numbers."""
+    """True if an operator draws random numbers, or a graph that it executes."""
+    if node.graph is not None:
+        return any(map(is_random, node.graph.nodes))
     if node.target.partition(".")[0] in _RANDOM:
         return True
     function = _operator(node)
@@ -58,6 +60,8 @@ def is_random(node: FxNode) -> bool:
 
 def is_empty(node: FxNode) -> bool:
     """True if an operator's result is uninitialised; a tensor without elements never is."""
+    if node.graph is not None:
+        return any(map(is_empty, node.graph.nodes))
     return node.target.startswith(_EMPTY) and not _has_no_elements(node.value)
 
 

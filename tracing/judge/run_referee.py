@@ -157,5 +157,6 @@ def _inside(program: FxProgram, graph: int, launches: Sequence[KernelLaunch]) ->
     callers = callers_of_graphs(program.graph.nodes)
     if not callers:
         return []
-    why = f"{callers[0]} executes it, and no graph of its branches or its body is recorded"
+    names = ", ".join(dict.fromkeys(callers))
+    why = f"it belongs to a graph that {names} executes: only the results of that are judged"
     return [JudgedLaunch(one.index, one.kernel_name, graph, "no reference", why=why) for one in launches]

@@ -15,7 +15,8 @@ from tracing.analyze.judge.launched_steps import LaunchedStep
 from tracing.judge.contents import Content
 from tracing.judge.fx_program import FxPlan, FxValue
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
-from tracing.judge.operators import NoReference, is_custom
+from tracing.judge.no_reference import NoReference
+from tracing.judge.operators import is_custom
 from tracing.judge.step_reads import StepReads
 from tracing.judge.step_verdict import PARTIAL, StepJudge
 from tracing.judge.values import values_of

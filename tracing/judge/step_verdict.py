@@ -10,7 +10,7 @@ from tracing.judge.contents import Content
 from tracing.judge.float64 import OtherDtype, judged, undecided, wrong_elements
 from tracing.judge.fx_program import FxPlan
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
-from tracing.judge.operators import NoReference
+from tracing.judge.no_reference import NoReference
 
 PARTIAL = "it leaves partial results, for which no node of the graph stands"
 

@@ -31,6 +31,7 @@ from tracing.numerics.undeclared_effects import InputBits, calling_line, other_r
 from tracing.program.building import is_building
 from tracing.upstream.torch.decompositions import decomposition
 from tracing.upstream.torch.dispatch_modes import OperatorMode
+from tracing.upstream.torch.higher_order import DENSE
 from tracing.upstream.torch.operator_schemas import is_operator, schema_of
 from tracing.upstream.torch.pytrees import tree_leaves, tree_map
 
@@ -100,7 +101,10 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if not is_operator(func):  # a higher order operator, as flex_attention
+        if not is_operator(func):  # a higher order operator
+            if (dense := DENSE.get(str(func))) is not None:
+                with self:
+                    return dense(*args, **kwargs)
             return self._as_it_is(func, args, kwargs)
         if _gives_views(func) or not _all_plain((args, kwargs)):
             return func(*args, **kwargs)

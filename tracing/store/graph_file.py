@@ -41,7 +41,8 @@ class FxNode(msgspec.Struct, frozen=True):
     kwargs: Any = None
     value: Any = None  # shape, stride, dtype and device of what it gives
     line: int = -1  # in `FxGraph.lines`; -1: unknown
-    constant: Any = None  # of a get_attr
+    constant: Any = None  # a tensor of a get_attr
+    graph: FxGraph | None = None  # of a get_attr: a branch of cond, the body of a loop, a score_mod
     written: Sequence[str] | None = None  # by the program's kernel or operator; None: torch's schema says it
 
 

@@ -33,6 +33,7 @@ FEATURES: Mapping[str, str] = {
     "torch.compile_callbacks": "stopping at a pass without debugpy's tracing of the compile",
     "torch.cuda_graphs": "recording while a CUDA graph is captured",
     "torch.fake_tensors": "checking fake implementations of operators",
+    "torch.higher_order": "flex_attention judged by float64",
     "torch.import_settings": "variables that a program sets before it imports torch",
     "torch.custom_operators": "naming the operator of the program that fails",
     "torch.decompositions": "how far rounding may take a result",

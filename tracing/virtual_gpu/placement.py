@@ -31,6 +31,8 @@ from tracing.upstream.torch.dynamo_tracing import (
     around_device_attributes,
     around_graph_calls,
     around_mode_stack,
+    around_written_modes,
+    function_modes,
 )
 from tracing.upstream.torch.tensor_subclasses import tree_map_only
 from tracing.virtual_gpu.querying_module import is_program, program_asks
@@ -67,6 +69,7 @@ def installed() -> Iterator[None]:
     placement = Placement()
     with ExitStack() as stack:
         stack.enter_context(around_mode_stack(_without_placement))
+        stack.enter_context(around_written_modes(_with_placement))
         stack.enter_context(around_graph_calls(_on_host_in_graphs))
         stack.enter_context(around_device_attributes(_traced_as_on_device))
         stack.enter_context(around_default_device(_with_device(1)))
@@ -208,6 +211,14 @@ def _without_placement(original: Method) -> Method:
         self.mode_stack = deque(traced for traced, mode in pairs if not isinstance(mode, Placement))
 
     return init
+
+
+def _with_placement(original: Method) -> Method:
+    def restore(modes: list[Any]) -> None:
+        hidden = [one for one in function_modes() if isinstance(one, Placement)]
+        original([*(one for one in hidden if one not in modes), *modes])
+
+    return restore
 
 
 def _traced_as_on_device(original: Method) -> Method:

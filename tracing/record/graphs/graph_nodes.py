@@ -48,7 +48,11 @@ def _node(module: torch.fx.GraphModule, node: torch.fx.Node, lines: dict[str, in
     if (nodes := _written(node)) is not None:
         written["written"] = nodes
     if node.op == "get_attr":
-        written["constant"] = _constant(module, str(node.target))
+        attribute = _attribute(module, str(node.target))
+        if isinstance(attribute, torch.fx.GraphModule):
+            written["graph"] = graph_json(attribute)
+        else:
+            written["constant"] = _constant(attribute)
     return written
 
 
@@ -127,10 +131,14 @@ def python_frames(trace: str) -> list[list[Any]]:
     ]
 
 
-def _constant(module: torch.fx.GraphModule, path: str) -> Any:
+def _attribute(module: torch.fx.GraphModule, path: str) -> Any:
     value: Any = module
     for name in path.split("."):
         value = getattr(value, name, None)
+    return value
+
+
+def _constant(value: Any) -> Any:
     if not isinstance(value, torch.Tensor) or value.numel() > _CONSTANT or value.is_complex():
         return None
     plain = value.detach()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
+from torch._dynamo import utils
 from torch._dynamo.output_graph import SubgraphTracer
 from torch._dynamo.variables.tensor import TensorVariable
 from torch._dynamo.variables.torch_function import SymbolicTorchFunctionState
+from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
-from tracing.upstream.contract import require_methods, require_parameters
+from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.patch import Wrapper, patched
 
 
@@ -20,6 +23,20 @@ def around_mode_stack(wrapper: Wrapper) -> AbstractContextManager[None]:
     The arguments are: state, stack, ...; the original sets `state.mode_stack`, with one entry for each mode.
     """
     return patched(SymbolicTorchFunctionState, "__init__", wrapper)
+
+
+def around_written_modes(wrapper: Wrapper) -> AbstractContextManager[None]:
+    """While active, compiled code that leaves another stack of function modes calls `wrapper(original)`.
+
+    The argument is the stack, innermost mode last.
+    """
+    return patched(utils, "set_torch_function_mode_stack", wrapper)
+
+
+def function_modes() -> list[Any]:
+    """The function modes of this thread, the innermost last."""
+    modes: list[Any] = _get_current_function_mode_stack()
+    return modes
 
 
 def around_graph_calls(wrapper: Wrapper) -> AbstractContextManager[None]:
@@ -54,6 +71,8 @@ def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require_methods(SymbolicTorchFunctionState, "__init__")
     require_parameters(SymbolicTorchFunctionState.__init__, "py_stack")
+    require(hasattr(utils, "set_torch_function_mode_stack"), "what compiled code sets function modes with")
+    require(isinstance(function_modes(), list), "the stack of function modes")
     require_methods(SubgraphTracer, "create_proxy")
     require_parameters(SubgraphTracer.create_proxy, "kind", "target", "args", "kwargs")
     require_methods(TensorVariable, "method_attr_device", "method_attr_is_cuda")
