@@ -35,7 +35,7 @@ def around_written_modes(wrapper: Wrapper) -> AbstractContextManager[None]:
 
 def function_modes() -> list[Any]:
     """The function modes of this thread, the innermost last."""
-    modes: list[Any] = _get_current_function_mode_stack()
+    modes: list[Any] = _get_current_function_mode_stack()  # type: ignore[no-untyped-call, unused-ignore]
     return modes
 
 
