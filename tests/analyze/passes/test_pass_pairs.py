@@ -187,10 +187,30 @@ def test_other_sources_differ_before_the_first_pass_and_no_row_repeats_it(tmp_pa
     assert (table.returncode, one.returncode) == (1, 1)
     rows = words(table.stdout).splitlines()
     assert rows[0] == "kernel a b the IR first differs differs to the end from"
-    assert rows[1].endswith("before the first pass (source) the source") and rows[2].endswith(" equal")
-    assert "front ends or the sources do; it differs to the end" in one.stdout
+    assert rows[1].endswith("before the first pass the first pass") and rows[2].endswith(" equal")
+    assert "the sources or the types of arguments do; it differs to the end" in one.stdout
     assert "no pass" not in one.stdout and "cse" not in one.stdout
     assert "+ttng.fence_async_shared" in words(one.stdout)
+
+
+@pytest.mark.parametrize("kernels", [("add",), ("add", "copy")])
+def test_constants_that_differ_are_named_before_any_pass(kernels: tuple[str, ...], tmp_path: Path) -> None:
+    for name, ir in (("a", LOAD), ("b", FENCED)):
+        writer = new_run(tmp_path / name)
+        for number, kernel in enumerate(kernels):
+            constants = {"BLOCK": "64" if name == "a" else "32", "EVEN": "True"}
+            compiled(writer, kernel, ir, ("ttir", "cse", ir), number=number, constants=constants)
+        writer.close()
+    a, b = (str(store.recorded(tmp_path / name)[0]) for name in "ab")
+
+    lines = [line.strip() for line in tracing("passes", a, b, runs=tmp_path).stdout.splitlines()]
+    answer = json.loads(tracing("passes", a, b, "--json", runs=tmp_path).stdout)
+
+    first = next(number for number, line in enumerate(lines) if "first pass" in line)
+    named = "constant BLOCK: 64 | 32" + (", of add, copy" if len(kernels) > 1 else "")
+    assert named in lines[:first] and "EVEN" not in " ".join(lines)
+    assert all(one["constants"] == {"BLOCK": {"a": "64", "b": "32"}} for one in answer["kernels"])
+    assert ("differs: so does constant BLOCK: 64 | 32; it differs" in lines[first]) == (len(kernels) == 1)
 
 
 def test_the_folder_of_a_library_is_no_difference() -> None:

@@ -22,7 +22,7 @@ from tracing.report.compare.divergence import divergence_text
 from tracing.report.html.chunks import Chunks
 from tracing.report.html.launch_data import DIVERGES, LaunchKey
 from tracing.report.html.pass_data import text_diff
-from tracing.report.passes.pass_pairs import attributes_text, verdict_text
+from tracing.report.passes.pass_pairs import attributes_text, settings, verdict_text
 from tracing.store import Run
 
 SHOWN = 200  # divergences that a report holds
@@ -156,7 +156,7 @@ def _pass_pairs(
     return {
         "equal": pairs.entry_equal and pairs.first_divergence() is None,
         "entry_equal": pairs.entry_equal,
-        "verdict": [str(line) for line in (*verdict_text(pairs), *attributes_text(pairs))],
+        "verdict": [str(line) for line in (*verdict_text(pairs, settings(a, b)), *attributes_text(pairs))],
         "constants": [[name, *values] for name, values in differing(a.constants, b.constants).items()],
         "options": [[name, *values] for name, values in differing(a.options, b.options).items()],
         "pairs": [_pair(pairs, one, id(one) in shown) for one in pairs.pairs],

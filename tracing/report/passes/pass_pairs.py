@@ -19,6 +19,7 @@ from tracing.report.text import Line, plural
 
 SHOWN = 4  # maximum of operations in a row of the table
 ATTRIBUTES = 8  # maximum of attributes that are printed
+NAMES = 4  # maximum of kernels in a line
 ONE_SIDED = 8  # maximum of compilations of each run that are printed
 
 
@@ -32,12 +33,17 @@ def pair_heading(a: Compilation, b: Compilation, versions: tuple[str, str]) -> I
 
 
 def _changed_settings(a: Compilation, b: Compilation) -> Iterator[Line]:
-    for what, changed in (
-        ("constants", differing(a.constants, b.constants)),
-        ("options", differing(a.options, b.options)),
-    ):
-        for name, (one_value, other_value) in changed.items():
-            yield Text(f"    {what[:-1]} {name}: {_or_none(one_value)} | {_or_none(other_value)}")
+    yield from (Text(f"    {one}") for one in settings(a, b))
+
+
+def settings(a: Compilation, b: Compilation) -> list[str]:
+    """The constants and options that differ, with both values: `constant BLOCK: 256 | 512`."""
+    changed = {"constant": differing(a.constants, b.constants), "option": differing(a.options, b.options)}
+    return [
+        f"{what} {name}: {_or_none(in_a)} | {_or_none(in_b)}"
+        for what, values in changed.items()
+        for name, (in_a, in_b) in values.items()
+    ]
 
 
 def one_sided_text(
@@ -112,14 +118,13 @@ def pass_text(pair: PassPair) -> str:
     return f"{pair.name} ({_index(pair.a) or 'none'} | {_index(pair.b) or 'none'})"
 
 
-def verdict_text(pairs: PassPairs) -> Iterator[Line]:
-    """The passes after which the IR differs, becomes equal, and differs to the end."""
+def verdict_text(pairs: PassPairs, changed: Sequence[str]) -> Iterator[Line]:
+    """The passes after which the IR differs, becomes equal, and differs to the end.
+
+    changed -- the `settings` of the two compilations
+    """
     if not pairs.entry_equal:
-        rejoined = next((one for one in pairs.pairs if one.state == "reconverged"), None)
-        until = f"; it becomes equal after {pass_text(rejoined)}" if rejoined else ""
-        until = "; it differs to the end" if pairs.differs_throughout else until
-        text = f"the IR that enters the first pass differs: the front ends or the sources do{until}"
-        yield Text(text, style="" if pairs.first_divergence() else "bold")
+        yield Text(_entry_text(pairs, changed), style="" if pairs.first_divergence() else "bold")
     first, last, moved = pairs.first_divergence(), pairs.last_divergence(), pairs.reordered()
     if moved is not None:
         yield Text(f"operations without effects are in another order after {pass_text(moved)}")
@@ -137,6 +142,18 @@ def verdict_text(pairs: PassPairs) -> Iterator[Line]:
     if last is not None and last is not first:
         yield Text(f"it differs to the end from {pass_text(last)}: b has {more(pairs, last)}", style="bold")
         yield from _before(pairs, last)
+
+
+def _entry_text(pairs: PassPairs, changed: Sequence[str]) -> str:
+    # a setting that differs need not be the cause: the sources may differ, too
+    cause = "the front ends, the sources or the types of arguments do"
+    if changed:
+        more = f" and {plural(len(changed) - 1, 'setting')} more" if len(changed) > 1 else ""
+        cause = f"so does {changed[0]}{more}"
+    rejoined = next((one for one in pairs.pairs if one.state == "reconverged"), None)
+    until = f"; it becomes equal after {pass_text(rejoined)}" if rejoined else ""
+    until = "; it differs to the end" if pairs.differs_throughout else until
+    return f"the IR that enters the first pass differs: {cause}{until}"
 
 
 def _before(pairs: PassPairs, pair: PassPair) -> Iterator[Line]:
@@ -195,7 +212,14 @@ def _diff_text(pairs: PassPairs, blobs: tuple[Blob, Blob], titles: tuple[str, st
 
 
 def kernels_table(rows: Sequence[tuple[str, Compilation, Compilation, PassPairs]]) -> Iterator[Line]:
-    """The pass after which the IR of each kernel differs, one line each."""
+    """The constants and options that differ; then, a line each, the pass after which a kernel's IR differs."""
+    kernels: dict[str, list[str]] = {}
+    for name, a, b, _ in rows:
+        for one in settings(a, b):
+            kernels.setdefault(one, []).append(name)
+    for one, names in kernels.items():
+        more = f" and {plural(len(names) - NAMES, 'kernel')} more" if len(names) > NAMES else ""
+        yield Text(f"{one}, of {', '.join(names[:NAMES])}{more}")
     table = [("kernel", "a", "b", "the IR first differs", "differs to the end from")]
     for name, a, b, pairs in rows:
         side_a, side_b = (f"{one.hash[:DIGITS]} {one.target}" for one in (a, b))
@@ -205,7 +229,7 @@ def kernels_table(rows: Sequence[tuple[str, Compilation, Compilation, PassPairs]
 
 def _first_text(pairs: PassPairs) -> str:
     if not pairs.entry_equal:
-        return "before the first pass (source)"
+        return "before the first pass"
     first = pairs.first_divergence()
     return f"after {pass_text(first)}" if first else "equal"
 
@@ -214,4 +238,4 @@ def _last_text(pairs: PassPairs) -> str:
     if pairs.ends_equal:
         return "" if _first_text(pairs) == "equal" else "equal at the end"
     last = pairs.last_divergence()
-    return pass_text(last) if last else "the source"
+    return pass_text(last) if last else "the first pass"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracing.analyze.passes.compilation_pairs import CompilationPairs
+from tracing.analyze.passes.compilation_pairs import CompilationPairs, differing
 from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
 from tracing.analyze.passes.pass_table import AnyPass, P, PassStep
 from tracing.analyze.passes.source_map import StageLines, Thread
@@ -121,9 +121,16 @@ def _kernel(a: Compilation, b: Compilation, pairs: PassPairs) -> dict[str, Any]:
     return {
         "kernel": a.kernel_name,
         "hash": {"a": a.hash, "b": b.hash},
+        "target": {"a": a.target, "b": b.target},
+        "constants": _values(differing(a.constants, b.constants)),
+        "options": _values(differing(a.options, b.options)),
         "entry_equal": pairs.entry_equal,
         "first_difference": pair_json(first) if (first := pairs.first_divergence()) else None,
     }
+
+
+def _values(changed: Mapping[str, tuple[str | None, str | None]]) -> dict[str, dict[str, str | None]]:
+    return {name: {"a": a, "b": b} for name, (a, b) in changed.items()}
 
 
 def pair_json(pair: PassPair) -> dict[str, Any]:

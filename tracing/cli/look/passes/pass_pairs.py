@@ -161,7 +161,7 @@ def _print_one(
     else:
         if not pairs.differs_throughout:  # each row would say that
             lines += report.pairs_text(pairs, [row for row in pairs.pairs if _shown(row, asked)])
-        lines += report.verdict_text(pairs)
+        lines += report.verdict_text(pairs, report.settings(a, b))
         lines += report.attributes_text(pairs)
         lines += report.artefacts_text(_equal_artefacts(run_a, run_b, a, b))
         if pairs.differs_throughout:
