@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from typer.testing import CliRunner
 
@@ -22,3 +24,15 @@ def test_processes_that_could_be_meant_are_listed_with_the_error(
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert "tracing: 2 processes have Triton loaded, and none waits for gdb" in ended.stderr
     assert "python 11.py" in ended.stderr and "python 12.py" in ended.stderr
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_process_that_does_not_exist_or_has_no_triton_is_no_answer(more: list[str]) -> None:
+    unknown, without = (
+        CliRunner().invoke(app, ["attach", pid, *more]) for pid in ("4194305", str(os.getppid()))
+    )
+
+    assert (unknown.exit_code, unknown.stdout) == (2, "")
+    assert "tracing: there is no process 4194305" in unknown.stderr
+    assert (without.exit_code, without.stdout) == (2, "")
+    assert "tracing: process" in without.stderr

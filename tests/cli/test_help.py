@@ -11,6 +11,7 @@ from documents.help_examples import GROUP, example
 from typer.testing import CliRunner
 
 from tracing.cli.app import app
+from tracing.cli.options.outputs import OutputFileOption, OutputFolderOption
 from tracing.cli.options.program_words import OPTIONS_FIRST, ProgramCommand
 
 COMMANDS = [name for name in GROUP.list_commands(None) if not GROUP.commands[name].hidden]
@@ -123,7 +124,8 @@ def test_output_is_one_option_of_every_command_that_writes_files() -> None:
     named = [one for one in params if "--output" in one.opts or "-o" in one.opts]
 
     assert len(named) > 5
-    assert {(*sorted(one.opts), one.help) for one in named} == {("--output", "-o", named[0].help)}
+    helps = {outputs.__metadata__[0].help for outputs in (OutputFileOption, OutputFolderOption)}
+    assert {(*sorted(one.opts), one.help) for one in named} == {("--output", "-o", text) for text in helps}
 
 
 @pytest.mark.parametrize(

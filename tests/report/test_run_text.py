@@ -17,7 +17,7 @@ from tracing.report.run import SCREEN, run_text, summary_text
 def test_the_heading_of_a_long_listing_says_how_to_see_one_launch(more: int, tmp_path: Path) -> None:
     count = SCREEN + more
     run = saved(tmp_path, [launch(index, arg("x", "in", "a")) for index in range(count)])
-    said = f"launches  {count}; one in full: `tracing show {run.path} --launch N`"
+    said = f"launches  {count}; one in full: `tracing show {run.path} --launch 0`"
 
     lines = list(map(str, run_text(run)))
 

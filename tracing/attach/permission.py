@@ -40,7 +40,9 @@ def require(pid: int) -> None:
     """
     number = in_child(lambda: _seize(pid), 10).result
     if number == errno.ESRCH:
-        raise Problem(f"there is no process {pid}", "`tracing attach` lists those that have Triton loaded")
+        raise Problem(
+            f"there is no process {pid}", "`tracing attach --json` lists those that have Triton loaded"
+        )
     if number:
         raise explained(_facts(pid))
 

@@ -14,12 +14,22 @@ from typing import Any
 from typer import style
 from typer.core import TyperCommand
 
+from tracing.cli.answers.usage_errors import UsageError
+
 _WIDEST = 100  # columns: longer lines are hard to read
 _NAMES = 26  # columns of the names of options and commands; a longer name has a line of its own
 
 
 class HelpCommand(TyperCommand):
     """A command whose help is written by this module."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; a refused option without its value names this command, which click omits."""
+        try:
+            return list(super().parse_args(ctx, args))
+        except UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help of the command."""

@@ -34,7 +34,7 @@ def run_text(run: Run, page: int | None = None) -> Iterator[Line]:
     counts = launch_counts(run)
     total = sum(one.total() for one in counts.values())
     if total > SCREEN:
-        yield f"launches  {total}; one in full: `tracing show {shlex.quote(str(run.path))} --launch N`"
+        yield f"launches  {total}; one in full: `tracing show {shlex.quote(str(run.path))} --launch 0`"
     start, stop = (0, total) if page is None else (PAGE * (page - 1), PAGE * page)
     for launch in launches_between(run, counts, start, stop):
         if launch.kernel.hash not in kernel_seen:

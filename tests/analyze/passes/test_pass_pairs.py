@@ -310,3 +310,20 @@ def test_values_of_virtual_gpus_say_nothing_about_compilers(tmp_path: Path) -> N
     assert warning is not None
     assert "say nothing about the compilers" in warning.sentence
     assert warning.command == f"tracing passes {a.path} {b.path}"
+
+
+def test_the_command_for_one_kernel_names_one_whose_ir_differs(tmp_path: Path) -> None:
+    for name, ir in (("a", LOAD), ("b", FENCED)):
+        writer = new_run(tmp_path / name)
+        compiled(writer, "equal", LOAD, ("ttir", "cse", LOAD))
+        compiled(writer, "add", ir, ("ttir", "cse", ir), number=1)
+        writer.close()
+    a, b = (str(store.recorded(tmp_path / name)[0]) for name in "ab")
+
+    done = tracing("passes", a, b, runs=tmp_path)
+    several = tracing("passes", a, b, "--pass", "cse", runs=tmp_path)
+    one = tracing("passes", a, runs=tmp_path)
+
+    assert done.stdout.splitlines()[-1] == f"one kernel: tracing passes {a} {b} --kernel add"
+    assert one.stdout.splitlines()[-1] == f"one kernel's passes: tracing passes {a} --kernel equal"
+    assert several.returncode == 2 and "--kernel equal" in several.stderr and "--kernel add" in several.stderr

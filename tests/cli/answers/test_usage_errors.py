@@ -23,7 +23,9 @@ from tracing.cli.app import app
         ("compare a b c", "compare: unexpected extra argument", "`tracing compare --help`"),
         ("run silu --ir before", "--ir: 'before' is not one of 'after', 'during'", "`tracing run --help`"),
         ("repeat silu --times 1", "--times ", "`tracing repeat --help`"),
-        ("run silu --seed", "--seed requires an argument", "`tracing --help`"),
+        ("run silu --seed", "run: --seed requires an argument", "`tracing run --help`"),
+        ("run --steps", "run: --steps requires an argument", "`tracing run --help`"),
+        ("passes x --pass", "passes: --pass requires an argument", "`tracing passes --help`"),
         ("run silu --keep-memory 3x", "--keep-memory: '3x' is no size", "`tracing run --help`"),
     ],
 )

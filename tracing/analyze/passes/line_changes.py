@@ -43,8 +43,6 @@ def compilation_of_line(run: Run, kernel: str | None, position: str) -> Compilat
         choices = [f"--kernel {one.hash[:12]}  {one.kernel_name}" for one in meant]
         problem = f"{position} became {len(meant)} kernels"
         raise Problem(problem, "\n  ".join(["choose one:", *choices]))
-    if len(known) == 1:
-        return known[0]
     frames = {frame for one in known for stack in _stacks(run, one) for frame in stack}
     frames |= {Frame(*line) for line in compiled_lines(run)}
     raise Problem(f"no kernel of {run.path} computes {position}", known_lines(frames, position))

@@ -12,8 +12,9 @@ from rich.text import Text
 from tracing import store
 from tracing.analyze.runs.winners import Choice, choices
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, err, out
-from tracing.cli.options.named import OutputOption, RunArgument
+from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
+from tracing.cli.options.outputs import OutputFileOption
 from tracing.errors import Problem
 from tracing.model import Environment, Winner
 from tracing.report.run_json import winners_json
@@ -25,7 +26,7 @@ from tracing.store.winners import WinnersFile, write_winners
 @app.command(rich_help_panel=COMPARE)
 def winners(
     name: RunArgument,
-    output: OutputOption = None,
+    output: OutputFileOption = None,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:

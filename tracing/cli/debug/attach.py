@@ -41,26 +41,30 @@ def attach(
 
     Example: tracing attach --json
 
-    Exit status: 0, or 2 if gdb could not attach.
+    Exit status: 0, or 2 if gdb could not attach, or the process does not exist or has no Triton loaded.
     """
     if which:
         require_pass(which)
     processes = compilers()
+    if pid is not None:
+        processes = [_loaded(pid, processes)]
     if as_json:
-        print(
-            json.dumps({"processes": [_entry(one) for one in processes if pid in (None, one.pid)]}, indent=2)
-        )
+        print(json.dumps({"processes": [_entry(one) for one in processes]}, indent=2))
         return
-    if pid is None:
-        pid = _only(processes)
-    chosen = next((one for one in processes if one.pid == pid), None)
-    permission.require(pid)
-    if chosen is None:
-        raise Problem(f"process {pid} has no Triton loaded", "`tracing attach` lists those that have")
+    chosen = processes[0] if pid is not None else _only(processes)
+    permission.require(chosen.pid)
     gdb = gdb_of_this_machine(ex)
     warn_without_source()
     wanted = chosen.now.wanted if chosen.now else ""
-    raise typer.Exit(2 if foreground(gdb.attach(pid, _stop(wanted, which))) else 0)
+    raise typer.Exit(2 if foreground(gdb.attach(chosen.pid, _stop(wanted, which))) else 0)
+
+
+def _loaded(pid: int, processes: list[Compiler]) -> Compiler:
+    for one in processes:
+        if one.pid == pid:
+            return one
+    permission.require(pid)  # another user's process shows not what it has loaded
+    raise Problem(f"process {pid} has no Triton loaded", "`tracing attach --json` lists those that have")
 
 
 def _stop(wanted: str, which: str) -> WantedStop:
@@ -88,7 +92,7 @@ def _entry(one: Compiler) -> dict[str, Any]:
     }
 
 
-def _only(processes: list[Compiler]) -> int:
+def _only(processes: list[Compiler]) -> Compiler:
     if not processes:
         raise Problem("no process of yours has Triton loaded", _START)
     choice = [one for one in processes if one.waiting] or [one for one in processes if not one.tracer]
@@ -102,4 +106,4 @@ def _only(processes: list[Compiler]) -> int:
             f"{len(choice) or len(processes)} processes {which}", "choose one: `tracing attach PID`"
         )
     out.print(Text(_line(choice[0])))
-    return choice[0].pid
+    return choice[0]

@@ -11,9 +11,8 @@ import typer
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
 from tracing.cli.look.gathered_report import GatheredReport, gathered, open_for_report
 from tracing.cli.options.completion import run_names
-from tracing.cli.options.named import OutputOption
 from tracing.cli.options.opened import open_run
-from tracing.errors import Problem
+from tracing.cli.options.outputs import OutputFileOption
 from tracing.report.html import document
 from tracing.store.run_files import file_name
 
@@ -31,7 +30,7 @@ def report(
             autocompletion=run_names,
         ),
     ],
-    output: OutputOption = None,
+    output: OutputFileOption = None,
     sass: Annotated[
         bool, typer.Option("--sass/--no-sass", help="Disassemble cubins: 0.3 s of a core for each kernel.")
     ] = True,
@@ -51,8 +50,6 @@ def report(
     Exit status: 0; of several runs 1 if they differ, 2 if they could be compared in part only; 2 if a run is
     damaged or no report was written.
     """
-    if output is not None and not output.absolute().parent.is_dir():
-        raise Problem(f"{output.parent}: there is no such folder", "create it, or name another one")
     opened = [(open_run if len(names) > 2 else open_for_report)(one, runs) for one in names]
     stem = "-".join(file_name(one.name) for one in opened[:_NAMED])
     more = f"-and-{len(opened) - _NAMED}-more" if len(opened) > _NAMED else ""

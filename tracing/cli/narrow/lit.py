@@ -17,7 +17,8 @@ from tracing.cli.narrow.other_compiler import unlike_next, unlike_result
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import pass_names
 from tracing.cli.options.derived import open_derived
-from tracing.cli.options.named import OneKernelOption, OutputOption, RunArgument
+from tracing.cli.options.named import OneKernelOption, RunArgument
+from tracing.cli.options.outputs import OutputFileOption
 from tracing.errors import Problem
 
 SECONDS = 60.0  # time limit of the pass
@@ -38,7 +39,7 @@ def lit(
     grep: Annotated[
         str | None, typer.Option(help="Check only lines that match this regular expression.")
     ] = None,
-    output: OutputOption = None,
+    output: OutputFileOption = None,
     ir: Annotated[
         Path | None, typer.Option(help="The IR before the pass, as written by `tracing reduce`.")
     ] = None,

@@ -18,7 +18,8 @@ from tracing.cli.narrow.other_compiler import unlike_next, unlike_result
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import pass_names
 from tracing.cli.options.derived import open_derived
-from tracing.cli.options.named import OneKernelOption, OutputOption, RunArgument
+from tracing.cli.options.named import OneKernelOption, RunArgument
+from tracing.cli.options.outputs import OutputFileOption
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
@@ -41,7 +42,7 @@ def reduce(
         typer.Option("--pass", autocompletion=pass_names, help="The pass: its index, its name, or NAME#2."),
     ] = "",
     stage: Annotated[str | None, typer.Option(help="Stage of the pass: ttir, ttgir or llir.")] = None,
-    output: OutputOption = None,
+    output: OutputFileOption = None,
     seconds: Annotated[float, typer.Option(help="Time limit of one run of the pass or of COMMAND.")] = 20.0,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start with the whole IR, ignoring earlier results.")
@@ -146,6 +147,6 @@ def _print_smallest(search: _Reduction, text: str, output: Path | None, *, as_js
 
 def _required(which: str, name: str) -> str:
     if not which:
-        listed = f"`tracing passes {name} --kernel KERNEL` lists those of a kernel"
+        listed = f"`tracing passes {shlex.quote(name)}` lists kernels, and with `--kernel` the passes of one"
         raise Problem("no pass is named", f"{listed}: `--pass NAME`")
     return which

@@ -18,8 +18,9 @@ from tracing.analyze.runs.repetition import repetition
 from tracing.cli.answers.hints import latest, record_anew
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.options.launch_options import ExpectedKernelOption, RankOption, chosen_launch
-from tracing.cli.options.named import OutputOption, RunArgument
+from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
+from tracing.cli.options.outputs import OutputFolderOption
 from tracing.cli.options.trust import Trust, consenting
 from tracing.cli.processes.new_recording import recorded_before
 from tracing.errors import Problem
@@ -54,7 +55,7 @@ def repro(
     ] = None,
     kernel: ExpectedKernelOption = None,
     rank: RankOption = None,
-    output: OutputOption = None,
+    output: OutputFolderOption = None,
     times: Annotated[
         int | None, typer.Option(min=1, help=f"Number of executions. Default: 1, of an operator {_CALLS}.")
     ] = None,

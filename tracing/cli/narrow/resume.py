@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +28,8 @@ from tracing.cli.narrow.other_compiler import (
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import pass_names
 from tracing.cli.options.derived import open_derived
-from tracing.cli.options.named import OneKernelOption, OutputOption, RunArgument
+from tracing.cli.options.named import OneKernelOption, RunArgument
+from tracing.cli.options.outputs import OutputFolderOption
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
@@ -50,7 +52,7 @@ def resume(
     ] = False,
     ir: Annotated[Path | None, typer.Option(help="Start with this file instead of the recorded IR.")] = None,
     to: Annotated[str | None, typer.Option(help="End with this artefact: ttgir, llir, ptx, cubin …")] = None,
-    output: OutputOption = None,
+    output: OutputFolderOption = None,
     seconds: Annotated[float, typer.Option(help="Time limit of the compile.")] = 300.0,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -75,6 +77,7 @@ def resume(
     use_inductors_ptxas()
     with spinner("importing triton"):
         from tracing.compiler import resume as compiler
+    _require_artefact(to, compiler.stages_of(chosen), record.stage)
     point = compiler.resume_point_before(record, passes, run.text)
     point = replace(point, ir=text, index=record.index + after, file=str(ir) if ir else None)
     with spinner(f"compiling from pass {record.index}, {record.name}"):
@@ -120,11 +123,24 @@ def _effect(made: Artefacts, recorded: Mapping[str, bytes], written: Sequence[Pa
             return
 
 
+def _require_artefact(name: str | None, stages: Sequence[str], first: str) -> None:
+    later = stages[stages.index(first) :]
+    if name is not None and name not in later:
+        near = get_close_matches(name, later, n=2)
+        remedy = f"nearest: {', '.join(near)}; " if near else ""
+        problem = f"{name} is no artefact of a compile from stage {first} on"
+        raise Problem(problem, f"{remedy}end with one of: {', '.join(later)}")
+
+
 def _text(path: Path) -> str:
+    remedy = "name a file with IR, as `--output` writes"
     try:
-        return path.read_text()
+        text = path.read_text()
     except UnicodeDecodeError as error:
-        raise Problem(f"{path} cannot be read: {error}", "name a file with IR, as --output writes") from None
+        raise Problem(f"{path} cannot be read: {error}", remedy) from None
+    if not text.strip():
+        raise Problem(f"{path} is empty", remedy)
+    return text
 
 
 def _recorded_text(run: store.Run, record: PassRecord, after: bool) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -48,10 +47,4 @@ RecordSeedOption = Annotated[
 ]
 TargetOption = Annotated[
     str, typer.Option(callback=_known_target, help="Target that kernels are compiled for without a GPU.")
-]
-OutputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", metavar="PATH", help="The file to write; the folder, if several files are written."
-    ),
 ]

@@ -42,7 +42,7 @@ class StepOptions:
             parser=size,
             metavar="SIZE",
             help="The run occupies at most this much, kernels and tensors included: the oldest steps are "
-            "deleted.",
+            "deleted. At least 8MiB.",
         ),
     ] = None
 

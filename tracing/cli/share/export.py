@@ -18,6 +18,7 @@ from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
 from tracing.cli.app import RUNS, SHARE, Json, Runs, app, out
 from tracing.cli.options.completion import run_names
 from tracing.cli.options.derived import open_derived
+from tracing.cli.options.outputs import writable_file, writable_folder
 from tracing.errors import Problem
 from tracing.report.exports.perfetto import write_perfetto
 from tracing.report.exports.sarif import sarif as sarif_of
@@ -31,17 +32,36 @@ def export(
     ],
     parquet: Annotated[
         Path | None,
-        typer.Option("--parquet", metavar="DIR", help="Folder of a file for each table of `tracing sql`."),
+        typer.Option(
+            "--parquet",
+            metavar="DIR",
+            callback=writable_folder,
+            help="Folder of a file for each table of `tracing sql`.",
+        ),
     ] = None,
     perfetto: Annotated[
-        Path | None, typer.Option("--perfetto", metavar="FILE", help="A trace for ui.perfetto.dev.")
+        Path | None,
+        typer.Option(
+            "--perfetto", metavar="FILE", callback=writable_file, help="A trace for ui.perfetto.dev."
+        ),
     ] = None,
     sarif: Annotated[
         Path | None,
-        typer.Option("--sarif", metavar="FILE", help="Findings at lines, for editors and code hosts."),
+        typer.Option(
+            "--sarif",
+            metavar="FILE",
+            callback=writable_file,
+            help="Findings at lines, for editors and code hosts.",
+        ),
     ] = None,
     tritonparse: Annotated[
-        Path | None, typer.Option("--tritonparse", metavar="FILE", help="One run as tritonparse records it.")
+        Path | None,
+        typer.Option(
+            "--tritonparse",
+            metavar="FILE",
+            callback=writable_file,
+            help="One run as tritonparse records it.",
+        ),
     ] = None,
     redact: Annotated[
         bool,

@@ -212,7 +212,7 @@ def _diff_text(pairs: PassPairs, blobs: tuple[Blob, Blob], titles: tuple[str, st
 
 
 def kernels_table(rows: Sequence[tuple[str, Compilation, Compilation, PassPairs]]) -> Iterator[Line]:
-    """The constants and options that differ; then, a line each, the pass after which a kernel's IR differs."""
+    """The constants and options that differ; then for each kernel the pass after which its IR differs."""
     kernels: dict[str, list[str]] = {}
     for name, a, b, _ in rows:
         for one in settings(a, b):

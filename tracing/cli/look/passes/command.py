@@ -34,7 +34,8 @@ from tracing.cli.look.passes.pass_pairs import print_pairs, print_pairs_json
 from tracing.cli.look.passes.question import PassQuestion, side_asked_for
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.derived import open_derived
-from tracing.cli.options.named import OutputOption, RunArgument
+from tracing.cli.options.named import RunArgument
+from tracing.cli.options.outputs import OutputFileOption
 from tracing.report.passes import passes as report
 from tracing.report.text import Line
 
@@ -52,7 +53,7 @@ def passes(
     locations: LocationsOption = False,
     before: BeforeOption = False,
     after: AfterOption = False,
-    output: OutputOption = None,
+    output: OutputFileOption = None,
     seconds: DeriveSecondsOption = 300.0,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -104,7 +105,9 @@ def _print_run(run: store.Run, asked: PassQuestion) -> None:
         _print_unfinished(run)
     if asked.of_every_kernel and len(analysis.compilations(run)) > 1:
         _print(report.kernels_text(analysis.kernel_passes(run)))
-        out.print(Text(f"one kernel's passes: tracing passes {quote(str(run.path))} --kernel KERNEL"))
+        known = analysis.compilations(run)
+        first = quote(analysis.label(known, known[0]))
+        out.print(Text(f"one kernel's passes: tracing passes {quote(str(run.path))} --kernel {first}"))
         return
     print_kernel(run, chosen_kernel(run, asked.kernel), asked)
     if asked.of_every_kernel:

@@ -14,7 +14,6 @@ from tracing.cli.app import err, out
 from tracing.cli.look.passes.kernel_view import became_of, ir_of, selected, wanted_operations
 from tracing.cli.look.passes.llvm import derived_llvm
 from tracing.cli.look.passes.question import PassQuestion
-from tracing.errors import Problem
 from tracing.model import Compilation, LlvmPass, LlvmPasses, PassRecord
 from tracing.report.passes import llvm as llvm_report
 from tracing.report.passes import passes as report
@@ -77,10 +76,7 @@ def _write(text: str | None, output: Path | None) -> None:
     if output is None:
         sys.stdout.write(text or "")
         return
-    try:
-        output.write_text(text or "")
-    except OSError as error:
-        raise Problem(f"{output} cannot be written: {error.strerror}", "name another file") from None
+    output.write_text(text or "")
 
 
 def _print_pass(run: store.Run, record: PassRecord, locations: bool) -> None:

@@ -36,7 +36,7 @@ def print_pairs(a: str, b: str, runs: Path, asked: PassQuestion) -> int:
     """Print the passes after which the IR of two runs differs; the exit status is 1 if it does."""
     run_a, run_b = _opened(a, runs), _opened(b, runs)
     matched = _matched(run_a, run_b, asked)
-    _require_one_kernel(run_a, run_b, len(matched.pairs), asked)
+    _require_one_kernel(run_a, run_b, matched.pairs, asked)
     if len(matched.pairs) > 1:
         status = _print_all(run_a, run_b, matched.pairs)
     else:
@@ -46,17 +46,23 @@ def print_pairs(a: str, b: str, runs: Path, asked: PassQuestion) -> int:
     return 1 if matched.only_a or matched.only_b else status
 
 
-def _require_one_kernel(run_a: store.Run, run_b: store.Run, kernels: int, asked: PassQuestion) -> None:
-    if kernels > 1 and asked.which is not None:
+def _require_one_kernel(
+    run_a: store.Run, run_b: store.Run, pairs: Sequence[tuple[Compilation, Compilation]], asked: PassQuestion
+) -> None:
+    if len(pairs) > 1 and asked.which is not None:
         require_in_a_kernel([run_a, run_b], asked.which, asked.stage)
-        raise Problem(f"--pass needs one kernel, and both runs have {kernels}", "name it: --kernel KERNEL")
+        known = analysis.compilations(run_a)
+        choices = "\n  ".join(f"--kernel {quote(label(known, a))}" for a, _ in pairs)
+        raise Problem(
+            f"--pass needs one kernel, and both runs have {len(pairs)}", f"choose one:\n  {choices}"
+        )
 
 
 def print_pairs_json(name_a: str, name_b: str, runs: Path, asked: PassQuestion) -> int:
     """Print as JSON the first pass after which the IR of two runs differs; returns the exit status."""
     run_a, run_b = _opened(name_a, runs), _opened(name_b, runs)
     matched = _matched(run_a, run_b, asked)
-    _require_one_kernel(run_a, run_b, len(matched.pairs), asked)
+    _require_one_kernel(run_a, run_b, matched.pairs, asked)
     rows = [(a, b, _pairs(run_a, run_b, a, b)) for a, b in matched.pairs]
     answer = pass_pairs_json((run_a, run_b), rows, matched)
     if asked.which is not None:
@@ -141,7 +147,8 @@ def _print_all(run_a: store.Run, run_b: store.Run, pairs: Sequence[tuple[Compila
     for line in report.kernels_table(rows):
         out.print(line)
     both = f"{quote(str(run_a.path))} {quote(str(run_b.path))}"
-    out.print(Text(f"one kernel: tracing passes {both} --kernel KERNEL"))
+    shown = next((name for name, *_, pairs in rows if _differs(pairs)), rows[0][0])
+    out.print(Text(f"one kernel: tracing passes {both} --kernel {quote(shown)}"))
     return int(any(_differs(pairs) for *_, pairs in rows))
 
 

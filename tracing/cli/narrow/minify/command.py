@@ -19,8 +19,9 @@ from tracing.cli.narrow.minify.fresh_process import fresh_run
 from tracing.cli.narrow.minify.question import PredicateName, Question, settings
 from tracing.cli.narrow.minify.trials import Trials
 from tracing.cli.options.check_options import CheckOptions
-from tracing.cli.options.named import CaseArgument, OutputOption, TargetOption
+from tracing.cli.options.named import CaseArgument, TargetOption
 from tracing.cli.options.option_record import with_option_records
+from tracing.cli.options.outputs import OutputFolderOption
 from tracing.errors import Problem, message
 from tracing.model.chips import DEFAULT_TARGET
 from tracing.program.case import require_case
@@ -47,7 +48,7 @@ def minify(
     ] = None,
     tries: Annotated[int, typer.Option(min=1, help="Maximum number of executions.")] = 200,
     seconds: Annotated[float, typer.Option(help="Time limit of one execution.")] = 120.0,
-    output: OutputOption = None,
+    output: OutputFolderOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ignore cached executions.")] = False,
     target: TargetOption = DEFAULT_TARGET,
     seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
