@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import msgspec
 import pytest
 from commands import tracing
 from handmade.records import META, arg, launch
-from handmade.runs import saved
+from handmade.runs import HOST, saved
+from msgspec.structs import replace
 
 from tracing import store
 from tracing.analyze.compare.verdict import ComparisonVerdict
@@ -56,14 +58,40 @@ def test_runs_of_two_compilers_on_a_virtual_gpu_are_referred_to_tracing_passes(
 ) -> None:
     a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y")
     for one, triton in ((a, "3.6.0"), (b, "3.8.0")):
-        environment = msgspec.structs.replace(one.info.environment, device=device, triton=triton)
-        info = msgspec.structs.replace(one.info, environment=environment)
+        environment = replace(one.info.environment, device=device, triton=triton)
+        info = replace(one.info, environment=environment)
         (one.path / "run.json").write_bytes(msgspec.json.encode(info))
 
     status, text = compared(store.Run(a.path), store.Run(b.path), "--anyway")
 
     assert status == 0
     assert (f"`tracing passes {a.path} {b.path}`" in text.replace("\n", "")) == (device == "virtual GPU")
+
+
+@pytest.mark.parametrize(("other", "stage"), [("tt.store", "ttir"), ("tt.load", None)])
+def test_kernels_whose_code_differs_between_targets_are_named(
+    other: str, stage: str | None, tmp_path: Path
+) -> None:
+    runs = []
+    for target, text in (("cuda:90", "tt.load"), ("cuda:80", other)):
+        one = launch(0, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", "y"))
+        blobs = store.RunWriter(saved(tmp_path / "other", []).path)
+        module = f'module attributes {{ttg.target = "{target}"}} {{\n  {text}\n}}\n'
+        stages = {stage: blobs.blob(module) for stage in ("ttir", "ttgir")}
+        kernel = replace(one.kernel, target=target, hash=target, stages=stages)
+        environment = replace(HOST, target=target)
+        saved_run = saved(tmp_path / target[-2:], [replace(one, kernel=kernel)], environment=environment)
+        store.RunWriter(saved_run.path).blob(module)
+        runs.append(saved_run)
+
+    status, text = compared(runs[0], runs[1], "--anyway")
+    answer = json.loads(compared(runs[0], runs[1], "--anyway", "--json")[1])
+
+    assert status == 0 and "equal: 1 launch" in text
+    assert ("code differs between the targets: triton_poi_fused_mul_0 from ttir on" in text) == (
+        stage is not None
+    )
+    assert answer["target_code"] == [{"kernel": "triton_poi_fused_mul_0", "stage": stage, "lost": None}]
 
 
 def test_no_more_divergences_are_shown_than_asked_for(tmp_path: Path) -> None:
@@ -108,8 +136,8 @@ def test_a_run_that_lost_its_blobs_is_still_compared(tmp_path: Path) -> None:
     runs = []
     for left in "yz":
         one = launch(0, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", left))
-        kernel = msgspec.structs.replace(one.kernel, stages={"ttir": "gone"})
-        runs.append(saved(tmp_path / left, [msgspec.structs.replace(one, kernel=kernel)]))
+        kernel = replace(one.kernel, stages={"ttir": "gone"})
+        runs.append(saved(tmp_path / left, [replace(one, kernel=kernel)]))
 
     status, text = compared(*runs)
 
@@ -122,8 +150,8 @@ def test_a_kernel_whose_code_was_lost_is_neither_equal_nor_to_blame(outputs: str
     runs = []
     for name, left in zip("ab", outputs, strict=True):
         one = launch(0, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", left))
-        kernel = msgspec.structs.replace(one.kernel, hash=name * 64, stages={"ttir": name * 32})
-        runs.append(saved(tmp_path / name, [msgspec.structs.replace(one, kernel=kernel)]))
+        kernel = replace(one.kernel, hash=name * 64, stages={"ttir": name * 32})
+        runs.append(saved(tmp_path / name, [replace(one, kernel=kernel)]))
         (runs[-1].path / "blobs" / "kept.zst").write_bytes(b"of another kernel")
 
     status, text = compared(*runs)
@@ -137,8 +165,8 @@ def test_a_kernel_whose_code_was_lost_is_neither_equal_nor_to_blame(outputs: str
 def test_equal_runs_of_which_one_lost_its_blobs_are_not_called_equal(folder: str, tmp_path: Path) -> None:
     one = launch(0, arg("in_ptr0", "in", "x"), arg("out_ptr0", "out", "old", "y"))
     ir = store.RunWriter(saved(tmp_path / "other", []).path).blob("module {}")
-    kernel = msgspec.structs.replace(one.kernel, stages={"ttir": ir})
-    a, b = (saved(tmp_path / name, [msgspec.structs.replace(one, kernel=kernel)]) for name in "ab")
+    kernel = replace(one.kernel, stages={"ttir": ir})
+    a, b = (saved(tmp_path / name, [replace(one, kernel=kernel)]) for name in "ab")
     for path in (a.path, b.path):
         store.RunWriter(path).blob("module {}")
     assert compared(a, b)[0] == 0
@@ -242,7 +270,7 @@ def test_equal_commands_for_two_programs_are_printed_with_what_to_do_before_each
     runs = []
     for name, left, program in (("a", "y", ("train.py",)), ("b", "z", words)):
         one = run(tmp_path / name, left)
-        info = msgspec.structs.replace(one.info, kind="program", program=program)
+        info = replace(one.info, kind="program", program=program)
         (one.path / "run.json").write_bytes(msgspec.json.encode(info))
         runs.append(store.Run(one.path))
     a, b = runs

@@ -26,6 +26,7 @@ _STAGES = ("ttir", "ttgir", "llir", "ptx", "amdgcn")  # not the binary: ptxas is
 _VALUE = re.compile(r"%[\w$.#-]*[\w$]|(?<=[ (,])[#!][A-Za-z_]\w*")
 _HINT = r"tt\.divisibility = \d+ : i32"
 _ALIGNMENT = re.compile(rf" ?\{{{_HINT}\}}|, {_HINT}|{_HINT},? ?")
+_TARGET = re.compile(r'ttg\.target = "[^"]*"')
 _DEBUG = re.compile(r", !dbg !\d+|#dbg_\w+\(.*|^!\d+ = .*|^!llvm\..*|^source_filename.*|^; .*")
 _ASSEMBLY = re.compile(r"\s*((\.loc|\.file)\b.*|//.*|;.*|(\$L__|\.L)(tmp|func_)\w*:)?$")
 
@@ -101,6 +102,22 @@ class KernelCodes:
                 self._lost.add(key)
                 self.notes.append(f"the code of {a.name}: {problem.problem}")
         return self._known[key]
+
+    def differ_at_most_in_target(self, a: Kernel, b: Kernel) -> bool:
+        """True if a kernel of run a and one of run b have one name, constants and launch options."""
+        return a.name == b.name and _configured(a)[1:] == _configured(b)[1:]
+
+    def first_unlike_stage(self, a: Kernel, b: Kernel) -> str | None:
+        """The first stage recorded of both whose text differs in more than the target; None: there is none.
+
+        Raises Problem if a text is lost.
+        """
+        for stage in (one for one in _STAGES if one in a.stages and one in b.stages):
+            texts = (self._text(side, one, stage) for side, one in enumerate((a, b)))
+            plain_a, plain_b = ([_TARGET.sub("", line) for line in text] for text in texts)
+            if a.stages[stage] != b.stages[stage] and plain_a != plain_b:
+                return stage
+        return None
 
     def _compared(self, a: Kernel, b: Kernel) -> CodeDifference | None:
         stages = [stage for stage in _STAGES if stage in a.stages and stage in b.stages]

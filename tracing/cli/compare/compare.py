@@ -12,6 +12,7 @@ from rich.text import Text
 from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.accused import Accused, accused_of
 from tracing.analyze.compare.divergence_kinds import LaunchDiffers
+from tracing.analyze.compare.target_code import target_codes
 from tracing.analyze.compare.verdict import ComparisonVerdict, ResultCause
 from tracing.analyze.runs.program_differences import other_variables
 from tracing.cli.answers import hints
@@ -68,6 +69,8 @@ def _print_compared(runs: RunPair, verdict: ComparisonVerdict, limit: int) -> in
     variables = other_variables(*runs)
     for name, (a, b) in variables.items():
         out.print(Text(f"environment variable, which the program reads: {name} is {a} | {b}"))
+    for line in report.target_code_text(target_codes(*runs)):
+        out.print(line)
     typed: list[str] = []  # the commands below the first divergence
     launches = False  # True: a launch differs, so kernels can be swapped
     for count, divergence in enumerate(verdict, 1):
@@ -130,6 +133,10 @@ def _print_json(runs: RunPair, verdict: ComparisonVerdict) -> int:
         "outcomes": [result_json(one) for one in verdict.outcomes],
         "variables": {name: list(values) for name, values in other_variables(*runs).items()},
         "swapped": notes.swapped, "uninitialised": notes.uninitialised, "unwritten": notes.unwritten,
+        "target_code": [
+            {"kernel": one.kernel, "stage": one.stage, "lost": one.lost or None}
+            for one in target_codes(*runs)
+        ],
         "unwritten_memory": [unwritten_json(one) for one in notes.unwritten_memory],
         "dependents": list(verdict.dependents),
         "not_comparable": [f"{argument} of {kernel}" for kernel, argument in sorted(notes.addresses)],

@@ -8,10 +8,13 @@ from rich.text import Text
 
 from tracing.analyze.compare.divergence_kinds import Divergence, argument_of
 from tracing.analyze.compare.first_divergence import Comparison
+from tracing.analyze.compare.target_code import TargetCode
 from tracing.analyze.compare.verdict import ResultCause
 from tracing.analyze.runs.results import ResultDiffers
 from tracing.report.compare.cause import cause_text
 from tracing.report.text import plural
+
+TARGET_CODES = 4  # maximum of kernels in a line
 
 
 def summary_text(
@@ -63,6 +66,17 @@ def summary_text(
     if limit is not None and len(notes.notes) > limit:
         rest = len(notes.notes) - limit
         yield _warning("not compared", f"{rest} more: `--limit {len(notes.notes)}` shows them")
+
+
+def target_code_text(codes: Sequence[TargetCode]) -> Iterator[Text]:
+    """The kernels whose code differs between the targets of two runs."""
+    unlike = [f"{one.kernel} from {one.stage} on" for one in codes if one.stage is not None]
+    if unlike:
+        more = f" and {plural(len(unlike) - TARGET_CODES, 'kernel')} more" if unlike[TARGET_CODES:] else ""
+        yield _warning("code differs between the targets", f"{', '.join(unlike[:TARGET_CODES])}{more}")
+    for one in codes:
+        if one.lost:
+            yield _warning("not compared", f"the code of {one.kernel}: {one.lost}")
 
 
 def _counted(count: int, what: str) -> str:
