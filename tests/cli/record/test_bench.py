@@ -145,4 +145,5 @@ def test_checks_of_the_mock_backend_make_no_run(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "tracing", *words], cwd=tmp_path, capture_output=True)
 
     assert done.returncode == 0, done.stderr
+    assert b"silu was measured in " in done.stderr
     assert [*tmp_path.iterdir()] == []

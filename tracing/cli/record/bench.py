@@ -79,7 +79,8 @@ def bench(
             for number, name in enumerate(cases or CASES, 1):
                 started = time.perf_counter()
                 done.append(measure(name, _prefixed(now, f"{number} of {len(cases or CASES)}: {name}: ")))
-                err.print(f"{name}: {time.perf_counter() - started:.0f} s")
+                ended = "could not be measured, after" if done[-1].failure else "was measured in"
+                err.print(f"{name} {ended} {time.perf_counter() - started:.0f} s")
     except KeyboardInterrupt:
         interrupted = True
     status = 2 if interrupted else max(one.status for one in done)
