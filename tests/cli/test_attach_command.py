@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -36,3 +37,15 @@ def test_a_process_that_does_not_exist_or_has_no_triton_is_no_answer(more: list[
     assert "tracing: there is no process 4194305" in unknown.stderr
     assert (without.exit_code, without.stdout) == (2, "")
     assert "tracing: process" in without.stderr
+
+
+def test_without_a_process_the_error_says_how_to_start_one_that_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attach, "compilers", list)
+
+    ended = CliRunner().invoke(app, ["attach"])
+
+    assert ended.exit_code == 2 and "TRACING_STOP=" in ended.stderr
+    named = ended.stderr.partition("PYTHONPATH=")[2].split()[0]
+    assert (Path(named) / "sitecustomize.py").is_file()

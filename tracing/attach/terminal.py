@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from tracing.errors import Problem
 
 COMMANDS = Path(__file__).with_name("debuggers") / "gdb_load.py"
 _POLL = 0.05
+_GRACE = 5.0  # seconds from SIGTERM to SIGKILL
 _ATTEMPTS = 3  # to attach gdb to one stop
 
 
@@ -78,7 +81,7 @@ def debugged(
     environment, folder -- of `stops.stopping`
 
     Raises Problem if it ended and no pass was wanted, or if a process that waits may not be traced or is left
-    by every gdb. An interruption or a Problem ends the program too.
+    by every gdb. An interruption or a Problem ends the program and the processes of its session.
     """
     # a separate session, so that Ctrl-C in gdb does not reach the program
     program = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -91,10 +94,25 @@ def debugged(
                 foreground(gdb.attach(now.pid, wanted))
             time.sleep(_POLL)
     finally:
-        program.terminate()
+        _end(program)
     problem = compiling.never_came(wanted, compiling.seen(folder))
     if problem is not None:
         raise problem
+
+
+def _end(program: subprocess.Popen[bytes]) -> None:
+    # with the processes that it started: of its session, as compile workers are
+    if program.poll() is not None:
+        return
+    os.killpg(program.pid, signal.SIGTERM)
+    try:
+        program.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
 
 
 def _require_attachable(now: Compiling, attempts: Counter[tuple[int, int]]) -> None:

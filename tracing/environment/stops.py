@@ -9,6 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+LAUNCH = Path(__file__).parents[1] / "attach" / "launch"  # in PYTHONPATH it makes Python read TRACING_STOP
 STOP_PREFIX = "tracing-stop-"  # name prefix of the folders that the processes of one debugged program share
 
 
@@ -84,8 +85,7 @@ def _is_own_folder(path: Path) -> bool:
 
 def stopping(wanted: str, folder: Path) -> dict[str, str]:
     """The variables with which a child stops at `wanted`, for this process and what it starts to trace."""
-    launch = str(Path(__file__).parents[1] / "attach" / "launch")
-    paths = [launch, *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(LAUNCH), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "PYTHONPATH": os.pathsep.join(paths),
         "TRACING_STOP": wanted,

@@ -10,6 +10,11 @@ import gdb_process as process
 from gdb_passes import break_in, compiling, course, read_few_symbols
 from mlir_pass import OPT_BISECT
 
+UNKNOWN = (
+    "unknown: this process was not started with TRACING_STOP, which notes what is compiled; "
+    "docs/debugging.md#a-process-that-waits shows how to start it; gdb's own `py-bt` may show Python's frames"
+)
+
 
 class Command(gdb.Command):
     """A gdb command whose help is its class's docstring."""
@@ -148,7 +153,7 @@ class PassInfo(Command):
         known = [here.argument, here.name]  # the class has no name in a tool without symbols
         gdb.write(f"pass      {', '.join(filter(None, known))}\n")
         if not now:
-            gdb.write("kernel    unknown: this process was not started with TRACING_STOP\n")
+            gdb.write(f"kernel    {UNKNOWN}\n")
             return
         passes = list(now["passes"])
         if course.index >= 0:
@@ -178,7 +183,7 @@ class PyWhere(Command):
     def invoke(self, argument: str, from_tty: bool) -> None:
         now = compiling()
         if not now:
-            raise gdb.GdbError("unknown: this process was not started with TRACING_STOP")
+            raise gdb.GdbError(UNKNOWN)
         for line in now.get("program", ()):
             gdb.write(f"{line}\n")
         if now.get("recorded"):

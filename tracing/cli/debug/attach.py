@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -15,9 +16,13 @@ from tracing.attach.terminal import foreground, gdb_of_this_machine
 from tracing.cli.answers.wheel_source import warn_without_source
 from tracing.cli.app import DEBUG, app, err, out
 from tracing.cli.debug.known_pass import require_pass
+from tracing.environment.stops import LAUNCH
 from tracing.errors import Problem
 
-_START = "start one with `tracing debug CASE --pass NAME`, or with TRACING_STOP=kernel:stage:pass"
+_START = (
+    "start one with `tracing debug CASE --pass NAME`; or one that waits for gdb: "
+    f"`TRACING_STOP='*:ttgir:tritongpu-coalesce' PYTHONPATH={quote(str(LAUNCH))} python …`"
+)
 
 
 @app.command(rich_help_panel=DEBUG)

@@ -125,6 +125,9 @@ def _in_terminal(gdb: Gdb, command: list[str], wanted: WantedStop, *, live: bool
             debugged(command, own, folder, wanted, gdb, _progress(time.perf_counter()))
             return 0  # it stopped, however the program ended after that
         return foreground(gdb.launch(command, variables, wanted))
+    except KeyboardInterrupt:
+        err.print("the program and its processes were ended; a debugged program leaves no run")
+        raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
