@@ -14,14 +14,27 @@ import triton.language as tl
 from triton.language.semantic import TritonSemantic
 
 from tracing.errors import Problem
+from tracing.interpreter import directed_rounding as directed
 from tracing.interpreter import libdevice
 from tracing.interpreter.batch.batch_builder import BatchBuilder, for_each_program, for_one_program
 from tracing.interpreter.batch.batched_array import each_program
-from tracing.interpreter.floats import FLOAT8, as_float8, is_bf16, rounded, through_float32, widened
+from tracing.interpreter.conversions import as_integer, fused, to_odd
+from tracing.interpreter.floats import (
+    FLOAT8,
+    as_float8,
+    as_half,
+    from_float8,
+    is_bf16,
+    rounded,
+    through_float32,
+    toward_zero,
+    widened,
+)
 from tracing.upstream.triton.interpreter import (
     ATOMIC_OP,
     MEM_SEMANTIC,
     MEM_SYNC_SCOPE,
+    PROPAGATE_NAN,
     ROUNDING_MODE,
     TensorHandle,
     numpy_dtype,
@@ -58,7 +71,6 @@ class DeviceBuilder(BatchBuilder):
     binary_op = through_float32(BatchBuilder.binary_op)
     unary_op = through_float32(BatchBuilder.unary_op)
     ternary_op = through_float32(BatchBuilder.ternary_op)
-    create_fma = through_float32(BatchBuilder.create_fma)
     create_erf = through_float32(BatchBuilder.create_erf)
     create_rsqrt = through_float32(BatchBuilder.create_rsqrt)
 
@@ -66,16 +78,30 @@ class DeviceBuilder(BatchBuilder):
         return rounded(self.get_fp32(value))
 
     def create_minnumf(self, lhs: Any, rhs: Any) -> Any:  # upstream has NaN of Triton 3.6 propagate
-        return self.binary_op(lhs, rhs, np.fmin)
+        return self.binary_op(lhs, rhs, functools.partial(_smaller, np.fmin))
 
     def create_maxnumf(self, lhs: Any, rhs: Any) -> Any:
-        return self.binary_op(lhs, rhs, np.fmax)
+        return self.binary_op(lhs, rhs, functools.partial(_larger, np.fmax))
 
     def create_minimumf(self, lhs: Any, rhs: Any) -> Any:
-        return self.binary_op(lhs, rhs, np.minimum)
+        return self.binary_op(lhs, rhs, functools.partial(_smaller, np.minimum))
 
     def create_maximumf(self, lhs: Any, rhs: Any) -> Any:
-        return self.binary_op(lhs, rhs, np.maximum)
+        return self.binary_op(lhs, rhs, functools.partial(_larger, np.maximum))
+
+    def create_clampf(self, arg: Any, low: Any, high: Any, propagate_nan: Any) -> Any:
+        if propagate_nan == PROPAGATE_NAN.NONE:
+            return self.create_minnumf(self.create_maxnumf(arg, low), high)
+        return self.create_minimumf(self.create_maximumf(arg, low), high)
+
+    @for_each_program
+    def create_fma(self, x: Any, y: Any, z: Any) -> Any:  # upstream rounds the product, too
+        if x.dtype.scalar == tl.float64:
+            return TensorHandle(directed.fma(x.data, y.data, z.data), tl.float64)
+        if not is_bf16(x):
+            return TensorHandle(fused(x.data, y.data, z.data), x.dtype.scalar)
+        exact = (one.data.astype(np.float64) for one in map(widened, (x, y, z)))
+        return rounded(TensorHandle(to_odd(fused(*exact)), tl.float32))
 
     def create_add(self, lhs: Any, rhs: Any) -> Any:
         return self.binary_op(lhs, rhs, _modulo_2(lhs, np.add))
@@ -95,24 +121,36 @@ class DeviceBuilder(BatchBuilder):
         return TensorHandle(ones, type.scalar)
 
     def create_dot(self, a: Any, b: Any, d: Any, *options: object) -> Any:
-        wide = super().create_dot(widened(a), widened(b), widened(d), *options)
+        wide = super().create_dot(*(widened(as_half(one)) for one in (a, b)), widened(d), *options)
         return rounded(wide) if is_bf16(d) else wide
 
     def cast_impl(self, src: Any, dst_type: Any) -> Any:
         if dst_type.scalar != tl.bfloat16:
             return super().cast_impl(widened(src), dst_type)
-        return src if is_bf16(src) else rounded(super().cast_impl(src, tl.float32))
+        if is_bf16(src):
+            return src
+        return rounded(TensorHandle(each_program(to_odd, src.data), tl.float32))
+
+    def create_fp_to_si(self, src: Any, dst_type: Any) -> Any:  # numpy's conversion depends on the processor
+        data = each_program(as_integer, widened(src).data, numpy_dtype(dst_type))
+        return TensorHandle(data, dst_type.scalar)
+
+    create_fp_to_ui = create_fp_to_si
 
     def create_fp_to_fp(self, src: Any, dst_type: Any, rounding_mode: Any) -> Any:
-        dtype = dst_type.scalar
-        if rounding_mode not in (None, ROUNDING_MODE.RTNE):
+        source, target = src.dtype.scalar, dst_type.scalar
+        if any(one.is_fp8() and one not in FLOAT8 for one in (source, target)):
             return super().create_fp_to_fp(src, dst_type, rounding_mode)
-        if dtype == tl.bfloat16 and src.dtype.scalar == tl.float32:
-            return self.cast_impl(src, dst_type)
-        if dtype in FLOAT8 and src.dtype.primitive_bitwidth > 8:
-            wide = self.cast_impl(src, tl.float32)
-            return TensorHandle(each_program(as_float8, wide.data, FLOAT8[dtype]), dtype)
-        return super().create_fp_to_fp(src, dst_type, rounding_mode)
+        if source in FLOAT8:
+            data = each_program(from_float8, src.data, source, target)
+            return self.cast_impl(TensorHandle(data, tl.float32), dst_type)
+        if rounding_mode in (None, ROUNDING_MODE.RTNE):
+            if target not in FLOAT8:
+                return self.cast_impl(src, dst_type)
+            data = each_program(as_float8, widened(src).data, target)
+        else:
+            data = each_program(toward_zero, widened(src).data, target)
+        return TensorHandle(data, target)
 
     def create_masked_load(self, *operands: Any, **options: Any) -> Any:
         volatile = options.get("is_volatile") or operands[-1] is True
@@ -164,6 +202,15 @@ for _name, _order in (("load", "acquire"), ("poll", "acquire"), ("store", "relea
     if hasattr(BatchBuilder, f"create_atomic_{_name}"):  # since Triton 3.9
         _method = getattr(BatchBuilder, f"create_atomic_{_name}")
         setattr(DeviceBuilder, f"create_atomic_{_name}", _with_order(_order, _method))
+
+
+def _smaller(function: Any, x: Any, y: Any) -> Any:
+    # -0.0 < +0.0 (PTX ISA, min); numpy returns either
+    return np.where((x == 0) & (y == 0), np.negative(np.negative(x) - y), function(x, y))
+
+
+def _larger(function: Any, x: Any, y: Any) -> Any:
+    return np.where((x == 0) & (y == 0), x + y, function(x, y))
 
 
 def _modulo_2(operand: Any, function: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 import triton.language as tl
 
+from tracing.interpreter.batch.batched_array import each_program
 from tracing.upstream.triton.interpreter import TensorHandle
 
 FLOAT8: Mapping[Any, torch.dtype] = {tl.float8e4nv: torch.float8_e4m3fn, tl.float8e5: torch.float8_e5m2}
@@ -55,8 +56,47 @@ def through_float32(operation: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def as_float8(data: Any, dtype: torch.dtype) -> Any:
-    """Bit patterns of float8 nearest to an array of float32."""
-    # Upstream rounds halves up and wraps around; the device saturates (PTX ISA, cvt.rn.satfinite).
+def as_float8(data: Any, target: Any) -> Any:
+    """Bit patterns of float8 nearest to an array of floats, halves to even.
+
+    A number out of range, or infinite, becomes the largest finite one (PTX ISA, cvt.rn.satfinite).
+    """
+    dtype = FLOAT8[target]
     limit = torch.finfo(dtype).max
-    return torch.from_numpy(np.array(data)).clamp(-limit, limit).to(dtype).view(torch.uint8).numpy()
+    wide = torch.from_numpy(data.astype(np.float32))
+    bits = wide.clamp(-limit, limit).to(dtype).view(torch.uint8).numpy()
+    return np.where(np.isnan(data), np.uint8(0x7F), bits)
+
+
+def from_float8(data: Any, source: Any, target: Any) -> Any:
+    """An array of bit patterns of float8 as float32; they are to become numbers of the format `target`."""
+    bits = torch.from_numpy(np.array(data))
+    numbers = bits.view(FLOAT8[source]).float().numpy()
+    if source != tl.float8e5 or target != tl.bfloat16:
+        return numbers
+    # Triton shifts the bits and multiplies by 2**112: infinity and NaN become numbers.
+    shifted = (bits.view(torch.int8).to(torch.int32).numpy() << 21) & 0x0FFFFFFF
+    finite = np.where(bits >= 0x80, -1, 1) * (shifted.view(np.float32) * np.float32(2.0**112))
+    return np.where(np.isfinite(numbers), numbers, finite.astype(np.float32))
+
+
+def as_half(value: Any) -> Any:
+    """The numbers of a handle of float8 as float16, which represents them all; other values unchanged."""
+    source = value.dtype.scalar
+    if source not in FLOAT8:
+        return value
+    data = each_program(from_float8, value.data, source, tl.float16).astype(np.float16)
+    return TensorHandle(data, tl.float16)
+
+
+def toward_zero(data: Any, target: Any) -> Any:
+    """An array of float32 or float16 rounded toward zero to a smaller format: float16, bfloat16, float8e5."""
+    if target == tl.bfloat16:
+        bits = data.astype(np.float32).view(np.uint32) >> np.uint32(16)
+        return np.where(np.isnan(data), 0x7FFF, bits).astype(np.uint16)
+    half = data.astype(np.float16)
+    bits = half.view(np.uint16)
+    bits = np.where(np.abs(half.astype(data.dtype)) > np.abs(data), bits - np.uint16(1), bits)
+    if target == tl.float8e5:  # its bits are the first 8 of float16
+        return np.where(np.isnan(data), 0x7F, bits >> 8).astype(np.uint8)
+    return bits.view(np.float16)

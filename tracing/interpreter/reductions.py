@@ -14,6 +14,7 @@ from tracing.upstream.triton.interpreter import (
     ReduceScanOpInterface,
     ScanOps,
     TensorHandle,
+    is_sum,
     numpy_dtype,
 )
 
@@ -49,12 +50,18 @@ class Reduce(_Combining, ReduceOps):  # type: ignore[misc, unused-ignore]
     """Combines adjacent elements log2(n) times, in order: the function need not be commutative."""
 
     def apply_impl(self, tensors: tuple[Any, ...]) -> Any:
-        # numpy's functions skip NaN, and raise where there is nothing else; numpy adds rows of float16 one by
-        # one, so that small terms are lost
+        # numpy's functions skip NaN, and raise where there is nothing else; -0 equals +0 to them; numpy adds
+        # rows of float16 one by one, so that small terms are lost
         dtype, data = tensors[0].dtype.scalar, tensors[0].handle.data
-        if dtype.is_floating() and (dtype.primitive_bitwidth < 32 or np.isnan(data).any()):
+        if dtype.is_floating() and (dtype.primitive_bitwidth < 32 or self._needs_order(data)):
             return self.generic(tensors)
         return super().apply_impl(tensors)
+
+    def _needs_order(self, data: Any) -> bool:
+        unordered = np.isnan(data)
+        if not is_sum(self.combine_fn):
+            unordered = unordered | (np.signbit(data) & (data == 0))
+        return bool(unordered.any())
 
     def generic(self, tensors: tuple[Any, ...]) -> list[Any]:
         dtypes = [tensor.dtype for tensor in tensors]

@@ -29,6 +29,7 @@ from tracing.upstream.triton.libtriton import native_interpreter
 # Not a name in every release's list of exports.
 ROUNDING_MODE = _interpreter._ir.ROUNDING_MODE
 ATOMIC_OP = _interpreter._ir.ATOMIC_OP
+PROPAGATE_NAN = _interpreter._ir.PROPAGATE_NAN
 MEM_SEMANTIC = _interpreter._ir.MEM_SEMANTIC
 MEM_SYNC_SCOPE = _interpreter._ir.MEM_SYNC_SCOPE
 
@@ -36,6 +37,7 @@ __all__ = [
     "ATOMIC_OP",
     "MEM_SEMANTIC",
     "MEM_SYNC_SCOPE",
+    "PROPAGATE_NAN",
     "ROUNDING_MODE",
     "FunctionRewriter",
     "InterpretedFunction",
@@ -47,6 +49,7 @@ __all__ = [
     "TensorHandle",
     "around_launches",
     "implicit_tensor",
+    "is_sum",
     "language_patched",
     "module_names",
     "native_interpreter",
@@ -62,6 +65,11 @@ def numpy_dtype(dtype: Any) -> npt.DTypeLike:
     """The dtype of the arrays in which the interpreter keeps a Triton dtype: uint16 for bfloat16."""
     result: npt.DTypeLike = _interpreter._get_np_dtype(dtype)
     return result
+
+
+def is_sum(combine: object) -> bool:
+    """True for the function with which `tl.sum` combines two elements."""
+    return combine is tl.standard._sum_combine
 
 
 def implicit_tensor(value: Any) -> Any:
@@ -125,6 +133,7 @@ def around_launches(wrapper: Wrapper) -> AbstractContextManager[None]:
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require(numpy_dtype(tl.bfloat16) == np.uint16, "bfloat16 in arrays of uint16")
+    require(hasattr(tl.standard, "_sum_combine"), "the function of tl.sum")
     for name in ("load", "store", "atomic_rmw", "atomic_cas"):
         require(hasattr(native_interpreter, name), f"{name} of the native interpreter")
     for name in ("interpreter_builder", "interpreter_semantic", "ReduceOps", "ScanOps"):
