@@ -34,7 +34,8 @@ from tracing.interpreter.builder import BUILDER, not_executable
 from tracing.interpreter.call_arguments import bound
 from tracing.interpreter.exclusion import LANGUAGE, compiles_wait
 from tracing.interpreter.guard import guarded, tensors_of
-from tracing.interpreter.language import interpreted, rewritten
+from tracing.interpreter.language import interpreted, language_member, rewritten
+from tracing.interpreter.refusal import refusal
 from tracing.upstream.patch import replaced
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled, functions_disabled
 from tracing.upstream.triton.interpreter import TensorHandle, implicit_tensor, numpy_dtype, pointer
@@ -43,12 +44,20 @@ from tracing.upstream.triton.jit import GluonJITFunction
 __all__ = ["backwards", "compiles_wait", "execute", "forget", "launch", "one_program_at_a_time", "permuted"]
 
 
-def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]) -> None:
+def execute(
+    source: Any,
+    arguments: Sequence[object],
+    grid: tuple[int, int, int],
+    *,
+    debug: bool = False,
+    sanitize_overflow: bool = False,
+) -> None:
     """Run every program of one launch, in the order of the grid, in place on CPU tensors.
 
     source    -- triton.compiler.ASTSource of the compiled kernel: function, signature and constants
     arguments -- one value for each parameter of the kernel, constexprs included, as for a launcher
     grid      -- programs along x, y and z
+    debug     -- the kernel was compiled with debug=True: tl.device_assert raises AssertionError
 
     Integers and floats enter with the types of the compiled signature: arithmetic promotes as on the device.
     Programs that take the same branches and share no memory that they write are executed together; the
@@ -69,7 +78,8 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
     if isinstance(source.fn, GluonJITFunction):
         raise not_executable(f"the Gluon kernel {source.fn.__name__}")
     quiet = np.errstate(all="ignore")
-    with LANGUAGE, interpreted(), _unobserved(), guarded(arguments), one_blas_thread(), quiet:
+    checked = BUILDER.compiled_with(debug=debug, sanitize_overflow=sanitize_overflow)
+    with LANGUAGE, checked, interpreted(), _unobserved(), guarded(arguments), one_blas_thread(), quiet:
         call = bound(source.fn.fn, _typed_arguments(source, arguments))
         program = rewritten(source.fn.fn)
         BUILDER.set_grid_dim(*grid)
@@ -88,6 +98,10 @@ def execute(source: Any, arguments: Sequence[object], grid: tuple[int, int, int]
                     run(index)
                 except waiting.WaitsForever as waits:
                     raise _problem(waits, source.fn, index, arguments) from None
+                except Exception as error:
+                    if (refused := refusal(error, source.fn.__name__)) is not None:
+                        raise refused from error
+                    raise
 
 
 def _problem(
@@ -190,7 +204,7 @@ def _typed_arguments(source: Any, arguments: Sequence[object]) -> dict[str, obje
 
 def _typed(value: Any, type_name: Any) -> object:
     if type_name == "constexpr":  # declared, or specialised by Triton: an integer 1, None
-        return value
+        return language_member(value)
     if isinstance(value, tuple):
         items = [_typed(item, name) for item, name in zip(value, type_name, strict=True)]
         make: Any = type(value)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,11 @@ from tracing.interpreter.floats import (
     toward_zero,
     widened,
 )
+from tracing.interpreter.kernel_line import kernel_line, kernel_name
+from tracing.upstream.patch import replaced
 from tracing.upstream.triton.interpreter import (
     ATOMIC_OP,
+    DESCRIPTOR_REDUCE_KIND,
     MEM_SEMANTIC,
     MEM_SYNC_SCOPE,
     PROPAGATE_NAN,
@@ -54,6 +58,10 @@ def _with_order(order: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _load_in_order = _with_order("acquire", BatchBuilder.create_masked_load)
+
+
+class AssertFails(AssertionError):
+    """A tl.device_assert of a kernel fails."""
 
 
 class DeviceBuilder(BatchBuilder):
@@ -192,7 +200,33 @@ class DeviceBuilder(BatchBuilder):
             raise not_executable(f"the libdevice function {symbol}")
         result = function(*(torch.from_numpy(np.array(operand.data)) for operand in operands)).numpy()
         dtype = result_type.scalar
-        return TensorHandle(result.astype(numpy_dtype(dtype)), dtype)
+        rounds = result.dtype.kind == "f" and dtype.is_int()  # llrint
+        data = as_integer(result, numpy_dtype(dtype)) if rounds else result.astype(numpy_dtype(dtype))
+        return TensorHandle(data, dtype)
+
+    def create_assert(self, condition: Any, message: str) -> None:
+        if not condition:
+            where = f"{kernel_name()} at {kernel_line()}, program {tuple(map(int, self.grid_idx))}"
+            raise AssertFails(f"tl.device_assert of {where} fails: {message}")
+
+    def create_descriptor_reduce(self, kind: Any, desc: Any, value: Any, offsets: list[Any]) -> None:
+        pointers, inside = desc.materialize_pointers(offsets)
+        dtype = value.dtype.scalar
+        adds = kind == DESCRIPTOR_REDUCE_KIND.ADD
+        if dtype.is_floating() and not adds:
+            raise not_executable(f"the atomic {kind} of {dtype}")
+        unsigned = kind.name in ("MIN", "MAX") and not dtype.is_int_signed()
+        name = "FADD" if dtype.is_floating() else f"U{kind.name}" if unsigned else kind.name
+        options = TensorHandle(inside, tl.int1), MEM_SEMANTIC.RELAXED, MEM_SYNC_SCOPE.GPU
+        self.create_atomic_rmw(getattr(ATOMIC_OP, name), pointers, value, *options)
+
+    @contextmanager
+    def compiled_with(self, *, debug: bool, sanitize_overflow: bool) -> Iterator[None]:
+        """While active, asserts, and the checks of integers for overflow, are those of these options."""
+        options: Any = self.options
+        checked = dataclasses.replace(options, debug=debug, sanitize_overflow=debug and sanitize_overflow)
+        with replaced(self, "options", checked):
+            yield
 
     def create_inline_asm(self, assembly: str, *options: object) -> Any:
         raise not_executable(f"inline assembly {assembly!r}")
@@ -228,11 +262,16 @@ def _dense(value: Any) -> Any:
     return TensorHandle(np.ascontiguousarray(value.data), value.dtype)
 
 
-def not_executable(what: str) -> Problem:
-    """The error for a kernel that reaches an operation which only a device can execute."""
-    problem = f"{what} can be compiled but not executed without a GPU"
+def not_executable(what: str, where: str = "") -> Problem:
+    """The error for an operation which only a device can execute.
+
+    where -- `kernel at file.py:12`; empty: the kernel that calls, if one does
+    """
+    name = kernel_name()
+    where = where or (f"{name} at {kernel_line()}" if name else "")
+    problem = f"{what}{where and f' of {where}'} can be compiled but not executed without a GPU"
     remedy = "run this kernel on the device, or only compile and record it: `tracing run --compile-only`"
-    return Problem(problem, remedy)
+    return Problem(f"{problem}; the launch is not judged" if where else problem, remedy)
 
 
 BUILDER = DeviceBuilder()

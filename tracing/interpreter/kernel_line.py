@@ -31,9 +31,16 @@ def kernel_frames() -> Iterator[FrameType]:
 def kernel_line() -> str:
     """`file.py:12` of the kernel that called, directly or not; empty if no kernel did."""
     frame = next(kernel_frames(), None)
-    if frame is None:
-        return ""
-    file, line = frame.f_code.co_filename, frame.f_lineno
+    return line_name(frame.f_code.co_filename, frame.f_lineno) if frame is not None else ""
+
+
+def kernel_name() -> str:
+    """The kernel that called, directly or not; empty if none did."""
+    return next((frame.f_code.co_name for frame in reversed(list(kernel_frames()))), "")
+
+
+def line_name(file: str, line: int) -> str:
+    """`file.py:12` of a line of a kernel, in the user's file if there is one."""
     if (file, line) not in _known:
         # generated: a copy of the user's kernel, or a kernel of Inductor's own
         copied = line_of_user(file, line) if is_generated(file) else None

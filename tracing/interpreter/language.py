@@ -6,7 +6,7 @@ import functools
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +16,10 @@ import numpy as np
 # Triton imports Gluon at a first launch; with the language patched, that fails on Python 3.10.
 import triton.experimental.gluon  # noqa: F401  (imported for its effect)
 import triton.language as tl
+from triton.language.extra import cuda
 from triton.language.extra import libdevice as libdevice_stubs
 from triton.language.extra.cuda import libdevice as libdevice_nvidia
+from triton.language.extra.cuda import utils as utilities_nvidia
 from triton.language.extra.hip import libdevice as libdevice_amd
 
 from tracing.interpreter.batch.batched_array import BatchedArray
@@ -50,12 +52,14 @@ def interpreted() -> Iterator[None]:
         scope.set_attr(tl.tensor, "__index__", lambda self: int(self.handle.data.item()))
         scope.set_attr(tl, "range", _device_range)
         scope.set_attr(tl, "static_print", _print)
+        for module in (tl, tl.core):
+            scope.set_attr(module, "map_elementwise", _map_elementwise)
         _patch_libdevice(scope)
         yield
 
 
 def _patch_libdevice(scope: Any) -> None:
-    for module in (libdevice_nvidia, libdevice_amd):
+    for module in (libdevice_nvidia, libdevice_amd, utilities_nvidia, cuda):
         patch_builtins(module, BUILDER, scope)
     # The stubs have no bodies: Triton's compiler maps them to the functions of the target by name.
     for name, _ in inspect.getmembers(libdevice_stubs, inspect.isfunction):
@@ -73,7 +77,7 @@ class _Rewriter(FunctionRewriter):  # type: ignore[misc, unused-ignore]
     # Upstream executes into the globals of the user's module, leaves its own names there, and loses closures.
     def _compile_and_exec(self, transformed_ast: Any) -> Any:
         outer = {**self.fn.__globals__, **inspect.getclosurevars(self.fn).nonlocals}
-        members = {name: _language_member(value) for name, value in outer.items()}
+        members = {name: language_member(value) for name, value in outer.items()}
         namespace = {**module_names(), "range": _device_range, "print": _print, **NAMES, **members}
         exec(compile(transformed_ast, self.filename, "exec"), namespace)
         return namespace[self.fn.__name__]
@@ -101,6 +105,31 @@ def _range(first: Any, last: Any, step: Any) -> Iterator[Any]:
         yield tl.tensor(TensorHandle(data, tl.int64), tl.int64)
 
 
+def _map_elementwise(function: Callable[..., Any], *arguments: Any, pack: int = 1, **options: Any) -> Any:
+    if BUILDER.in_batch:
+        raise OneAtATime("maps a function over elements")
+    inputs = SEMANTIC.broadcast_tensors(*arguments)
+    rows = [(one.handle.data.reshape(-1, int(pack)), one.dtype.scalar) for one in inputs]
+    results: list[tuple[Any, ...]] = []
+    for row in range(len(rows[0][0])):
+        result = function(*(_scalar(data[row, lane], kind) for data, kind in rows for lane in range(pack)))
+        is_single = isinstance(result, tl.tensor)
+        results.append((result,) if is_single else tuple(result))
+    columns = list(zip(*results, strict=True))
+    blocks = tuple(_joined(columns[at : at + pack], inputs[0].type) for at in range(0, len(columns), pack))
+    return blocks[0] if is_single else tl.tuple(blocks)
+
+
+def _scalar(value: Any, kind: Any) -> Any:
+    return tl.tensor(TensorHandle(np.array([value]), kind), kind)
+
+
+def _joined(lanes: Sequence[Sequence[Any]], block: Any) -> Any:
+    kind = lanes[0][0].dtype.scalar
+    data = np.stack([np.concatenate([one.handle.data for one in lane]) for lane in lanes], axis=-1)
+    return tl.tensor(TensorHandle(data.reshape(block.shape), kind), block.with_element_ty(kind))
+
+
 def _print(*values: object, **options: Any) -> None:
     if BUILDER.in_batch:
         raise OneAtATime("prints")
@@ -114,7 +143,8 @@ def rewritten(function: Callable[..., object]) -> Callable[..., object]:
     return made
 
 
-def _language_member(value: object) -> object:
+def language_member(value: object) -> object:
+    """A function of the language as it is patched now; other values are returned unchanged."""
     # `from triton.language.extra.libdevice import exp` binds the function; patching its module misses that.
     module = getattr(value, "__module__", None) or ""
     if inspect.isfunction(value) and module.startswith("triton.language"):

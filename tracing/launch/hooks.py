@@ -279,9 +279,9 @@ def _around_interpreted(original: Method) -> Method:
 
 def _around_execution(original: Method) -> Method:
     # a launch on the virtual GPU: one of the hooks above has reported it
-    def execute(*args: Any) -> None:
+    def execute(*args: Any, **options: Any) -> None:
         with watching.executing():
-            original(*args)
+            original(*args, **options)
 
     return execute
 

@@ -85,6 +85,7 @@ class _Launcher:
 
     def __init__(self, source: Any, metadata: Any) -> None:
         self.source = source
+        self.checks = {name: bool(getattr(metadata, name, False)) for name in ("debug", "sanitize_overflow")}
 
     # Dynamo would trace into the interpreter, as it is called in the frames of a compiled function.
     @untraced
@@ -104,7 +105,7 @@ class _Launcher:
         if enter is not None:
             enter(metadata)
         if active_driver().execute and not trials.trying():
-            interpreter.execute(self.source, arguments, (x, y, z))
+            interpreter.execute(self.source, arguments, (x, y, z), **self.checks)
         if leave is not None:
             leave(metadata)
 

@@ -30,11 +30,13 @@ from tracing.upstream.triton.libtriton import native_interpreter
 ROUNDING_MODE = _interpreter._ir.ROUNDING_MODE
 ATOMIC_OP = _interpreter._ir.ATOMIC_OP
 PROPAGATE_NAN = _interpreter._ir.PROPAGATE_NAN
+DESCRIPTOR_REDUCE_KIND = _interpreter._ir.DESCRIPTOR_REDUCE_KIND
 MEM_SEMANTIC = _interpreter._ir.MEM_SEMANTIC
 MEM_SYNC_SCOPE = _interpreter._ir.MEM_SYNC_SCOPE
 
 __all__ = [
     "ATOMIC_OP",
+    "DESCRIPTOR_REDUCE_KIND",
     "MEM_SEMANTIC",
     "MEM_SYNC_SCOPE",
     "PROPAGATE_NAN",
