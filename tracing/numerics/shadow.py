@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from tracing.numerics.conversions import with_any_integer
 from tracing.numerics.equality import EqualityTests
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
@@ -157,6 +158,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             return
         try:
             results = self.tests.tested(name, given, self._computed(func, name, own, given), self._noise)
+            if self._noise is not None:
+                results = with_any_integer(name, given[0], results, self._noise)
             if selects(name) and self._storages.entered(own[0][0]):
                 results = first(own, results)
         except _UNSUPPORTED:
