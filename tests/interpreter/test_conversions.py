@@ -156,6 +156,30 @@ def test_products_of_float8_keep_subnormals() -> None:
     assert torch.equal(out, y.float())
 
 
+@triton.jit
+def scaled_product(x, scales, y, out, FORMAT: tl.constexpr, M: tl.constexpr, K: tl.constexpr):
+    rows, columns = tl.arange(0, M), tl.arange(0, K)
+    a = tl.load(x + rows[:, None] * K + columns[None, :])
+    b = tl.load(y + columns[:, None] * M + rows[None, :])
+    s = tl.load(scales + rows[:, None] * (K // 32) + tl.arange(0, K // 32)[None, :])
+    tl.store(out + rows[:, None] * M + rows[None, :], tl.dot_scaled(a, s, FORMAT, b, None, "bf16"))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("e5m2", torch.float8_e5m2), ("e4m3", torch.float8_e4m3fn), ("bf16", torch.bfloat16)]
+)
+def test_scaled_products_keep_subnormals_of_float8_and_large_bfloat16(name: str, dtype: torch.dtype) -> None:
+    codes = torch.arange(2048).remainder(120).to(torch.uint8)
+    x = codes.bfloat16() * 1e5 if name == "bf16" else codes.view(dtype)
+    scales = torch.full((32, 2), 128, dtype=torch.uint8)
+    y = torch.zeros(64, 32, dtype=torch.bfloat16)
+    y[:32] = torch.eye(32) * 1e5
+    out = torch.zeros(32, 32)
+    scaled_product[(1,)](x, scales, y, out, name, 32, 64)
+
+    assert torch.equal(out, 2 * x.view(32, 64)[:, :32].float() * y[0, 0].float())
+
+
 # ---- minimum, maximum, clamp, fma ----
 
 

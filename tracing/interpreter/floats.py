@@ -89,6 +89,11 @@ def as_half(value: Any) -> Any:
     return TensorHandle(data, tl.float16)
 
 
+def as_single(value: Any) -> Any:
+    """The numbers of a handle of float8, float16 or bfloat16, as an array of float32."""
+    return widened(as_half(value)).data.astype(np.float32)
+
+
 def toward_zero(data: Any, target: Any) -> Any:
     """An array of float32 or float16 rounded toward zero to a smaller format: float16, bfloat16, float8e5."""
     if target == tl.bfloat16:

@@ -25,11 +25,13 @@ from triton.language.extra.hip import libdevice as libdevice_amd
 from tracing.interpreter.batch.batched_array import BatchedArray
 from tracing.interpreter.batch.divergence import OneAtATime
 from tracing.interpreter.builder import BUILDER, SEMANTIC, not_executable
+from tracing.interpreter.floats import as_single
 from tracing.interpreter.python_operators import NAMES, OperatorRewriter
 from tracing.interpreter.reductions import Reduce, Scan
 from tracing.upstream.triton.interpreter import (
     FunctionRewriter,
     TensorHandle,
+    decoded_by,
     language_patched,
     module_names,
     patch_builtins,
@@ -43,6 +45,7 @@ def interpreted() -> Iterator[None]:
     """While active, the language computes with this package's builder, however a kernel imports it."""
     with ExitStack() as stack:
         stack.enter_context(with_classes(BUILDER, SEMANTIC, Reduce, Scan))
+        stack.enter_context(decoded_by(as_single))
         # Helpers called inside a kernel are JITFunctions, which refuse to be called outside of a compile.
         stack.enter_context(callable_helpers(_call_helper, _bind_method))
         # Upstream looks for these modules in the kernel's globals; tl.standard needs both of them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -34,6 +34,8 @@ DESCRIPTOR_REDUCE_KIND = _interpreter._ir.DESCRIPTOR_REDUCE_KIND
 MEM_SEMANTIC = _interpreter._ir.MEM_SEMANTIC
 MEM_SYNC_SCOPE = _interpreter._ir.MEM_SYNC_SCOPE
 
+_DECODE = "_mxfp_value_handle_to_float32"
+
 __all__ = [
     "ATOMIC_OP",
     "DESCRIPTOR_REDUCE_KIND",
@@ -50,6 +52,7 @@ __all__ = [
     "ScanOps",
     "TensorHandle",
     "around_launches",
+    "decoded_by",
     "implicit_tensor",
     "is_sum",
     "language_patched",
@@ -92,6 +95,24 @@ def program_index() -> tuple[int, int, int]:
     """The program of the grid that is being executed."""
     x, y, z = _interpreter.interpreter_builder.grid_idx
     return x, y, z
+
+
+@contextmanager
+def decoded_by(decode: Callable[[Any], Any]) -> Iterator[None]:
+    """While active, `decode` makes the arrays of float32 of the floats that `tl.dot_scaled` multiplies.
+
+    decode -- of a handle of float8, float16 or bfloat16
+    """
+    original = getattr(_interpreter, _DECODE, None)
+    if original is None:  # not in every release
+        yield
+        return
+
+    def decoded(handle: Any) -> Any:
+        return original(handle) if handle.dtype == tl.uint8 else decode(handle)
+
+    with replaced(_interpreter, _DECODE, decoded):
+        yield
 
 
 @contextmanager
