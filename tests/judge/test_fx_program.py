@@ -52,6 +52,13 @@ def test_tensors_that_a_graph_creates_are_on_the_device_of_the_given_values() ->
     assert devices == ["meta"] * 3
 
 
+def test_a_given_value_gets_the_strides_that_the_graph_expects() -> None:
+    fx = program(lambda x: x.view(12) * 2, X)
+    output = fx.value(fx.outputs[0]["node"])
+
+    assert torch.equal(computed(fx, output, {FxValue("x_1", 0): X.t().contiguous().t()}), X.view(12) * 2)
+
+
 def test_only_what_a_value_needs_is_executed() -> None:
     fx = program(lambda x: (x.sin().cos(), x.exp()), X)
     plan = fx.plan([fx.value("cos")], {fx.value("sin"): X})

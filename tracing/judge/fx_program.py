@@ -14,6 +14,7 @@ import torch
 
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import (
+    executes_graphs,
     is_empty,
     is_random,
     overwritten,
@@ -173,7 +174,8 @@ class FxProgram:
         """Execute a plan; returns clones of its target values."""
         values: dict[str, Any] = {}
         for value, content in given.items():
-            values[value.node] = clone(content) if isinstance(content, torch.Tensor) else content
+            own = clone(content) if isinstance(content, torch.Tensor) else content
+            values[value.node] = _strided(own, self.nodes[value.node].value)
         results: dict[FxValue, Any] = {}
         ends = {target: self._end(target) for target in plan.targets}
         for name in plan.nodes:
@@ -218,7 +220,8 @@ class FxProgram:
         kwargs = {name: self._arguments(one, values) for name, one in keywords}
         if "device" in kwargs:  # also where the graph leaves it open: None
             kwargs["device"] = self._device
-        return resolved(node)(*args, **kwargs)
+        result = resolved(node)(*args, **kwargs)
+        return _strided(result, node.value) if executes_graphs(node) else result
 
 
 def clone(tensor: torch.Tensor) -> torch.Tensor:
@@ -227,6 +230,20 @@ def clone(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.clone()
     flat = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
     return flat.copy_(tensor)
+
+
+def _strided(result: Any, traced: Any) -> Any:
+    # as the graph expects them: Inductor may choose other strides for what one of its graphs saves for
+    # another, and the functions of higher_order.py leave others
+    if isinstance(result, list | tuple) and isinstance(traced, list):
+        return [_strided(one, value) for one, value in zip(result, traced, strict=False)]
+    if not isinstance(result, torch.Tensor) or not isinstance(traced, Mapping):
+        return result
+    shape, stride = traced.get("shape"), traced.get("stride", [])
+    known = shape == [*result.shape] and all(type(one) is int and one > 0 for one in stride)
+    if not known or len(stride) < result.dim() or stride == [*result.stride()]:
+        return result
+    return torch.empty_strided(shape, stride, dtype=result.dtype, device=result.device).copy_(result)
 
 
 def _kept(value: Any) -> Any:

@@ -75,10 +75,14 @@ def _has_no_elements(value: Any) -> bool:
     return isinstance(value, Mapping) and 0 in (value.get("shape") or ())
 
 
+def executes_graphs(node: FxNode) -> bool:
+    """True for an operator that executes graphs of its own: cond, while_loop, flex_attention."""
+    return node.target.startswith(_HIGHER) and not node.target.removeprefix(_HIGHER).startswith(_KERNEL)
+
+
 def callers_of_graphs(nodes: Iterable[FxNode]) -> list[str]:
     """The operators of nodes that execute graphs of their own: cond, while_loop."""
-    names = (node.target.removeprefix(_HIGHER) for node in nodes if node.target.startswith(_HIGHER))
-    return [name for name in names if not name.startswith(_KERNEL)]
+    return [node.target.removeprefix(_HIGHER) for node in nodes if executes_graphs(node)]
 
 
 def references(value: Any) -> Iterator[str]:
