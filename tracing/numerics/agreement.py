@@ -211,7 +211,8 @@ class _Verdicts:
             return None
         if judged.verdict == "no reference":
             self.eager_repeats &= UNREPEATABLE not in judged.missing
-            self._without.append(f"{name} has no reference, because of {_some(list(judged.missing))}")
+            why = _some(list(judged.missing))
+            self._without.append(f"fixed tolerances decide on {name}: it has no reference, because of {why}")
             return None
         if judged.verdict == "compiled is off":
             self.off_and_drawn += [name] if judged.still_off else []
