@@ -151,6 +151,13 @@ def test_an_associative_scan_combines_each_row_with_those_before_it() -> None:
     torch.testing.assert_close(own, x.cumprod(0))
 
 
+def test_an_attention_with_too_many_scores_has_no_reference() -> None:
+    x = torch.empty(1, 1, 2048, 1)
+
+    with pytest.raises(NoReference, match="4194304 scores, of which 1048576 can be computed"):
+        higher_order.flex_attention(x, x, x, lambda *_: [], [])
+
+
 def test_a_loop_without_an_end_has_no_reference() -> None:
     with pytest.raises(NoReference, match="a while_loop of more than 65536 iterations"):
         higher_order.while_loop(lambda: [True], lambda: [], [])

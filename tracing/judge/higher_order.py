@@ -14,6 +14,7 @@ Operands: TypeAlias = Sequence[Any]  # of tensors, and of numbers
 Subgraph: TypeAlias = Callable[..., Operands]
 
 _ITERATIONS = 1 << 16  # of a loop: a damaged run never ends one
+_SCORES = {"cpu": 1 << 20, "cuda": 1 << 28}  # 4 minutes of a core; 2 GB in float64, several times
 
 
 def cond(pred: Any, true_graph: Subgraph, false_graph: Subgraph, operands: Operands = ()) -> Operands:
@@ -54,8 +55,8 @@ def invoke_subgraph(graph: Subgraph, _name: str, *operands: Any) -> Operands:
 
 
 def flex_attention(query: Any, key: Any, value: Any, score_mod: Subgraph, mask: Operands, *rest: Any) -> Any:
-    """Output, logarithm of the sums, largest scores; raises NoReference if it may be computed in TF32."""
-    _require_precision(query)
+    """Output, logarithm of the sums, largest scores; raises NoReference for TF32 and for too many scores."""
+    _require_feasible(query, key)
     return DENSE["flex_attention"](query, key, value, _single(score_mod), _masked(mask), *rest)
 
 
@@ -64,7 +65,7 @@ def flex_attention_backward(
     score_mod: Subgraph, joint: Subgraph, mask: Operands, *rest: Any,
 ) -> Any:  # fmt: skip
     """The gradients of query, key and value; raises NoReference if its score_mod captures tensors."""
-    _require_precision(query)
+    _require_feasible(query, key)
     if rest[2:] and rest[2]:
         raise NoReference("the gradients of what a score_mod of flex_attention captures")
     return DENSE["flex_attention_backward"](
@@ -73,10 +74,15 @@ def flex_attention_backward(
     )  # fmt: skip
 
 
-def _require_precision(query: torch.Tensor) -> None:
+def _require_feasible(query: torch.Tensor, key: torch.Tensor) -> None:
     # a run does not say whether its tensor cores rounded the factors
     if query.is_cuda and query.dtype == torch.float32:
         raise NoReference("flex_attention in float32 on a GPU, which may compute in TF32")
+    scores, most = query.shape[:-1].numel() * key.shape[-2], _SCORES["cuda" if query.is_cuda else "cpu"]
+    if scores > most:
+        raise NoReference(
+            f"flex_attention of {scores} scores, of which {most} can be computed on this machine"
+        )
 
 
 def _single(graph: Subgraph) -> Callable[..., Any]:
