@@ -182,8 +182,8 @@ def test_a_case_that_keeps_state_has_no_reference(tmp_path: Path, monkeypatch: p
 
     assert verdict.status == "differs"
     assert (
-        "output has no reference, because of eager itself: repeated, it gives another result"
-        in verdict.detail
+        "fixed tolerances decide on output: it has no reference, because of eager itself: repeated, it gives "
+        "another result" in verdict.detail
     )
 
 
