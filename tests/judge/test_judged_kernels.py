@@ -206,7 +206,7 @@ def test_kernels_around_a_branch_are_judged_and_its_own_are_not_called_hand_writ
     without = {one.kernel: one.why for one in said.launches if one.verdict == "no reference"}
     branch, own = without
     assert verdicts(said).count("right") == 2 and said.status == 0
-    assert without[branch].startswith("cond executes it") and branch.startswith("triton_poi_fused_")
+    assert "a graph that cond executes" in without[branch] and branch.startswith("triton_poi_fused_")
     assert own == "twice" and said.hand_written == ["twice"]
 
 

@@ -25,13 +25,14 @@ def reference(recorded: RecordedLaunch) -> dict[str, torch.Tensor]:
     """
     launch, inputs = recorded.launch, ReplayInputs.of(recorded)
     tensors = inputs.tensors(inputs.memory("cpu"))
+    what = f"cannot be decided, because there is no reference for launch {launch.index}"
     try:
         with load_kernel(recorded.module) as kernel:
             kernel.interpret(inputs.arguments(tensors), launch.grid)
-    except Problem:
-        raise
+    except Problem as error:
+        remedy = f"{error.remedy}; or {_ELSE}" if error.remedy else _ELSE
+        raise Problem(f"{what}: {error.problem}", remedy) from None
     except Exception as error:  # the kernel's own code runs here
-        what = f"cannot be decided, because there is no reference for launch {launch.index}"
         why = f"the interpreter failed with {type(error).__name__}: {error}"
         raise Problem(f"{what}: {why}", _ELSE) from error
     return {arg.name: tensors[arg.name] for arg in launch.args if arg.writes}

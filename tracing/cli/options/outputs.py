@@ -24,7 +24,7 @@ def writable_file(path: Path | None) -> Path | None:
     if not folder.exists():
         raise Problem(
             f"{path} cannot be written: there is no folder {path.parent}",
-            f"make it, `mkdir -p {quote(str(path.parent))}`, or name a file in another folder",
+            f"create it, `mkdir -p {quote(str(path.parent))}`, or name a file in another folder",
         )
     _require_permission(path if path.exists() else folder, path)
     return path
