@@ -243,7 +243,7 @@ def _strided(result: Any, traced: Any) -> Any:
     known = shape == [*result.shape] and all(type(one) is int and one > 0 for one in stride)
     if not known or len(stride) < result.dim() or stride == [*result.stride()]:
         return result
-    return torch.empty_strided(shape, stride, dtype=result.dtype, device=result.device).copy_(result)
+    return torch.empty_strided(result.shape, stride, dtype=result.dtype, device=result.device).copy_(result)
 
 
 def _kept(value: Any) -> Any:
