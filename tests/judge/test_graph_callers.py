@@ -93,6 +93,12 @@ FAULTS: dict[str, Callable[[str], str]] = {
 }
 
 
+SLOW = ("flex_attention backward", "invoke_subgraph")
+NAMES = pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.soak] if one in SLOW else []) for one in PROGRAMS]
+)
+
+
 def said(name: str, folder: Path, device: Device, faulty: bool) -> RunJudgement:
     planted = []
 
@@ -106,7 +112,7 @@ def said(name: str, folder: Path, device: Device, faulty: bool) -> RunJudgement:
     return judged
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@NAMES
 def test_what_it_computes_is_judged_and_right(name: str, tmp_path: Path, device: Device) -> None:
     judged = said(name, tmp_path, device, False)
 
@@ -115,10 +121,7 @@ def test_what_it_computes_is_judged_and_right(name: str, tmp_path: Path, device:
     assert not judged.not_covered
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(one, marks=pytest.mark.soak) if "backward" in one else one for one in PROGRAMS],
-)
+@NAMES
 def test_a_fault_in_it_is_noticed(name: str, tmp_path: Path, device: Device) -> None:
     judged = said(name, tmp_path, device, True)
 
