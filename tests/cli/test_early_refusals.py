@@ -45,7 +45,7 @@ PROBLEMS = {
     "repeat mine.py:size=big": "option size cannot be big",
     "run --launches 5 train.py": "'5' is not a range of launches",
     "run --runs train.py silu": "--runs: dir 'train.py' is a file",
-    "report latest -o nosuch/a.html": "nosuch/a.html cannot be written: there is no folder nosuch\n  create it",
+    "report latest -o nosuch/a.html": "nosuch/a.html cannot be written: there is no folder nosuch\n  create",
     "lit latest --pass cse -o nosuch/a.mlir": "nosuch/a.mlir cannot be written: there is no folder nosuch",
     "passes latest --pass cse --before -o runs": "runs is a folder\n  name a file, as runs/NAME",
     "export latest --perfetto runs": "runs is a folder\n  name a file, as runs/NAME",

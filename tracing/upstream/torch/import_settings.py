@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,17 +19,21 @@ Settings: TypeAlias = Mapping[str, Mapping[str, tuple[Any, ...]]]
 _FACTS = ("default", "env_value_default", "env_value_force")
 
 
-def evaluated_settings() -> Settings:
+def evaluated_settings() -> tuple[Settings, tuple[str, ...]]:
     """The settings of every configuration module that is imported, as the present variables give them.
 
-    Each module's source is executed once more, in some 10 ms; the module itself does not change.
+    Each module's source is executed once more, in some 10 ms; the module itself does not change. The second
+    value names the modules for which this fails: their source is missing, or works only in its own module.
     """
     settings: dict[str, Mapping[str, tuple[Any, ...]]] = {}
+    failed = []
     for name, module in list(sys.modules.items()):
         if isinstance(module, ConfigModule):
-            with suppress(Exception):  # a source that is missing, or works only in its own module
+            try:
                 settings[name] = _evaluated(module)
-    return settings
+            except Exception:
+                failed.append(name)
+    return settings, tuple(failed)
 
 
 def take_settings(now: Settings, before: Settings) -> None:
@@ -73,8 +76,9 @@ def contract() -> None:
     from torch._inductor import config
 
     module, name = config.__name__, "max_autotune"
-    settings = evaluated_settings()
-    require(module in settings and settings == evaluated_settings(), "settings that are evaluated once more")
+    settings, failed = evaluated_settings()
+    require(not failed, f"settings of {', '.join(failed)}")
+    require(settings == evaluated_settings()[0], "settings that are evaluated once more")
     own = {module: {name: settings[module][name]}}
     other = {module: {name: ("another", *settings[module][name][1:])}}
     take_settings(other, own)
