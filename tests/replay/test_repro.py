@@ -271,3 +271,33 @@ def test_elements_that_a_launch_does_not_write_keep_their_recorded_content(tmp_p
     assert run_script(folder).returncode == 1
     kernel.write_text(kernel.read_text().replace("tl.store(y", "tl.store(x"))
     assert run_script(folder).returncode == 1
+
+
+ASSERTING = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit(debug=True)
+def below_three(x_ptr, y_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at)
+    tl.device_assert(x < 3, "too large")
+    tl.store(y_ptr + at, x * 2)
+
+x = torch.arange(8.0, device="cuda")
+below_three[(1,)](x, torch.empty_like(x), N=8)
+"""
+
+
+def test_a_failing_assertion_of_a_kernel_is_reproduced_by_script_and_replay(tmp_path: Path) -> None:
+    (program := tmp_path / "asserting.py").write_text(ASSERTING)
+    failed = tracing("run", "--keep-inputs", "--no-passes", str(program), runs=tmp_path)
+    assert "AssertFails" in failed.stderr, failed.stderr
+
+    fails = "tl.device_assert of below_three at kernel.py:"
+    done = tracing("repro", "latest", "--launch", "0", "--output", str(tmp_path / "it"), runs=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert fails in done.stdout and "a repro of the error with which the program ended: " in done.stdout
+
+    replayed = tracing("replay", "latest", "--launch", "0", runs=tmp_path)
+    assert replayed.returncode == 2 and fails in replayed.stderr

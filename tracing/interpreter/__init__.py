@@ -18,7 +18,7 @@ import random
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -113,7 +113,11 @@ def _problem(
 
 
 def launch(
-    function: Any, values: Mapping[str, object], constants: Collection[str], grid: tuple[int, int, int]
+    function: Any,
+    values: Mapping[str, object],
+    constants: Collection[str],
+    grid: tuple[int, int, int],
+    options: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
     """Execute one launch of a function that was not compiled; as `execute`.
 
@@ -121,6 +125,7 @@ def launch(
     values    -- of all its parameters, by name
     constants -- its tl.constexpr arguments, and arguments that Triton specialised on their value; the second
                  member of a tuple `t` is `t.1`
+    options   -- compiler options, of which `debug` and `sanitize_overflow` change what is executed
 
     Raises KeyError for a parameter without a value.
     """
@@ -132,7 +137,11 @@ def launch(
             for one in function.params
         },
     )
-    execute(source, [values[name] for name in function.arg_names], grid)
+    checks = {
+        "debug": bool(options.get("debug") or function.debug),
+        "sanitize_overflow": bool(options.get("sanitize_overflow")),
+    }
+    execute(source, [values[name] for name in function.arg_names], grid, **checks)
 
 
 def _type_of(name: str, value: object, constants: Collection[str], annotated: str = "") -> object:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from inspect import getfile
 from pathlib import Path
 from types import FrameType
 
 import triton
 
+from tracing.errors import Problem
 from tracing.upstream.inductor.code import is_generated
 from tracing.upstream.inductor.user_kernels import line_of_user
 
-_HERE = Path(__file__).parent
-_NOT_KERNELS = tuple(f"{folder}{os.sep}" for folder in (*triton.__path__, _HERE.parent))
-_EXECUTES = str(_HERE / "__init__.py")  # calls the kernel
+_OURS = Path(getfile(Problem)).parent  # also of the copy in a repro's folder
+_NOT_KERNELS = tuple(f"{folder}{os.sep}" for folder in (*triton.__path__, _OURS))
+_EXECUTES = str(Path(__file__).parent / "__init__.py")  # calls the kernel
 _known: dict[tuple[str, int], str] = {}
 
 

@@ -39,7 +39,7 @@ class LoadedKernel:
 
     def interpret(self, arguments: Arguments, grid: Grid) -> None:
         """Execute one launch on CPU tensors, in place, by the interpreter; arguments as for `launch`."""
-        interpreter.launch(self.function, self._values(arguments), self.constants, grid)
+        interpreter.launch(self.function, self._values(arguments), self.constants, grid, self.options)
 
     def _values(self, arguments: Arguments) -> dict[str, object]:
         return nested({**arguments, **self.constants}, self.function.arg_names)

@@ -18,6 +18,7 @@ _SIGNATURE = re.compile(r"tt\.func public @[^\n]*")
 _PARAMETER = re.compile(r"%[\w.]+: ([^ ,)]+)")
 _FLOATS = {"f64": "fp64", "f16": "fp16", "bf16": "bf16"}  # dtypes that Triton does not give a Python float
 _OPTIONS = ("enable_fp_fusion", "maxnreg")  # in addition to those of every launch: what may change a result
+_ASSERTED = ("debug", "sanitize_overflow")  # of a kernel whose tl.device_assert is executed
 
 
 def kernel_file(run: Run, kernel: Kernel) -> str:
@@ -104,7 +105,8 @@ def _options(run: Run, kernel: Kernel) -> dict[str, object]:
     options: dict[str, object] = {"num_ctas": kernel.num_ctas} if kernel.num_ctas > 1 else {}
     compiled = (one for one in run.records(Compilation) if one.hash == kernel.hash)
     recorded = next((one.options for one in compiled), {})
-    return options | {name: ast.literal_eval(recorded[name]) for name in _OPTIONS if name in recorded}
+    names = _OPTIONS if recorded.get("debug") != "True" else _OPTIONS + _ASSERTED
+    return options | {name: ast.literal_eval(recorded[name]) for name in names if name in recorded}
 
 
 def _literal(name: str, text: str) -> str:

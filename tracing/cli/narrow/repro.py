@@ -14,6 +14,8 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from tracing import store
+from tracing.analyze.runs.outcomes import outcome_of
 from tracing.analyze.runs.repetition import repetition
 from tracing.cli.answers.hints import latest, record_anew
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
@@ -71,8 +73,8 @@ def repro(
 
     Example: tracing repro demo-sound --launch 1
 
-    Exit status: 0 if the script reproduces the recorded bits every time, 1 if it does not, 2 if it fails or
-    the launch belongs to another kernel.
+    Exit status: 0 if the script reproduces the recorded bits every time, or the error of a launch that
+    failed; 1 if it does not, 2 if it fails otherwise or the launch belongs to another kernel.
     """
     run = consenting(open_run(name, runs), trust)
     if (launch is None) == (operator is None):
@@ -88,12 +90,13 @@ def repro(
     for accesses in written.facts["outside"]:
         err.print(Text(f"the script lacks memory that the launch reads, so its bits may differ: {accesses}"))
     times = times or (1 if operator is None else _CALLS)
-    status, printed = _tried(written.script, times, seconds)
+    error = _error(run, rank or 0)
+    status, printed = _tried(written.script, times, seconds, error)
     added = written.complete() if status == 1 and written.complete is not None else ()
     if added:
         names = ", ".join(path.stem for path in added)
         err.print(f"the launch does not write all of {names}: the rest has its recorded content")
-        status, printed = _tried(written.script, times, seconds)
+        status, printed = _tried(written.script, times, seconds, error)
     commands = written.commands if status == 1 else ()
     if as_json:
         answer = {"run": str(run.path), "status": status, **written.facts, "script": str(written.script)}
@@ -199,7 +202,13 @@ def _numbered_anew(recorded: RecordedLaunch) -> str:
     return f"; several threads launch, in any order: the inputs must have the digests of `{show}`"
 
 
-def _tried(script: Path, times: int, seconds: float) -> tuple[int, str]:
+def _error(run: store.Run, rank: int) -> str:
+    # the type of the error with which the program ended; "": none
+    outcome = outcome_of(run, rank)
+    return outcome.detail.partition(":")[0] if outcome is not None and outcome.status == "failed" else ""
+
+
+def _tried(script: Path, times: int, seconds: float, error: str) -> tuple[int, str]:
     command = [sys.executable, str(script), str(times)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
@@ -207,6 +216,8 @@ def _tried(script: Path, times: int, seconds: float) -> tuple[int, str]:
         return 2, f"no repro: {script} took more than {seconds} s"
     if "wrote the recorded bits" not in done.stdout:
         last = next(iter(done.stderr.strip().splitlines()[-1:]), f"exit status {done.returncode}")
+        if error and last.partition(":")[0].rpartition(".")[2] == error:
+            return 0, f"{last}\na repro of the error with which the program ended: {script}"
         return 2, f"no repro: {script} does not run: {last}"
     if done.returncode and "is not deterministic" in done.stdout:
         return 1, f"{done.stdout}a repro of results that differ: {script}"
