@@ -146,6 +146,8 @@ def _verdict(
         outcome = judged(actual, expected, Referee(eager, compiled, now))
         if outcome.status == "passed":
             return "pass", f"{len(failed)} results beyond the tolerances, within rounding: {outcome.detail}"
+    if len(failed) == 1:
+        return "differs", f"{failed[0]} differs"
     return "differs", f"{len(failed)} results differ, the first is {failed[0]}"
 
 
