@@ -20,6 +20,7 @@ import pytest
 from handmade.small_runs import small_run
 from report.html.browser import browser
 
+from tracing.cli.look.serve import page_process
 from tracing.cli.look.serve.case_request import CaseRequest, CheckedConstraints
 from tracing.errors import Problem
 
@@ -289,6 +290,22 @@ def test_the_list_has_no_serious_barrier_and_the_constraints_are_offered(server:
 
     serious = [one for one in results["violations"] if one["impact"] in ("serious", "critical")]
     assert [(one["id"], [node["html"][:120] for node in one["nodes"][:3]]) for one in serious] == []
+
+
+def test_the_page_of_a_run_that_ends_while_it_is_written_is_not_taken_for_its_last_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, page = small_run(tmp_path / "runs"), tmp_path / "page.html"
+    recorded = iter([True])  # by the first look at the run, and no longer afterwards
+    monkeypatch.setattr("tracing.store.being_recorded", lambda path: next(recorded, False))
+
+    stamps = []
+    for _ in range(2):
+        assert page_process.main([str(page), str(run)]) == 0
+        stamps.append(capsys.readouterr().out.strip())
+        assert f'<meta name="tracing-stamp" content="{stamps[-1]}">' in page.read_text()
+
+    assert stamps[0] == f"{stamps[1]}-recording"
 
 
 def test_a_person_starts_a_case_from_the_list_sees_it_recorded_and_opens_its_report(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tracing.cli.look.serve.served_runs import ServedRuns
+from tracing.cli.look.serve.served_runs import ServedRuns, stamp_of
 from tracing.cli.look.serve.started import start_process, stop_process
 from tracing.errors import Problem
 
@@ -22,7 +22,7 @@ _KEPT = 8  # pages
 @dataclass(slots=True)
 class _Page:
     path: Path
-    stamp: str = ""  # of the files that it shows; empty: it was not written yet
+    stamp: str = ""  # of the runs that it shows; empty: it was not written yet
     seconds: float = 0.0  # that the last writing took
     written: float = 0.0  # time of its end
     lock: threading.Lock = field(default_factory=threading.Lock)  # one process at a time writes it
@@ -49,14 +49,11 @@ class RunPages:
         """The page of these runs, as they are now. Raises Problem, with the reason, if there is none."""
         page = self._page(names)
         with page.lock:
-            stamp = self.stamp(names)
-            if page.stamp != stamp or not page.path.exists():
+            if page.stamp != self.stamp(names) or not page.path.exists():
                 began = time.monotonic()
-                self._write(page.path, stamp, [str(self._runs.path(name)) for name in names])
+                page.stamp = self._write(page.path, [str(self._runs.path(name)) for name in names])
                 page.written = time.monotonic()
                 page.seconds = page.written - began
-                # of a run that has ended, the IR that was derived for the page belongs to it
-                page.stamp = stamp if self._state(names)[1] else self._state(names)[0]
         return page.path
 
     def close(self) -> None:
@@ -78,16 +75,18 @@ class RunPages:
 
     def _state(self, names: Sequence[str]) -> tuple[str, bool]:
         states = [self._runs.state(name) for name in names]
-        return " ".join(map(str, states)), any(one.growing for one in states)
+        return stamp_of(states), any(one.growing for one in states)
 
-    def _write(self, path: Path, stamp: str, runs: list[str]) -> None:
+    def _write(self, path: Path, runs: list[str]) -> str:
+        # the stamp of the page
         module = "tracing.cli.look.serve.page_process"
-        process = start_process([sys.executable, "-m", module, str(path), stamp, *runs])
+        process = start_process([sys.executable, "-m", module, str(path), *runs])
         self._processes.add(process)
         try:
-            _, errors = process.communicate()
+            stamp, errors = process.communicate()
         finally:
             self._processes.discard(process)
         if process.returncode:
             lines = errors.strip().splitlines() or [f"the page could not be written: {process.returncode}"]
             raise Problem("\n".join(lines[-2:]))
+        return stamp.strip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,19 @@ class RunFiles:
     count: int
     growing: bool
 
+    @staticmethod
+    def of(path: Path) -> RunFiles:
+        """The present state of a folder."""
+        sizes = [one.stat().st_size for one in os.scandir(path) if one.is_file(follow_symlinks=False)]
+        return RunFiles(sum(sizes), len(sizes), store.being_recorded(path))
+
     def __str__(self) -> str:
         return f"{self.count}-{self.size}{'-recording' if self.growing else ''}"
+
+
+def stamp_of(states: Sequence[RunFiles]) -> str:
+    """What identifies the content of a page of runs in these states."""
+    return " ".join(map(str, states))
 
 
 class ServedRuns:
@@ -57,9 +68,7 @@ class ServedRuns:
 
     def state(self, name: str) -> RunFiles:
         """The state of a run's files."""
-        path = self.path(name)
-        sizes = [one.stat().st_size for one in os.scandir(path) if one.is_file(follow_symlinks=False)]
-        return RunFiles(sum(sizes), len(sizes), store.being_recorded(path))
+        return RunFiles.of(self.path(name))
 
     def _names(self) -> dict[str, float]:
         # with the time of run.json

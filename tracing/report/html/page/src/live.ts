@@ -57,8 +57,8 @@ export function useLive(renew: () => Promise<void>): Live {
     const newer = new DOMParser().parseFromString(await answer.text(), "text/html")
     const content = newer.querySelector<HTMLMetaElement>('meta[name="tracing-stamp"]')!.content
     adopt(newer)
-    stamp()!.content = content
     await renew()
+    stamp()!.content = content // if the page could not be shown, it is asked for once more
     change({ recording: content.includes("-recording"), updated: new Date() })
   })
   return { ...live, failed }
