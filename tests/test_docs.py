@@ -126,8 +126,9 @@ def test_the_example_of_a_help_gives_an_answer(name: str, recorded: Path, tmp_pa
 
 
 def marked(block: Block) -> Any:
-    """The examples of the commands run in the soak: tests of the commands run them in another form."""
-    return pytest.param(block, marks=[pytest.mark.soak] if "docs/commands/" in str(block) else [])
+    """Examples of the commands and of long searches run in the soak: other tests run them in another form."""
+    long = any(file in str(block) for file in ("docs/commands/", "docs/bisect-case.md"))
+    return pytest.param(block, marks=[pytest.mark.soak] if long else [])
 
 
 def test_needs_of_shell_blocks_are_known() -> None:

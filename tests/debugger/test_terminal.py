@@ -210,6 +210,7 @@ def test_a_stripped_libtriton_is_said_to_be_stripped(tmp_path: Path) -> None:
     assert "this Triton has no symbol OpToOpPassAdaptor::run: it is stripped" in done.stdout + done.stderr
 
 
+@pytest.mark.soak
 def test_before_it_reaches_the_pass_gdb_looks_up_no_name_in_triton(tmp_path: Path) -> None:
     first = [f"source {COMMANDS}", "break-pass tritongpu-coalesce", "set debug symbol-lookup 1"]
     words = [word for line in first for word in ("-iex", line)]

@@ -94,9 +94,11 @@ FAULTS: dict[str, Callable[[str], str]] = {
 
 
 SLOW = ("flex_attention backward", "invoke_subgraph")
-NAMES = pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=[pytest.mark.soak] if one in SLOW else []) for one in PROGRAMS]
-)
+
+
+def names(*slow: str) -> pytest.MarkDecorator:
+    marked = [pytest.param(one, marks=[pytest.mark.soak] if one in slow else []) for one in PROGRAMS]
+    return pytest.mark.parametrize("name", marked)
 
 
 def said(name: str, folder: Path, device: Device, faulty: bool) -> RunJudgement:
@@ -112,7 +114,7 @@ def said(name: str, folder: Path, device: Device, faulty: bool) -> RunJudgement:
     return judged
 
 
-@NAMES
+@names("flex_attention", *SLOW)
 def test_what_it_computes_is_judged_and_right(name: str, tmp_path: Path, device: Device) -> None:
     judged = said(name, tmp_path, device, False)
 
@@ -121,7 +123,7 @@ def test_what_it_computes_is_judged_and_right(name: str, tmp_path: Path, device:
     assert not judged.not_covered
 
 
-@NAMES
+@names(*SLOW)
 def test_a_fault_in_it_is_noticed(name: str, tmp_path: Path, device: Device) -> None:
     judged = said(name, tmp_path, device, True)
 

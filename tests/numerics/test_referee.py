@@ -131,6 +131,7 @@ def test_a_wrong_constant_is_detected_despite_different_random_numbers(tmp_path:
     assert "eager draws random numbers for it, and a kernel that draws its own gives others" in verdict.detail
 
 
+@pytest.mark.soak
 def test_a_compiled_step_of_adam_is_less_precise_and_no_difference(tmp_path: Path) -> None:
     verdict = outcome(tmp_path, "step")
 

@@ -257,6 +257,7 @@ double[(1,)](x, y, B=32)
 """
 
 
+@pytest.mark.soak
 def test_elements_that_a_launch_does_not_write_keep_their_recorded_content(tmp_path: Path) -> None:
     (program := tmp_path / "half.py").write_text(HALF)
     tracing("run", "--keep-inputs", "--target", "sm_90", str(program), runs=tmp_path)

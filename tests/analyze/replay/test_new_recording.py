@@ -49,7 +49,7 @@ def test_a_launch_with_the_same_number_and_the_same_inputs_is_the_same(case: Pat
     assert (anew.launch.missing, anew.other_inputs, recorder.asked) == ((), (), ["launch 1"])
 
 
-@pytest.mark.parametrize("index", [GROW, REACH])
+@pytest.mark.parametrize("index", [GROW, pytest.param(REACH, marks=pytest.mark.soak)])
 def test_a_launch_with_a_different_index_is_recognised_by_its_inputs(index: int, case: Path) -> None:
     case.with_name("more").write_text("0")
     run, recorder = recorded(case, case.parent), Recorder(case)

@@ -155,6 +155,7 @@ def test_a_program_that_is_gone_is_named_as_such(program: tuple[Path, str], tmp_
     assert "recording it anew failed: there is no file" in done.stderr
 
 
+@pytest.mark.soak
 def test_a_judgement_of_other_contents_is_no_answer_for_the_run(program: tuple[Path, str]) -> None:
     path, name = program
 
@@ -310,6 +311,7 @@ put(torch.randn(20, 8), torch.tensor([3, 7]), torch.zeros(2, 8))
 """
 
 
+@pytest.mark.soak
 def test_a_pass_that_makes_another_node_overwrite_an_input_is_among_those_that_change_the_graph(
     tmp_path: Path,
 ) -> None:
@@ -379,6 +381,7 @@ checked(torch.ones(6, 10) * 5)
 """
 
 
+@pytest.mark.soak
 def test_a_kernel_of_a_call_that_raised_is_not_hand_written(tmp_path: Path) -> None:
     (path := tmp_path / "raising.py").write_text(RAISING)
     tracing("run", "--keep-inputs", path, runs=tmp_path / "runs")

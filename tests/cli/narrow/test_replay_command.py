@@ -87,6 +87,7 @@ def test_a_launch_without_kept_inputs_is_recorded_anew(case: Path, tmp_path: Pat
     assert store.open_run("latest", run.path.parent).path == run.path
 
 
+@pytest.mark.soak
 def test_inputs_without_digests_are_not_said_to_differ(case: Path, tmp_path: Path) -> None:
     run = recorded(case, tmp_path, digests="none")
 

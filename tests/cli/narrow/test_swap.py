@@ -85,6 +85,7 @@ def test_two_kernels_of_five_are_to_blame_and_their_launches_are_named(
     assert runs_of(printed) <= 40
 
 
+@pytest.mark.soak
 def test_a_repeated_search_runs_only_its_first_and_last_step_anew(
     right: store.Run, wrong: store.Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -285,7 +286,7 @@ def test_kernels_that_inductor_launches_are_replaced_in_its_launcher(
     assert "scale #1 output differs FACTOR 5 → 3, BLOCK 32 → 16, grid (2, 1, 1) → (3, 1, 1)" in printed
 
 
-@pytest.mark.parametrize("options", ["", ":direct=false"])
+@pytest.mark.parametrize("options", ["", pytest.param(":direct=false", marks=pytest.mark.soak)])
 def test_a_kernel_tuned_differently_uses_its_recorded_configuration_of_each_run(
     options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -142,6 +142,7 @@ def test_an_exception_is_reported_as_by_python_and_the_run_says_so(tmp_path: Pat
     assert (outcome.status, outcome.detail) == ("failed", "RuntimeError: worse (raises.py:6)")
 
 
+@pytest.mark.soak
 def test_an_interrupt_that_python_ignores_in_a_callback_ends_the_program_and_the_run_is_kept(
     tmp_path: Path,
 ) -> None:

@@ -23,7 +23,7 @@ COMPILED = "import os, torch\ntorch.compile(torch.sin)(torch.ones(3))\n"
 OTHER_BACKEND = "torch.compile(lambda: torch.compiler.is_compiling(), backend='eager')"
 ANSWERS = [
     (f"{COMPILED}raise SystemExit(3)", "ends alike: exit status 3"),
-    (f"{COMPILED}os._exit(4)", "ends alike: exit status 4"),
+    pytest.param(f"{COMPILED}os._exit(4)", "ends alike: exit status 4", marks=pytest.mark.soak),
     (f"import torch\nif {OTHER_BACKEND}(): exit(5)", "compiles no graph by Inductor"),
 ]  # fmt: skip
 
@@ -59,6 +59,7 @@ def test_a_command_judges_what_the_program_prints(printing: str, tmp_path: Path)
     assert "accused: aot_eager_decomp_partition > decompositions > aten.silu.default" in done.stdout
 
 
+@pytest.mark.soak
 def test_a_command_that_refuses_eager_too_accuses_nothing(printing: str, tmp_path: Path) -> None:
     done = bisect(tmp_path, printing, "decomposition_of_silu", "--", "grep", "-q", "nothing", "{stdout}")
 
@@ -66,6 +67,7 @@ def test_a_command_that_refuses_eager_too_accuses_nothing(printing: str, tmp_pat
     assert "without torch.compile it ends alike: grep: exit status 1" in done.stderr
 
 
+@pytest.mark.soak
 def test_code_that_only_compilation_executes_is_accused(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(IS_COMPILING)
@@ -98,6 +100,7 @@ def test_a_right_program_says_what_would_make_it_wrong(tmp_path: Path) -> None:
     assert "let it compare its results" in done.stdout.replace("\n", " ")
 
 
+@pytest.mark.soak
 def test_a_second_search_runs_nothing_until_an_imported_file_changes(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text("FACTOR = 2\n")
     program = tmp_path / "program.py"
@@ -137,6 +140,7 @@ def test_a_program_that_fails_because_of_its_own_files_accuses_nothing(
     assert "each build executes it once more in this folder" in " ".join(done.stderr.split())
 
 
+@pytest.mark.soak
 def test_a_program_that_fails_by_chance_is_not_blamed_on_the_compiler(tmp_path: Path) -> None:
     (program := tmp_path / "program.py").write_text(CHANCE)
 
