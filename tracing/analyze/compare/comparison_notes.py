@@ -36,6 +36,7 @@ class Notes:
     suspects: list[Divergence] = field(default_factory=list)  # the first of each kind of doubt
     first_consequence: Divergence | None = None
     addresses: set[tuple[str, str]] = field(default_factory=set)  # kernels and arguments that were left out
+    left_out: dict[str, None] = field(default_factory=dict)  # not compared, and usually not recorded
     damaged: Problem | None = None  # the first damage that ended a part of the comparison
     notes: list[str] = field(default_factory=list)  # what was not compared, and why
     _following: set[tuple[int, int]] = field(default_factory=set)  # rank and index of a launch

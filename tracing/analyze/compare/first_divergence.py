@@ -53,6 +53,7 @@ class Comparison:
     def __init__(self, a: Run, b: Run, window: int = WINDOW) -> None:
         self.notes = Notes(a, b, window)
         self.repeated: Counter[Key] = Counter()  # number of repetitions of each reported difference
+        self.processes: list[tuple[int, tuple[str, str]]] = []  # that were compared, with their ranks
         self._pairs: dict[int, ProcessPair] = {}  # of each rank the first
         self._missing: Counter[Key] = Counter()  # most launches in a row that one run lacks before its end
 
@@ -60,6 +61,7 @@ class Comparison:
         notes = self.notes
         codes = KernelCodes(notes.a, notes.b)
         for rank, processes in self._processes():
+            self.processes.append((rank, processes))
             with notes.damage("later launches are not compared"):
                 pair = ProcessPair(notes, rank, processes, codes)
                 self._pairs.setdefault(rank, pair)

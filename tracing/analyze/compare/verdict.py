@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tracing.analyze.compare.causes.cause_answer import Follows
 from tracing.analyze.compare.divergence_kinds import Cause, Divergence, OutputDiffers, UnknownCause
 from tracing.analyze.compare.first_divergence import UNREAD_RESULTS, Comparison
+from tracing.analyze.compare.unread_operators import unread_operators
 from tracing.analyze.compare.unwritten_memory import dependents, unfollowed
 from tracing.analyze.runs.coverage import coverage
 from tracing.analyze.runs.recorded_steps import not_covered_steps
@@ -78,10 +79,29 @@ class ComparisonVerdict:
             a, b = (results(run) for run in self._runs)
             self.equal_results = len(a.keys() & b.keys()) - len(self.results)
         self._explain_unwritten_memory()
-        if self.results and not self.found:
+        if not (self.found or self.results or self.start or self.outcomes):
+            self._compare_operators()
+        if self.results and not self.found and self.why is None:
             causes = ((one, self.comparison.cause_of(one)) for one in self.results)
             known = [ResultCause(one, why) for one, why in causes if why and not isinstance(why, Follows)]
             self.why = min(known, key=_certainty, default=ResultCause(self.results[0], None))
+
+    def _compare_operators(self) -> None:
+        comparison = self.comparison
+        notes, a, b = comparison.notes, *self._runs
+        if notes.unrecorded or notes.covers:
+            return  # the runs have different calls
+        for rank, processes in comparison.processes:
+            with notes.damage("operators are not compared"):
+                known = any(one == rank for one, _ in results(a).keys() & results(b).keys())
+                one = unread_operators((a, b), rank, processes, has_results=known)
+                if one.doubt:
+                    notes.add(one.doubt)
+                notes.left_out.update(dict.fromkeys(one.left_out))
+                if one.difference is not None:
+                    self.why = ResultCause(*one.difference)
+                    self.results = (self.why.result,)
+                    return
 
     def _explain_unwritten_memory(self) -> None:
         notes = self.comparison.notes

@@ -141,7 +141,7 @@ def _print_json(runs: RunPair, verdict: ComparisonVerdict) -> int:
         "dependents": list(verdict.dependents),
         "not_comparable": [f"{argument} of {kernel}" for kernel, argument in sorted(notes.addresses)],
         "selected": notes.selected,
-        "not_compared": [*notes.notes, *(line.plain for line in cut_text(runs))],
+        "not_compared": [*notes.notes, *notes.left_out, *(line.plain for line in cut_text(runs))],
     }  # fmt: skip
     print(json.dumps(answer, indent=2))
     return status

@@ -63,6 +63,8 @@ def summary_text(
         yield Text(f"recorded in both runs: {notes.selected}")
     for note in notes.notes[:limit]:
         yield _warning("not compared", note)
+    for what in notes.left_out:
+        yield _warning("not compared", what)
     if limit is not None and len(notes.notes) > limit:
         rest = len(notes.notes) - limit
         yield _warning("not compared", f"{rest} more: `--limit {len(notes.notes)}` shows them")

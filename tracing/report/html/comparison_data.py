@@ -60,7 +60,7 @@ def comparison_data(
         "start": [result_json(one) for one in verdict.start],
         "outcomes": [result_json(one) for one in verdict.outcomes],
         "summary": summary,
-        "not_compared": list(verdict.comparison.notes.notes),
+        "not_compared": [*verdict.comparison.notes.notes, *verdict.comparison.notes.left_out],
     }
 
 

@@ -1,0 +1,119 @@
+"""Operators whose results no launch reads are compared: their arguments and, with digests, their results."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import pytest
+import torch
+from handmade.records import INFO
+
+from tracing import store
+from tracing.analyze.align.alignment import WINDOW
+from tracing.analyze.compare.divergence_kinds import OperatorCause
+from tracing.analyze.compare.verdict import ComparisonVerdict
+from tracing.model import Outcome
+from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.virtual_gpu import virtual_gpu
+
+Then = Callable[[torch.Tensor], object]
+
+
+@torch.library.custom_op("unread::counted", mutates_args=())
+def counted(x: torch.Tensor) -> torch.Tensor:
+    """Returns something else in each run."""
+    counted.calls += 1  # type: ignore[attr-defined]
+    return x + counted.calls  # type: ignore[attr-defined]
+
+
+counted.calls = 0  # type: ignore[attr-defined]
+
+
+def recorded(folder: Path, then: Then, operators: Literal["writers", "digests"]) -> store.Run:
+    """A run of a program that calls a compiled function, and then operators on what it returns."""
+    writer = store.create(folder, INFO)
+    torch._dynamo.reset()
+    with virtual_gpu():
+        compiled, x = torch.compile(torch.sin), torch.ones(8)
+        with LaunchRecorder(writer, operators=operators):
+            then(compiled(x))
+    writer.append(Outcome("ended", "exit status 0; 1 launch seen"))
+    writer.close()
+    return store.Run(writer.path)
+
+
+def compared(
+    folder: Path, a: Then, b: Then, operators: Literal["writers", "digests"] = "digests"
+) -> ComparisonVerdict:
+    runs = [recorded(folder, then, operators) for then in (a, b)]
+    verdict = ComparisonVerdict.of(*runs, WINDOW)
+    assert list(verdict) == []  # no launch differs
+    return verdict
+
+
+def times(number: int) -> Then:
+    return lambda y: (y * number).sum()
+
+
+def cause(verdict: ComparisonVerdict) -> OperatorCause:
+    assert verdict.status == 1 and verdict.why is not None
+    assert isinstance(verdict.why.cause, OperatorCause)
+    return verdict.why.cause
+
+
+@pytest.mark.parametrize("operators", ["writers", "digests"])
+def test_another_argument_after_the_last_launch_differs(
+    operators: Literal["writers", "digests"], tmp_path: Path
+) -> None:
+    verdict = compared(tmp_path, times(3), times(4), operators)
+
+    one = cause(verdict)
+    assert (one.names[0], one.arguments) == ("aten::mul.Tensor", ("other=3", "other=4"))
+    assert [(result.a, result.b) for result in verdict.results] == [("(other=3)", "(other=4)")]
+
+
+def test_other_results_of_equal_inputs_are_not_deterministic(tmp_path: Path) -> None:
+    one = cause(compared(tmp_path, lambda y: counted(y).sum(), lambda y: counted(y).sum()))
+
+    assert (one.names[1], one.not_deterministic, one.random) == ("unread::counted", True, False)
+
+
+def test_an_operator_that_draws_is_not_called_nondeterministic(tmp_path: Path) -> None:
+    one = cause(compared(tmp_path, lambda y: torch.rand_like(y), lambda y: torch.rand_like(y)))
+
+    assert (one.names[1], one.not_deterministic, one.random) == ("aten::rand_like", False, True)
+
+
+def test_an_input_that_nothing_recorded_wrote_is_not_compared(tmp_path: Path) -> None:
+    def written(value: int) -> Then:
+        def then(y: torch.Tensor) -> None:
+            z = y * 2
+            ctypes.memset(z.data_ptr(), value, 4)
+            z.exp()
+
+        return then
+
+    verdict = compared(tmp_path, written(0x40), written(0x41))
+
+    assert verdict.status == 2
+    (note,) = verdict.comparison.notes.notes
+    assert "aten::exp" in note and "reads other values" in note
+
+
+def test_equal_operators_are_equal_and_left_out_only_without_digests(tmp_path: Path) -> None:
+    digested, without = (compared(tmp_path, times(3), times(3), one) for one in ("digests", "writers"))  # type: ignore[arg-type]
+
+    assert (digested.status, without.status) == (0, 0)
+    assert list(digested.comparison.notes.left_out) == []
+    (left_out,) = without.comparison.notes.left_out
+    assert "aten::sum" in left_out and "--operators digests" in left_out
+
+
+def test_operators_that_only_one_run_calls_are_named(tmp_path: Path) -> None:
+    verdict = compared(tmp_path, times(3), lambda y: (y * 3).sum().neg())
+
+    assert verdict.status == 0
+    assert ["aten::neg" in one for one in verdict.comparison.notes.left_out] == [True]
