@@ -95,7 +95,7 @@ def gpu(writer: store.RunWriter | None) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("recording", [False, True])
+@pytest.mark.parametrize("recording", [pytest.param(False, marks=pytest.mark.soak), True])
 def test_threads_compile_tune_and_launch_at_once(recording: bool, modules: list[Any], tmp_path: Path) -> None:
     writer, x = store.create(tmp_path, INFO) if recording else None, torch.rand(128)
 

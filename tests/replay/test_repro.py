@@ -64,6 +64,7 @@ def test_a_kernel_of_inductor_is_replayed_without_inductors_runtime(racing: Path
     assert "triton_heuristics" not in (tmp_path / "kernel.py").read_text()
 
 
+@pytest.mark.soak
 def test_memory_next_to_a_view_that_the_launch_reads_is_said_to_be_missing(tmp_path: Path) -> None:
     (case := tmp_path / "ahead.py").write_text(NEIGHBOURS)
     run = recorded(str(case), tmp_path, "--keep-inputs", "--no-passes", passed=False)

@@ -154,6 +154,7 @@ def test_a_compile_that_does_not_crash_is_no_finding(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "vector_add compiles, and takes less than 120 s\n")
 
 
+@pytest.mark.soak
 def test_a_kernel_that_does_not_compile_is_not_judged(tmp_path: Path) -> None:
     variables = dying("triton-combine", "error", "tt.reduce")
     run = recorded(tmp_path, variables, "softmax", "sm_80")

@@ -21,11 +21,14 @@ torch.testing.assert_close(torch.compile(f)(x), f(x))
 """
 COMPILED = "import os, torch\ntorch.compile(torch.sin)(torch.ones(3))\n"
 OTHER_BACKEND = "torch.compile(lambda: torch.compiler.is_compiling(), backend='eager')"
+FOR_THE_SOAK = [
+    (f"{COMPILED}os._exit(4)", "ends alike: exit status 4"),
+    (f"import torch\nif {OTHER_BACKEND}(): exit(5)", "compiles no graph by Inductor"),
+]
 ANSWERS = [
     (f"{COMPILED}raise SystemExit(3)", "ends alike: exit status 3"),
-    pytest.param(f"{COMPILED}os._exit(4)", "ends alike: exit status 4", marks=pytest.mark.soak),
-    (f"import torch\nif {OTHER_BACKEND}(): exit(5)", "compiles no graph by Inductor"),
-]  # fmt: skip
+    *(pytest.param(*one, marks=pytest.mark.soak) for one in FOR_THE_SOAK),
+]
 
 
 def bisect(runs: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -92,6 +95,7 @@ def test_where_torch_compile_is_not_to_blame_nothing_is_accused(
     assert said in done.stderr
 
 
+@pytest.mark.soak
 def test_a_right_program_says_what_would_make_it_wrong(tmp_path: Path) -> None:
     done = bisect(tmp_path, str(PROGRAM), "none")
 
