@@ -198,6 +198,19 @@ def with_a_branch(x: torch.Tensor) -> torch.Tensor:
     return z.relu() + 1
 
 
+def with_a_copied_input(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x)
+    twice[(1,)](x.t().cos(), y, x.numel(), 128)
+    return y
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_kernel_whose_buffer_no_node_names_is_judged(dynamic: bool, device: Device, runs: Path) -> None:
+    program = Program(with_a_copied_input, lambda: (values(10, 7),), dynamic=dynamic)
+
+    assert verdicts(judgement(recorded(program, runs, device))) == ["right", "no reference"]
+
+
 def test_kernels_around_a_branch_are_judged_and_its_own_are_not_called_hand_written(
     device: Device, runs: Path
 ) -> None:

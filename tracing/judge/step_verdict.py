@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tracing.analyze.judge.judgement import LaunchVerdict, WrongElements
@@ -85,11 +85,11 @@ class StepJudge:
 
     def _copied(self, name: str, sources: FxSources, argument: str, content: Content) -> Iterator[FxPlan]:
         buffer = self._memory.schedule.buffers.get(name)
-        shape = content.meta.shape if content.meta is not None else None
+        shape = content.meta.shape if content.meta is not None else ()
         origins = sorted(buffer.origins if buffer else (), key=self._program.order.__getitem__)
         for origin in reversed(origins):
             value = self._program.nodes[origin].value
-            if not isinstance(value, dict) or value.get("shape") != [*(shape or ())]:
+            if not isinstance(value, dict) or not _may_be(value.get("shape", ()), shape):
                 continue
             try:
                 plan, given = self._memory.plan(self._program.value(origin), sources)
@@ -124,3 +124,9 @@ class StepJudge:
         if plan.uninitialised:
             raise NoReference("unwritten memory")
         return [wrong_elements(name, buffer, value, verdict, tensor.numel())], False
+
+
+def _may_be(symbolic: Sequence[int | str], shape: Sequence[int]) -> bool:
+    # a size that is a symbol may be any number
+    sizes = zip(symbolic, shape, strict=False)
+    return len(symbolic) == len(shape) and all(one == size for one, size in sizes if isinstance(one, int))

@@ -73,10 +73,14 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
     if own and not judgement.forward_of_gradients:
         them = "it" if len(own) == 1 else "them"
         yield f"    or        the program's code around {them}, where eager executes other code"
-    if any(one.graph >= 0 for one in suspects):
+    if any(one.graph >= 0 and not one.nodes for one in suspects):  # in a graph that an operator calls
         yield "    or        the operator that executes it, or a graph pass: nothing judges its branches"
     if len(own) > 1:
         yield f"    to know   which kernel it is: {one_by_one()}"
+    if len(suspects) > 1:
+        for one in filter(judgement.accesses_wrongly, suspects):
+            wrong = "it accesses memory as no correct kernel does"
+            yield f"    most so   launch {one.launch} {one.kernel}: {wrong}"
     for one in suspects if len(suspects) > 1 or judgement.forward_of_gradients else ():
         reached = judgement.reached.get(one.launch)
         if reached is not None and reached.agreeing:

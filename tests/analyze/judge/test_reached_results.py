@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,18 @@ def test_a_launch_that_wrote_more_than_the_result_is_not_cleared(tmp_path: Path)
     judgement = suspects(reached(tmp_path, results, "output[1]", launches=(more, SECOND)))
 
     assert [one.launch for one in judgement.suspects] == [1, 0]  # a result that agrees depends on launch 0
+
+
+def test_a_launch_that_races_is_the_most_suspect_one(tmp_path: Path) -> None:
+    results = {"output[1]": value(LAST, "last")}
+
+    for racing, expected in (((), [0, 1]), (("1 second",), [1, 0])):
+        judgement = replace(suspects(reached(tmp_path, results, "output[1]")), wrong_accesses=racing)
+        lines = [*judgement_text(judgement, [])]
+        assert [one.launch for one in judgement.suspects] == expected
+        assert [line for line in lines if "most so" in line] == [
+            f"    most so   launch {one}: it accesses memory as no correct kernel does" for one in racing
+        ]
 
 
 def test_a_launch_that_only_an_agreeing_result_depends_on_is_cleared(tmp_path: Path) -> None:

@@ -130,6 +130,7 @@ class RunJudgement:
     reached: Mapping[int, ReachedResults] = field(default_factory=dict)  # by launch; empty: not known
     eager_known: bool = True  # False: the run does not say which kernels eager launches
     of_case: bool = True  # False: of a program, which is not compared with eager
+    wrong_accesses: Sequence[str] = ()  # launches that access memory as no correct kernel does: "4 colsum"
     other_contents: str = ""  # "launch 3 k read another x": of the new recording that stands for the run
 
     @property
@@ -189,12 +190,18 @@ class RunJudgement:
     def suspects(self) -> list[JudgedLaunch]:
         """The launches without a reference, if results differ from eager and all other launches are right.
 
-        The most suspect ones are first: those on which no result that agrees depends. A kernel that eager
-        launches, too, does not make the results differ, nor does a launch that reaches only results that
-        agree.
+        The most suspect ones are first: those that access memory wrongly, then those on which no result that
+        agrees depends. A kernel that eager launches, too, does not make the results differ, nor does a launch
+        that reaches only results that agree.
         """
         own = [one for one in self._unexplained if not self._reached(one).cleared]
-        return sorted(own, key=lambda one: bool(self._reached(one).agreeing))
+        return sorted(
+            own, key=lambda one: (not self.accesses_wrongly(one), bool(self._reached(one).agreeing))
+        )
+
+    def accesses_wrongly(self, launch: JudgedLaunch) -> bool:
+        """True if it races, or leaves an argument's storage."""
+        return f"{launch.launch} {launch.kernel}" in self.wrong_accesses
 
     @property
     def cleared(self) -> list[JudgedLaunch]:

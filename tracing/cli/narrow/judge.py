@@ -151,7 +151,7 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
             judgement = judge_run(run, processes[0], now, own, unchecked_kernels(asked))
             if judgement.outcome is not None and judgement.suspects:
                 reached = reached_results(run, processes[0], judgement.outcome)
-                judgement = replace(judgement, reached=reached)
+                judgement = replace(judgement, reached=reached, wrong_accesses=tuple(wrong_accesses(run)))
     untried = _unlaunched(asked, judgement.hand_written)
     not_covered = (*judgement.not_covered, *untried, *left_out(run))
     judgement = replace(judgement, other_contents=other_contents, not_covered=not_covered)
