@@ -12,6 +12,7 @@ from tracing.store import Run, rank_of
 from tracing.store.graph_file import FxGraph, PythonLine, Schedule, ScheduleStep, read_graph, read_schedule
 
 _ALLOCATING = ("aten::empty", "aten::new_empty")
+_LAUNCHES = "triton_kernel_wrapper"  # of the names of nodes that launch a kernel of the program
 _OWN = "UserDefinedTritonKernel"  # of Inductor: a node that launches a kernel of the program
 
 
@@ -117,8 +118,13 @@ def _nodes(schedule: Schedule, launches: Sequence[KernelLaunch]) -> dict[int, se
     for name in dict.fromkeys(kernel[index] for index in others):
         own = [one for one in schedule.steps if one.code == _OWN and _is_of(one, name)]
         turns = [index for index in others if kernel[index] == name]
-        nodes |= {index: set(one.nodes) for index, one in zip(turns, own, strict=False)}
+        nodes |= {index: _launching(one) for index, one in zip(turns, own, strict=False)}
     return nodes
+
+
+def _launching(step: ScheduleStep) -> set[str]:
+    # other nodes compute the arguments, in launches of their own
+    return {one for one in step.nodes if one.startswith(_LAUNCHES)} or set(step.nodes)
 
 
 def _is_of(step: ScheduleStep, kernel: str) -> bool:
