@@ -24,13 +24,14 @@ from tracing.report.text import plural, some_lines
 from tracing.store.graph_file import PythonLine
 
 _NODES = 8  # maximum of nodes that are printed
-_LAUNCHES = 5  # launches that are listed for one reason
+_LISTED = 5  # launches, or parts of a graph, that are listed for one reason
+_BECAUSE = ": no reference, because "
 
 
 def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Iterator[str]:
     """The findings, the judged and unjudged launches, and the next commands."""
     accused, outcome = judgement.accused, judgement.outcome
-    if outcome is not None and outcome.status == "failed":
+    if outcome is not None and judgement.failed:
         yield f"the {'case' if judgement.of_case else 'program'} failed: {outcome.detail}"
     for effect in judgement.undeclared:
         yield f"✗ {effect}"
@@ -128,6 +129,8 @@ def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
         yield judged
     if judgement.differs:
         yield "the results differ from eager, and no launch that was judged explains it"
+    elif judgement.failed:
+        yield "no launch that was judged explains why it failed"
 
 
 def _less_precise(judgement: RunJudgement, judged: str) -> Iterator[str]:
@@ -241,16 +244,31 @@ def _counts(judgement: RunJudgement) -> Iterator[str]:
         parts.append(f"{count['inputs wrong']} right, with inputs that were wrong already")
     of = plural(len(judgement.launches), "launch")
     yield f"{judged} of {of} judged{': ' + ', '.join(parts) if parts else ''}"
-    reasons: dict[str, list[JudgedLaunch]] = {}
+    reasons: dict[str, list[str]] = {}
     for one in judgement.launches:
         if one.verdict == "no reference":
-            reasons.setdefault(one.why, []).append(one)
+            reasons.setdefault(one.why, []).append(f"{one.launch} {one.kernel}")
     for why, launches in reasons.items():
-        named = [f"{one.launch} {one.kernel}" for one in launches[:_LAUNCHES]]
-        further = f" and {len(launches) - _LAUNCHES} more" if len(launches) > _LAUNCHES else ""
-        yield f"not covered: launch {', '.join(named)}{further}: no reference, because {why}"
-    for text in judgement.not_covered:
-        yield f"not covered: {text}"
+        yield f"not covered: launch {_listed(launches)}{_BECAUSE}{why}"
+    yield from _not_covered(judgement.not_covered)
+
+
+def _not_covered(texts: Sequence[str]) -> Iterator[str]:
+    # what one reason leaves out is one line
+    reasons: dict[str, list[str]] = {}
+    for text in texts:
+        what, _, why = text.partition(_BECAUSE)
+        reasons.setdefault(why, []).append(what)
+    for why, parts in reasons.items():
+        if why:
+            yield f"not covered: {_listed(parts)}{_BECAUSE}{why}"
+        else:
+            yield from (f"not covered: {part}" for part in parts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    further = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + further
 
 
 def judgement_json(judgement: RunJudgement) -> dict[str, Any]:

@@ -147,15 +147,21 @@ class RunJudgement:
     def status(self) -> int:
         """0: all that was judged is right; 1: something is off, or suspected; 2: no answer.
 
-        There is no answer if no launch is judged or checked, if results differ without a suspect, or if all
-        that was judged is right, and read other contents than the launches of the run did.
+        There is no answer if no launch is judged or checked, if results differ or the program failed without
+        a suspect, or if all that was judged is right, and read other contents than the launches of the run
+        did.
         """
         if self.accused or self.findings or self.suspects or self.undeclared or self.laid_out:
             return 1
         checked = self.checked and not self.undecided
-        if self.other_contents:
+        if self.other_contents or self.failed:
             return 2
         return 0 if (self.any_right or checked) and not self.differs else 2
+
+    @property
+    def failed(self) -> bool:
+        """True if the program raised, or if its exit status is not 0."""
+        return self.outcome is not None and self.outcome.fails
 
     @property
     def any_right(self) -> bool:

@@ -60,7 +60,7 @@ def judge(
     Example: tracing judge demo-sound
 
     Exit status: 0 if all that could be judged is right, 1 if something is off or suspected, also by its
-    accesses to memory, 2 if there is no answer.
+    accesses to memory, 2 if there is no answer, as of a program that failed.
     """
     run = consenting(open_run(name, runs), trust)
     asked, repeated = run, Repetition()
