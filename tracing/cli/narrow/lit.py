@@ -146,7 +146,8 @@ def verified(run: store.Run, record: PassRecord, before: str, after: str, grep: 
             f"no test of {record.name} could be made: {unlike.sentence}",
             f"the recorded effect: {remedies[0]}\n  record with the installed compiler: {remedies[1]}",
         )
-    raise Problem(f"no test of {record.name} could be made: {complaint}", "choose lines with `--grep`")
+    other = "choose other lines, or leave `--grep` out" if grep else "choose lines with `--grep`"
+    raise Problem(f"no test of {record.name} could be made: {complaint}", other)
 
 
 def _made(
