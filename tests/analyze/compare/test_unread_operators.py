@@ -13,7 +13,7 @@ from handmade.records import INFO
 
 from tracing import store
 from tracing.analyze.align.alignment import WINDOW
-from tracing.analyze.compare.divergence_kinds import OperatorCause
+from tracing.analyze.compare.divergence_kinds import Host, OperatorCause
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.model import Outcome
 from tracing.record.launches.launch_recorder import LaunchRecorder
@@ -101,6 +101,14 @@ def test_an_input_that_nothing_recorded_wrote_is_not_compared(tmp_path: Path) ->
     assert verdict.status == 2
     (note,) = verdict.comparison.notes.notes
     assert "aten::exp" in note and "reads other values" in note
+
+
+def test_a_tensor_of_other_numbers_is_no_nondeterministic_operator(tmp_path: Path) -> None:
+    verdict = compared(tmp_path, lambda y: torch.tensor([1.0]), lambda y: torch.tensor([2.0]))
+
+    assert verdict.status == 1 and verdict.why is not None
+    assert isinstance(verdict.why.cause, Host) and verdict.why.cause.made
+    assert "aten::lift_fresh" in verdict.results[0].name
 
 
 def test_equal_operators_are_equal_and_left_out_only_without_digests(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from tracing.analyze.compare.divergence_kinds import OperatorCause
+from tracing.analyze.compare.divergence_kinds import Cause, Host, OperatorCause
 from tracing.analyze.runs.results import ResultDiffers, value_text
 from tracing.model import (
     CallSite,
@@ -38,7 +38,7 @@ What: TypeAlias = Literal["arguments", "results", "random"]
 class UnreadOperators:
     """The answer for one process of each run."""
 
-    difference: tuple[ResultDiffers, OperatorCause] | None = None  # the first
+    difference: tuple[ResultDiffers, Cause] | None = None  # the first
     doubt: str = ""  # the first call that reads and writes other bits, whose origin was not recorded
     left_out: tuple[str, ...] = ()  # what was not compared, and the option that records it
 
@@ -93,7 +93,7 @@ def unread_operators(
     Time: some 5 µs a call. Memory: some 500 bytes for each call with digests.
     """
     a, b = (_Calls(run, process) for run, process in zip(runs, processes, strict=True))
-    doubt, undigested = "", None
+    doubt, undigested, made = "", None, None
     for one, other in _pairs(a, b, {kind for kind, count in a.counts.items() if count == b.counts[kind]}):
         bits = _compared(a.digests(one), b.digests(other))
         arguments = one.signature.arguments, other.signature.arguments
@@ -106,8 +106,13 @@ def unread_operators(
             return UnreadOperators(_difference(rank, (one, other), texts, "arguments"))
         elif bits == "other results" and _NOT_WAITED_FOR not in arguments[0]:
             texts = _text(one, a.digests(one)), _text(other, b.digests(other))
-            what: What = "random" if one.signature.random else "results"
-            return UnreadOperators(_difference(rank, (one, other), texts, what))
+            if one.signature.random:
+                return UnreadOperators(_difference(rank, (one, other), texts, "random"))
+            if one.signature.reads:
+                return UnreadOperators(_difference(rank, (one, other), texts, "results"))
+            made = made or ResultDiffers(f"tensor of {_named(one)}", *texts, rank)
+    if made is not None:  # of numbers of the program, as a measured time
+        return UnreadOperators((made, Host("ab", None, made=True)))
     left_out = [_only_one(a, b)]
     if undigested is not None and not has_results:
         what_it = f"what operators compute and no launch reads, as {_named(undigested)}"
