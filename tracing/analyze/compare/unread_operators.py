@@ -72,7 +72,9 @@ class _Calls:
         kinds: dict[tuple[int, int], _Kind] = {}
         for call in self._run.view(self._process, OperatorCall, OperatorCall):
             signature = self._signatures.get(call.signature)
-            if signature is None or signature.allocates or signature.name.startswith(_ASYNCHRONOUS):
+            if signature is None or signature.allocates or not signature.writes:
+                continue
+            if signature.name.startswith(_ASYNCHRONOUS):
                 continue
             key = call.signature, call.thread
             if key not in kinds:
@@ -101,7 +103,7 @@ def unread_operators(
             undigested = one
         if bits == "other inputs":
             doubt = doubt or f"{_named(one)} reads other values, and what wrote them was not recorded"
-        elif arguments[0] != arguments[1]:
+        elif bits != "equal" and arguments[0] != arguments[1]:
             texts = f"({arguments[0]})", f"({arguments[1]})"
             return UnreadOperators(_difference(rank, (one, other), texts, "arguments"))
         elif bits == "other results" and _NOT_WAITED_FOR not in arguments[0]:
@@ -122,25 +124,27 @@ def unread_operators(
 
 def _pairs(a: _Calls, b: _Calls, kinds: Collection[_Kind]) -> Iterator[tuple[_Called, _Called]]:
     # kinds -- those that both processes call equally often
-    later, waiting = b.called(), dict[tuple[_Kind, int], _Called]()
-    counts: tuple[Counter[_Kind], Counter[_Kind]] = Counter(), Counter()
-    for kind, one in a.called():
-        if kind not in kinds:
-            continue
-        wanted = kind, counts[0][kind]
-        counts[0][kind] += 1
+    later, waiting = _numbered(b, kinds), dict[tuple[_Kind, int], _Called]()
+    for wanted, one in _numbered(a, kinds):
         while wanted not in waiting:
             there, other = next(later)
-            waiting[there, counts[1][there]] = other
-            counts[1][there] += 1
+            waiting[there] = other
         yield one, waiting.pop(wanted)
+
+
+def _numbered(calls: _Calls, kinds: Collection[_Kind]) -> Iterator[tuple[tuple[_Kind, int], _Called]]:
+    counts = Counter[_Kind]()
+    for kind, one in calls.called():
+        if kind in kinds:
+            yield (kind, counts[kind]), one
+            counts[kind] += 1
 
 
 def _compared(a: OperatorDigests | None, b: OperatorDigests | None) -> Bits:
     # only the first result: others may be left unwritten, as the seeds of an attention without dropout
     if a is None or b is None or not (a.after and b.after):
         return "unknown"
-    before = [(one.bits, other.bits) for one, other in zip(a.before, b.before, strict=True)]
+    before = [(one.bits, other.bits) for one, other in zip(a.before, b.before, strict=False)]
     after = a.after[0].bits, b.after[0].bits
     if not all(all(pair) for pair in (*before, after)):
         return "unknown"
