@@ -128,6 +128,6 @@ def equality_text(comparison: Comparison, alike: int, differing: Sequence[Result
     if not (notes.pairs or alike):
         yield Text("nothing was compared: no launch and no result")
         return
-    whole = notes.complete and not notes.undigested and not differing
-    equal = "equal" if whole else "equal as far as both were recorded"
+    whole = notes.complete and not notes.undigested
+    equal = "the rest is equal" if differing else "equal" if whole else "equal as far as both were recorded"
     yield Text(f"{equal}: {', '.join([plural(notes.pairs, 'launch'), *parts])}")
