@@ -92,9 +92,10 @@ class ComparisonVerdict:
         if notes.unrecorded or notes.covers:
             return  # the runs have different calls
         for rank, processes in comparison.processes:
+            if any(one == rank for one, _ in (*results(a), *results(b))):
+                continue
             with notes.damage("operators are not compared"):
-                known = any(one == rank for one, _ in results(a).keys() & results(b).keys())
-                one = unread_operators((a, b), rank, processes, has_results=known)
+                one = unread_operators((a, b), rank, processes)
                 if one.doubt:
                     notes.add(one.doubt)
                 notes.left_out.update(dict.fromkeys(one.left_out))
