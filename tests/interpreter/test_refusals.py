@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import globaltimer
 
+from tracing import interpreter
 from tracing.errors import Problem
 from tracing.interpreter.batch.batch_builder import BatchBuilder
 from tracing.interpreter.gates import watched
@@ -53,6 +54,19 @@ def test_an_error_of_the_interpreter_names_operation_kernel_and_line() -> None:
         f"tl.exp (NotImplementedError: no exp) of outer at {line(inner, 2)} can be compiled but not executed "
         "without a GPU; the launch is not judged"
     )
+
+
+@triton.jit
+def misspelt(x):
+    tl.stroe(x, 1)
+
+
+def test_a_name_that_the_language_lacks_is_an_error_of_the_kernel() -> None:
+    with pytest.raises(Problem) as raised:
+        interpreter.launch(misspelt, {"x": torch.ones(1)}, (), (1, 1, 1))
+
+    expected = "module 'triton.language' has no attribute 'stroe'"
+    assert raised.value.problem == f"misspelt at {line(misspelt, 2)}: {expected}"
 
 
 @triton.jit

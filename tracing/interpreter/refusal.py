@@ -1,11 +1,11 @@
-"""The error for a launch at which Triton's interpreter fails, although the kernel compiles."""
+"""The error for a launch at which Triton's interpreter fails, although the kernel may compile."""
 
 from __future__ import annotations
 
 import linecache
 import traceback
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 
 import triton.language as tl
 
@@ -38,6 +38,8 @@ def refusal(error: Exception, kernel: str) -> Problem | None:
     file = frame.f_code.co_filename
     operation = next((f"tl.{name}" for name in names), f"`{linecache.getline(file, line).strip()}`")
     where = f"{kernel} at {line_name(file, line)}"
+    if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
+        return Problem(f"{where}: {message(error)}", "mend the name")  # of a kernel that was edited
     return not_executable(f"{operation} ({type(error).__name__}: {message(error)})", where)
 
 
