@@ -78,6 +78,12 @@ class CopiedFunction(msgspec.Struct, frozen=True):
     user_file: str
     user_line: int
 
+    def of_user(self, file: str, line: int) -> tuple[str, int] | None:
+        """The user's file and line of a line of the copy; None: it is no line of it."""
+        if file != self.file or not self.line <= line < self.line + self.count:
+            return None
+        return self.user_file, self.user_line + line - self.line
+
 
 class Kernel(Record, frozen=True, file="kernels"):
     """One compiled kernel."""

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from tracing.analyze.memory import access_lines
 from tracing.analyze.memory.access_lines import access_line
+from tracing.analyze.memory.static_accesses import source_line
+from tracing.model import CopiedFunction
 from tracing.store import Run
 from tracing.store.graph_file import PythonLine
 
@@ -39,3 +41,11 @@ def test_the_line_of_an_access(
     one = replace(one, kernel=replace(one.kernel, file="/cache/cabc.py:10", source=source))
 
     assert access_line(Run(writer.path), 0, one, where) == expected
+
+
+def test_a_line_of_a_copy_is_that_of_the_user() -> None:
+    ttir = '%0 = tt.load %x loc(#loc1)\n#loc1 = loc("/tmp/copy.py":12:4)'
+    copied = CopiedFunction("/tmp/copy.py", 10, 5, "/home/kernel.py", 40)
+
+    assert source_line(ttir, 1) == "copy.py:12"
+    assert source_line(ttir, 1, [copied]) == "kernel.py:42"

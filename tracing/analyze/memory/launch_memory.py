@@ -76,7 +76,9 @@ def _leaving(launch: KernelLaunch, ttir: str, memory: Mapping[str, _Memory]) -> 
             f"{where.room} elements: {mask}"
         )
         kind: Literal["out of bounds", "unmasked"] = "out of bounds" if one.masked else "unmasked"
-        yield MemoryEvidence(launch.index, kind, (one.argument,), what, source_line(ttir, one.line))
+        yield MemoryEvidence(
+            launch.index, kind, (one.argument,), what, source_line(ttir, one.line, launch.kernel.copied)
+        )
 
 
 def _racing(launch: KernelLaunch, ttir: str, memory: Mapping[str, _Memory]) -> Iterator[MemoryEvidence]:
@@ -101,7 +103,9 @@ def _racing(launch: KernelLaunch, ttir: str, memory: Mapping[str, _Memory]) -> I
                 "programs have no fixed order"
             )
             arguments = tuple(dict.fromkeys([loaded.argument, stored.argument]))
-            yield MemoryEvidence(launch.index, "race", arguments, what, source_line(ttir, stored.line))
+            yield MemoryEvidence(
+                launch.index, "race", arguments, what, source_line(ttir, stored.line, launch.kernel.copied)
+            )
             return
 
 

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tracing.model import CopiedFunction
+
 _LINE = re.compile(r"^    (?:(%[\w.$-]+) = )?([a-z_]+\.[\w.]+) ?(.*)$")
 _ARGUMENT = re.compile(r"(%[\w.$-]+): ")
 _POINTER = re.compile(r"!tt\.ptr<(\w+)")
@@ -62,12 +64,18 @@ def static_accesses(
         yield from _Program(known, (program[0], program[1], program[2]), grid).run(lines)
 
 
-def source_line(ttir: str, line: int) -> str:
-    """The Python line that a line of TTIR was made from, `kernel.py:12`; empty: it is not known."""
+def source_line(ttir: str, line: int, copied: Sequence[CopiedFunction] = ()) -> str:
+    """The Python line that a line of TTIR was made from, `kernel.py:12`; empty: it is not known.
+
+    copied -- functions of the user that the kernel's file has copies of
+    """
     text = ttir.splitlines()[line - 1]
     for _ in range(8):  # an alias may name another one
         if named := _SOURCE.search(text):
-            return f"{named[1].rpartition('/')[2]}:{named[2]}"
+            file, number = named[1], int(named[2])
+            users = (one.of_user(file, number) for one in copied)
+            file, number = next((one for one in users if one is not None), (file, number))
+            return f"{file.rpartition('/')[2]}:{number}"
         alias = re.search(r"loc\((?:.*?)(#loc\d*)\)", text)
         defined = alias and re.search(rf"^{re.escape(alias[1])} = (.*)$", ttir, re.MULTILINE)
         if not defined:

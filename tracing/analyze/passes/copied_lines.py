@@ -27,7 +27,5 @@ def of_user(located: Sequence[Located], copied: Sequence[CopiedFunction]) -> Seq
 
 
 def _of_user(frame: Frame, copied: Sequence[CopiedFunction]) -> Frame:
-    for one in copied:
-        if frame.file == one.file and one.line <= frame.line < one.line + one.count:
-            return Frame(one.user_file, one.user_line + frame.line - one.line)
-    return frame
+    known = (one.of_user(frame.file, frame.line) for one in copied)
+    return next((Frame(*one) for one in known if one is not None), frame)
