@@ -293,15 +293,12 @@ below_three[(1,)](x, torch.empty_like(x), N=8)
 """
 
 
-def test_a_failing_assertion_of_a_kernel_is_reproduced_by_script_and_replay(tmp_path: Path) -> None:
+def test_a_failing_assertion_of_a_kernel_is_reproduced_by_its_script(tmp_path: Path) -> None:
     (program := tmp_path / "asserting.py").write_text(ASSERTING)
     failed = tracing("run", "--keep-inputs", "--no-passes", str(program), runs=tmp_path)
     assert "AssertFails" in failed.stderr, failed.stderr
 
-    fails = "tl.device_assert of below_three at kernel.py:"
     done = tracing("repro", "latest", "--launch", "0", "--output", str(tmp_path / "it"), runs=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert fails in done.stdout and "a repro of the error with which the program ended: " in done.stdout
-
-    replayed = tracing("replay", "latest", "--launch", "0", runs=tmp_path)
-    assert replayed.returncode == 2 and fails in replayed.stderr
+    assert "tl.device_assert of below_three at kernel.py:" in done.stdout
+    assert "a repro of the error with which the program ended: " in done.stdout

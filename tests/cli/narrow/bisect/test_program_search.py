@@ -131,6 +131,7 @@ LEFT_BEHIND = "import os, torch\nos.makedirs('left')\ntorch.compile(torch.sin)(t
 CHANCE = "import os, torch\ntorch.compile(torch.sin)(torch.ones(3))\nassert os.urandom(1)[0] < 128\n"
 
 
+@pytest.mark.soak
 def test_a_program_that_fails_because_of_its_own_files_accuses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
