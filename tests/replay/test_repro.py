@@ -22,6 +22,7 @@ from safetensors.torch import load_file, save_file
 from triton.language.extra import libdevice
 
 from tracing import store
+from tracing.cli.narrow.repro import tried
 from tracing.errors import Problem
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
@@ -217,6 +218,18 @@ def test_inputs_that_differ_from_the_recorded_ones_are_named_and_used(racing: Pa
     assert (done.returncode, done.stderr) == (1, "in_ptr.safetensors does not hold what the launch read\n")
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("out_ptr: "))
     assert line.endswith(": [128]")  # the sum of what it reads
+
+
+def test_the_command_gives_no_answer_if_the_recorded_inputs_are_damaged(tmp_path: Path) -> None:
+    script = tmp_path / "repro.py"
+    script.write_text(
+        "import sys\nprint('x.safetensors does not hold what the launch read', file=sys.stderr)\n"
+        "print('0 of 1 replays wrote the recorded bits')\nsys.exit(1)\n"
+    )
+
+    status, printed = tried(script, 1, 60.0, "")
+
+    assert status == 2 and "x.safetensors does not hold what the launch read: the run is damaged" in printed
 
 
 def test_a_missing_launch_is_refused(racing: Path) -> None:

@@ -42,15 +42,17 @@ def _take_settings(before: Mapping[str, str]) -> None:
 
     now = environment.variables()
     changed = {name for name in {*before, *now} if now.get(name) != before.get(name)}
-    if any(name.startswith(("TORCH", "PYTORCH")) for name in changed):
+    of_torch = sorted(name for name in changed if name.startswith(("TORCH", "PYTORCH")))
+    if of_torch:
         settings, failed = evaluated_settings()
         with environment.changed({name: before.get(name) for name in changed}):
             old, _ = evaluated_settings()
         take_settings(settings, old)
         for module in failed:
-            names = ", ".join(sorted(changed))
-            late = f"{module} does not take {names}: the program sets them after it is imported"
-            print(f"tracing: {late}; set them in the shell", file=sys.stderr)
+            lost = (
+                f"{', '.join(of_torch)} may have no effect on {module}, which cannot be evaluated once more"
+            )
+            print(f"tracing: {lost}: set it in the shell", file=sys.stderr)
     if any(name.startswith(_LOGS) for name in changed):
         set_up_logs()
     for name in changed.intersection(_THREADS):

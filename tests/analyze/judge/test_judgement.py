@@ -41,6 +41,26 @@ def test_right_launches_are_no_answer_if_the_results_differ(
     assert (unexplained in [*judgement_text(judgement, [])]) == (outcome == "differs" and status == 2)
 
 
+@pytest.mark.parametrize(
+    ("verdict", "detail", "status"),
+    [
+        ("right", "exit status 3; no launch", 2),
+        ("right", "exit status 0; no launch", 0),
+        ("off", "exit status 3;", 1),
+    ],
+)
+def test_a_program_that_failed_has_no_answer_unless_a_launch_is_off(
+    verdict: LaunchVerdict, detail: str, status: int
+) -> None:
+    launch = JudgedLaunch(0, "add", 0, verdict)
+    judgement = RunJudgement((launch,), (), (), Outcome("ended", detail), of_case=False)
+    lines = [*judgement_text(judgement, [])]
+
+    assert judgement.status == status
+    assert (f"the program failed: {detail}" in lines) == (status != 0)
+    assert ("no launch that was judged explains why it failed" in lines) == (status == 2)
+
+
 def judged(status: Literal["passed", "differs"], in_eager: tuple[str, ...]) -> RunJudgement:
     """A right launch of Inductor's, and a hand-written one that has no reference."""
     launches = JudgedLaunch(0, "triton_0", 0, "right"), JudgedLaunch(1, "rowmean", -1, "no reference")

@@ -30,6 +30,6 @@ def test_a_module_whose_settings_cannot_be_evaluated_is_named(
         import torch as imported
     assert imported is torch
     assert capfd.readouterr().err == (
-        "tracing: without_source does not take TORCH_SETTING_OF_A_TEST: the program sets them after it is "
-        "imported; set them in the shell\n"
+        "tracing: TORCH_SETTING_OF_A_TEST may have no effect on without_source, which cannot be evaluated "
+        "once more: set it in the shell\n"
     )

@@ -2,7 +2,7 @@
 
 What a launch reads is compared at that launch, and leads back to the operator that wrote it. What is left is
 a loss, the last step of an optimizer, and all that a program computes after its last launch. A case needs no
-such comparison: its results are recorded.
+such comparison: its results are recorded. Not covered are collectives, which `tracing ranks` compares.
 
 Two calls are a pair if thread, name and layouts are equal, and if as many calls like them came before. Lines
 do not count: a program may have been edited.
@@ -103,7 +103,11 @@ def unread_operators(runs: tuple[Run, Run], rank: int, processes: tuple[str, str
         elif bits != "equal" and arguments[0] != arguments[1]:
             texts = f"({arguments[0]})", f"({arguments[1]})"
             return UnreadOperators(_difference(rank, (one, other), texts, "arguments"))
-        elif bits == "other results" and _NOT_WAITED_FOR not in arguments[0]:
+        elif bits == "other results" and _NOT_WAITED_FOR in arguments[0]:
+            doubt = (
+                doubt or f"{_named(one)} copies while the program continues: its digest may be of other bits"
+            )
+        elif bits == "other results":
             texts = _text(one, a.digests(one)), _text(other, b.digests(other))
             if one.signature.random:
                 return UnreadOperators(_difference(rank, (one, other), texts, "random"))

@@ -34,6 +34,9 @@ from tracing.store.recorded_operator import RecordedOperator, recorded_operator
 _CALLS = 10  # executions of an operator: one that is not deterministic seldom shows it at the second call
 
 
+_OTHER_INPUT = ".safetensors does not hold what "  # as the script prints it
+
+
 @dataclass(frozen=True, slots=True)
 class WrittenScript:
     """A script, and the facts that the answer states about it."""
@@ -42,6 +45,7 @@ class WrittenScript:
     files: tuple[Path, ...]
     facts: dict[str, Any]  # keys of --json: kernel, launch, operator, zeros, outside
     commands: tuple[str, ...] = ()  # to type next if the script writes other bits
+    unfinished: bool = False  # a launch without results: it may have ended the program
     complete: Callable[[], tuple[Path, ...]] | None = None  # adds files of what a launch does not write
 
 
@@ -90,13 +94,13 @@ def repro(
     for accesses in written.facts["outside"]:
         err.print(Text(f"the script lacks memory that the launch reads, so its bits may differ: {accesses}"))
     times = times or (1 if operator is None else _CALLS)
-    error = _error(run, rank or 0)
-    status, printed = _tried(written.script, times, seconds, error)
+    error = _error(run, rank or 0) if written.unfinished else ""
+    status, printed = tried(written.script, times, seconds, error)
     added = written.complete() if status == 1 and written.complete is not None else ()
     if added:
         names = ", ".join(path.stem for path in added)
         err.print(f"the launch does not write all of {names}: the rest has its recorded content")
-        status, printed = _tried(written.script, times, seconds, error)
+        status, printed = tried(written.script, times, seconds, error)
     commands = written.commands if status == 1 else ()
     if as_json:
         answer = {"run": str(run.path), "status": status, **written.facts, "script": str(written.script)}
@@ -134,7 +138,8 @@ def _of_launch(recorded: RecordedLaunch, rank: int | None, output: Path | None) 
         "zeros": list(recorded.missing), "outside": _read_outside(recorded, rank or 0),
     }  # fmt: skip
     replay = f"tracing replay {quote(str(run.path))} --launch {launch.index}{whose}"
-    return WrittenScript(files.script, files.files, facts, (replay,), complete)
+    unfinished = all(arg.after is None for arg in launch.args)
+    return WrittenScript(files.script, files.files, facts, (replay,), unfinished, complete)
 
 
 def _read_outside(recorded: RecordedLaunch, rank: int) -> list[str]:
@@ -208,12 +213,19 @@ def _error(run: store.Run, rank: int) -> str:
     return outcome.detail.partition(":")[0] if outcome is not None and outcome.status == "failed" else ""
 
 
-def _tried(script: Path, times: int, seconds: float, error: str) -> tuple[int, str]:
+def tried(script: Path, times: int, seconds: float, error: str) -> tuple[int, str]:
+    """Execute a written script: the exit status of the command, and what it prints.
+
+    times, seconds -- number of executions, and their time limit
+    error          -- type of the error with which the launch ended its program, "AssertFails"; "": none did
+    """
     command = [sys.executable, str(script), str(times)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         return 2, f"no repro: {script} took more than {seconds} s"
+    if other := [line for line in done.stderr.splitlines() if _OTHER_INPUT in line]:
+        return 2, f"no repro: {'; '.join(other)}: the run is damaged, or the input was not quiet"
     if "wrote the recorded bits" not in done.stdout:
         last = next(iter(done.stderr.strip().splitlines()[-1:]), f"exit status {done.returncode}")
         if error and last.partition(":")[0].rpartition(".")[2] == error:

@@ -129,5 +129,6 @@ def equality_text(comparison: Comparison, alike: int, differing: Sequence[Result
         yield Text("nothing was compared: no launch and no result")
         return
     whole = notes.complete and not notes.undigested
-    equal = "the rest is equal" if differing else "equal" if whole else "equal as far as both were recorded"
+    rest = "the rest is equal" if differing else "equal"
+    equal = rest if whole else f"{rest} as far as both were recorded"
     yield Text(f"{equal}: {', '.join([plural(notes.pairs, 'launch'), *parts])}")
