@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -57,18 +58,28 @@ def training_step(layers: int = 12, batch: int = 8) -> Callable[[], None]:
     return step
 
 
-def host_bound_step(mode: str | None = None) -> Callable[[], None]:
+def optimized_step() -> Callable[[], None]:
+    """`host_bound_step` with an optimizer outside of Triton, whose numbers are others at each step."""
+    return host_bound_step(optimizer=functools.partial(torch.optim.AdamW, foreach=True))
+
+
+def host_bound_step(
+    mode: str | None = None, optimizer: Callable[..., torch.optim.Optimizer] | None = None
+) -> Callable[[], None]:
     """A compiled forward and backward of 12 blocks without a vocabulary: 227 launches, bound by the host.
 
-    mode -- of torch.compile
+    mode      -- of torch.compile
+    optimizer -- of the parameters; None: the gradients are dropped
     """
     torch.manual_seed(0)
     model = nn.Sequential(*(Block(768, 12) for _ in range(12))).cuda().bfloat16()
     compiled = torch.compile(model, mode=mode)
     x = torch.randn(8, 1024, 768, device="cuda", dtype=torch.bfloat16)
+    update = optimizer(model.parameters()).step if optimizer else lambda: None
 
     def step() -> None:
         compiled(x).sum().backward()
+        update()
         model.zero_grad(set_to_none=True)
 
     return step

@@ -72,12 +72,15 @@ def test_minima_of_seven_pairs(facts: OperatorFacts, device: str, monkeypatch: p
         print(f"  {name:16} {bare:6.2f} us {ratios}", flush=True)
 
 
+@pytest.mark.parametrize("facts", ["writers", "digests"])
 @pytest.mark.parametrize("width", [16, 256])
-def test_minima_of_three_training_steps(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_minima_of_three_training_steps(
+    width: int, facts: OperatorFacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # all of a step's time is this thread's
     try:
-        bare, ratios = minima(training_step(width), "digests", monkeypatch, 3, 20)
+        bare, ratios = minima(training_step(width), facts, monkeypatch, 3, 20)
     finally:
         torch.set_num_threads(threads)
-    print(f"\n  a training step of width {width}, --operators digests, host: {bare / 1e3:.2f} ms {ratios}")
+    print(f"\n  a training step of width {width}, --operators {facts}, host: {bare / 1e3:.2f} ms {ratios}")

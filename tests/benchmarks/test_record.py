@@ -16,7 +16,7 @@ import pytest
 import torch
 import torch._inductor.config as inductor
 import triton
-from gpt2 import host_bound_step, training_step
+from gpt2 import host_bound_step, optimized_step, training_step
 
 from tracing import store
 from tracing.environment import environment
@@ -91,7 +91,7 @@ RECORDINGS: dict[str, Callable[[Path], LaunchRecorder]] = {
 
 
 @pytest.mark.parametrize("form", ["C++", "Python"])
-@pytest.mark.parametrize("step", [training_step, host_bound_step])
+@pytest.mark.parametrize("step", [training_step, host_bound_step, optimized_step])
 def test_minima_of_seven_pairs_of_twenty_steps(
     step: Callable[[], Callable[[], None]], form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +100,7 @@ def test_minima_of_seven_pairs_of_twenty_steps(
     run = step()
     for _ in range(5):
         run()
-    print(f"\n  {step.__name__}, known launches and operators recorded by {form}")
+    print(f"\n  {step.__name__}: known launches and operators recorded by {form}")
     for name, make in RECORDINGS.items():
         bare, recorded = [], []
         for _ in range(7):

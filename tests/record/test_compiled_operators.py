@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import tracing
 from tracing import store
 from tracing.launch import hooks
-from tracing.model import LaunchLine, NotCovered, OperatorDigests, StepSelection
+from tracing.model import LaunchLine, NotCovered, OperatorDigests, OperatorSignature, StepSelection
 from tracing.native.extension import extension
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.operator_calls import OperatorFacts
@@ -235,6 +235,20 @@ def random_calls() -> object:
     return tensors
 
 
+def changing_numbers() -> Callable[[], object]:
+    """Each call has other floating-point numbers, some of which are defaults of their arguments."""
+    numbers = iter([[0.0, 1.0], [-0.0, 1e-300], [float("nan"), float("inf")], [1.0, 0.5]])
+
+    def step() -> object:
+        a, b = next(numbers)
+        x = torch.ones(2)
+        torch._foreach_addcdiv_([x, x], [x, x], [x, x], scalars=[a, b])
+        custom = torch.ops.tracing_compiled.scaled(x, '"\\\x07%s\u00e9', a, 2.0)
+        return custom, x.clamp(max=a), x.normal_(a, 1.0), x.normal_(0.0, b), x.fill_(b), x * b, x * (a + 1j)
+
+    return step
+
+
 def twice(x: torch.Tensor) -> torch.Tensor:
     return x.mul(2)
 
@@ -248,6 +262,7 @@ PROGRAMS = {
     "adamw": trained(torch.optim.AdamW, foreach=True),
     "fused": trained(torch.optim.Adam, fused=True),
     "compiled": compiled,
+    "changing_numbers": changing_numbers,
 } | {
     one.__name__: repeated(one)
     for one in (in_place, views, without_gradients, mixed_precision, transforms, custom, subclasses,
@@ -264,6 +279,8 @@ def custom_operators() -> Iterator[None]:
         library.impl("clear", lambda x: x.numpy().fill(0), "CPU")
         library.define("same(Tensor x, int[] sizes, str text, Generator? g=None) -> Tensor")
         library.impl("same", lambda x, sizes, text, g=None: x, "CPU")
+        library.define("scaled(Tensor x, str text, float scale=0., float other=2.) -> Tensor")
+        library.impl("scaled", lambda x, text, scale=0.0, other=2.0: x * scale, "CPU")
         torch.library.register_autograd(
             "tracing_compiled::twice", lambda context, gradient: gradient * 2, lib=library
         )
@@ -367,6 +384,18 @@ def test_an_operator_that_is_known_does_not_reach_the_mode(tmp_path: Path) -> No
 
     assert "__torch_dispatch__" not in frames(tmp_path, lambda: [x + 1, x.mul_(2), x.t(), torch.empty(2)])
     assert "__torch_dispatch__" in frames(tmp_path, lambda: x.normal_(generator=torch.Generator()))
+
+
+def test_numbers_that_change_with_each_step_need_no_new_signature(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = trained(torch.optim.AdamW, foreach=True)()
+    runs = in_both_forms(tmp_path, monkeypatch, lambda: [step() for _ in range(10 * TIMES)])
+
+    for run in runs:
+        updates = [one for one in operators(run) if one.name == "aten::_foreach_addcdiv_.ScalarList"]
+        assert len({one.arguments for one in updates}) == len(updates) == 10 * TIMES
+        assert len([one for one in run.records(OperatorSignature) if one.name == updates[0].name]) <= 2
 
 
 def test_neither_inputs_nor_results_are_kept_alive(tmp_path: Path) -> None:

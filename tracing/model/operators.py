@@ -14,11 +14,15 @@ class OperatorSignature(Record, frozen=True, file="operatorsignatures", segmente
 
     id: int
     name: str  # "aten::add_.Tensor"
-    arguments: str  # those that are no tensors, as Python writes them: "alpha=2"
+    arguments: str  # those that are no tensors, as Python writes them: "alpha=2"; of the first such call
     reads: tuple[TensorMeta, ...]
     writes: tuple[TensorMeta, ...]  # outputs and mutated arguments
     allocates: bool = False  # its output is uninitialised except for its inputs: `empty`, `resize_`
     random: bool = False  # it draws from a generator: equal inputs need not give equal outputs
+
+    def arguments_of(self, call: OperatorCall) -> str:
+        """The arguments of a call that are no tensors: "alpha=2"."""
+        return call.arguments or self.arguments
 
 
 class OperatorCall(Record, frozen=True, file="operators", compressed=True, segmented=True):
@@ -30,6 +34,7 @@ class OperatorCall(Record, frozen=True, file="operators", compressed=True, segme
     storages: tuple[int, ...]  # `Storage.id` of what it read, then of what it wrote
     site: int = -1
     thread: int = 0
+    arguments: str = ""  # if floating-point numbers among them differ from those of its signature
 
 
 class OperatorDigests(Record, frozen=True, file="operatordigests", compressed=True, segmented=True):

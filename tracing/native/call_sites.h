@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 
 #include "python_objects.h"
 
@@ -65,7 +66,9 @@ class CallSites {
   };
 
   char kind(const Object& code) {
-    Kind& known = kinds_[reinterpret_cast<size_t>(code.get()) / alignof(std::max_align_t) % kinds_.size()];
+    auto& [known, other] = kinds_[reinterpret_cast<size_t>(code.get()) / alignof(std::max_align_t) % kinds_.size()];
+    if (known.code == code.get()) return known.letter;
+    std::swap(known, other);
     if (known.code == code.get()) return known.letter;
     // Python's form keeps the code object alive, so that its address stays its own
     Object text = call<"kind">(sites_, code.get());
@@ -93,7 +96,7 @@ class CallSites {
   }
 
   Object sites_;
-  std::array<Kind, 1024> kinds_{};  // "skipped", "user", "end": their first letter; of codes seen lately
+  std::array<std::array<Kind, 2>, 1024> kinds_{};  // "skipped", "user", "end": first letters; of codes seen lately
   std::unordered_map<Instruction, long, Hash> numbers_;
   int pass_ = -2;     // the backward pass that was seen last; -1: none
   long caller_ = -1;  // the number of its caller

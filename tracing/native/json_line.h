@@ -26,6 +26,22 @@ class JsonLine {
     return *this;
   }
 
+  // A string, between quotation marks.
+  JsonLine& string(std::string_view text) {
+    static constexpr char kHex[] = "0123456789abcdef";
+    text_ += '"';
+    for (const char one : text) {
+      if (one == '"' || one == '\\') text_ += '\\';
+      if (static_cast<unsigned char>(one) >= 0x20) {
+        text_ += one;
+      } else {
+        text_.append("\\u00").append({kHex[one >> 4], kHex[one & 15]});
+      }
+    }
+    text_ += '"';
+    return *this;
+  }
+
   // A thousandth of a number that is not negative, as Python writes the quotient: 12 -> 0.012, 12000 -> 12.0
   JsonLine& thousandth(long number) {
     *this << number / 1000 << ".";

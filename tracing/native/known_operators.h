@@ -22,9 +22,9 @@ struct Effect {
   bool check = false, allocates = false;
 };
 
-// The calls of an operator with equal arguments; its parts are used with the GIL held.
+// The calls of an operator whose arguments are equal, floating-point numbers excepted; used with the GIL held.
 struct Structure {
-  Object text;
+  ArgumentsText text;
   std::unordered_map<Words, std::shared_ptr<Signature>, WordsHash, WordsEqual> by_layouts;
 };
 
@@ -55,7 +55,8 @@ class KnownOperators {
     return {one.effect, structure == one.structures.end() ? nullptr : structure->second};
   }
 
-  void learn(const c10::OperatorHandle& op, const Key* arguments, Effect effect, Object text) {
+  // text: of its arguments
+  void learn(const c10::OperatorHandle& op, const Key* arguments, Effect effect, ArgumentsText text) {
     std::lock_guard lock(mutex_);
     Operator& one = operators_[&op.schema()];
     if (one.effect == nullptr || one.name != op.operator_name()) {

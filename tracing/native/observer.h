@@ -23,6 +23,7 @@ struct Asked {
   Observer* observer = nullptr;
   const c10::OperatorHandle* op = nullptr;
   const Key* arguments = nullptr;  // null: only Python knows their text
+  size_t numbers = 0;              // of these arguments
 };
 inline thread_local Asked asked;
 
@@ -59,31 +60,35 @@ class Observer {
     if (!all_plain(arguments)) return to_python(op, stack, interpreter, {});
     if (closed_) return run(op, stack);
     Key key;
-    bool known = true;
-    for (const c10::IValue& value : arguments) known = known && append_value(value, key);
+    Numbers numbers;
+    const bool known = append_arguments(schema, arguments, key, numbers);
     const auto [effect, structure] = operators_.of(op, known ? &key : nullptr);
     if (effect != nullptr && effect->kind == Effect::IGNORED) return run(op, stack);
     if (effect != nullptr && effect->kind == Effect::PYTHON) return to_python(op, stack, interpreter, {});
     if (only_python_records()) return to_python(op, stack, interpreter, {});
-    if (structure == nullptr) return to_python(op, stack, interpreter, {this, &op, known ? &key : nullptr});
+    if (structure == nullptr) {
+      return to_python(op, stack, interpreter, {this, &op, known ? &key : nullptr, numbers.size()});
+    }
     const c10::SmallVector<c10::IValue, 8> held(arguments.begin(), arguments.end());
     Kept before(digests_ && !effect->allocates ? digested(*effect, held) : Object());
     run(op, stack);
     if (closed_) return;
     const size_t returned = schema.returns().size();
-    record(*effect, *structure, held, Arguments(stack->data() + stack->size() - returned, returned), before);
+    const Arguments results(stack->data() + stack->size() - returned, returned);
+    record(*effect, *structure, held, numbers, results, before);
   }
 
   // What Python knows of the call that was passed on.
-  void learn(Effect effect, Object text) {
-    operators_.learn(*asked.op, asked.arguments, std::move(effect), std::move(text));
+  void learn(Effect effect, ArgumentsText text) {
+    const Key* arguments = text.numbers() == asked.numbers ? asked.arguments : nullptr;
+    operators_.learn(*asked.op, arguments, std::move(effect), std::move(text));
   }
 
   // An allocator of generated code has returned a tensor. False: only Python can record that.
   template <typename Text>
   bool allocated(const Effect& effect, Structure& structure, const at::TensorBase& tensor, Text text) {
     if (!is_plain(tensor) || only_python_records()) return false;
-    return closed_ || safely([&] { return recorded(effect, structure, {&tensor}, 0, text, {}); }, true);
+    return closed_ || safely([&] { return recorded(effect, structure, {&tensor}, 0, {}, text, {}); }, true);
   }
 
  private:
@@ -130,7 +135,8 @@ class Observer {
     return taken;
   }
 
-  void record(const Effect& effect, Structure& structure, Arguments arguments, Arguments results, Kept& digests) {
+  void record(const Effect& effect, Structure& structure, Arguments arguments, const Numbers& numbers,
+              Arguments results, Kept& digests) {
     Tensors tensors;
     for (int at : effect.reads) collect(arguments[at], tensors);
     const size_t reads = tensors.size();
@@ -145,7 +151,8 @@ class Observer {
     if (tensors.size() == reads) return;
     pybind11::gil_scoped_acquire gil;
     const Object before = digests.released();
-    safely([&] { return recorded(effect, structure, tensors, reads, [&] { return structure.text; }, before); }, true);
+    auto text = [&] { return as_python(structure.text.with(numbers)); };
+    safely([&] { return recorded(effect, structure, tensors, reads, numbers, text, before); }, true);
   }
 
   // True if a result lies in the storage of an argument.
@@ -158,10 +165,14 @@ class Observer {
     });
   }
 
+  static Object as_python(const std::string& text) {
+    return checked(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+  }
+
   // before: the digests of what it read; null: it has no digests
   template <typename Text>
-  bool recorded(const Effect& effect, Structure& structure, const Tensors& tensors, size_t reads, Text text,
-                const Object& before) {
+  bool recorded(const Effect& effect, Structure& structure, const Tensors& tensors, size_t reads,
+                const Numbers& numbers, Text text, const Object& before) {
     if (as_long(hidden_of(thread_.get())) != 0) return true;
     RecordingLock lock(recorded_.lock());
     const bool plain = std::all_of(tensors.begin(), tensors.end(), [](const auto* one) { return is_plain(*one); });
@@ -178,12 +189,15 @@ class Observer {
       auto known = structure.by_layouts.find(view(layouts));
       if (known != structure.by_layouts.end() && known->second->number >= 0) {
         const auto signature = known->second;
-        const long index = recorded_.append(*signature, blocks, effect.allocates);
+        const bool alike = numbers == signature->numbers;
+        const std::string arguments = alike ? "" : structure.text.with(numbers);
+        const long index = recorded_.append(*signature, blocks, effect.allocates, arguments);
         if (before) digests_->expect(index, before, after);
         return true;
       }
     }
     const auto signature = by_python(effect, text(), tensors, reads, before, after);
+    if (signature != nullptr) signature->numbers = numbers;
     if (plain && signature != nullptr) remember(structure, layouts, signature);
     return true;
   }

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <ATen/core/TensorBase.h>
+#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 #include <c10/util/SmallVector.h>
 
 #include <bit>
 #include <cstring>
 
+#include "arguments_text.h"
 #include "words.h"
 
 using Tensors = c10::SmallVector<const at::TensorBase*, 16>;
@@ -49,14 +51,20 @@ inline void append_complex(c10::complex<double> number, Key& key) {
   key.append({'c', std::bit_cast<int64_t>(number.real()), std::bit_cast<int64_t>(number.imag())});
 }
 
-inline bool append_number(const at::TensorBase& tensor, Key& key) {
+// Appends a number to those of the call; to the key, if all calls with this key have it.
+inline void append_double(double number, Key& key, Numbers* numbers) {
+  const auto bits = std::bit_cast<int64_t>(number);
+  if (numbers == nullptr) return key.append({'d', bits});
+  key.push_back('d');
+  numbers->push_back(bits);
+}
+
+inline bool append_number(const at::TensorBase& tensor, Key& key, Numbers* numbers) {
   const void* data = tensor.const_data_ptr();
   switch (tensor.scalar_type()) {
     case c10::ScalarType::Long: key.append({'i', *static_cast<const int64_t*>(data)}); return true;
     case c10::ScalarType::Bool: key.push_back(*static_cast<const bool*>(data) ? 'T' : 'F'); return true;
-    case c10::ScalarType::Double:
-      key.append({'d', std::bit_cast<int64_t>(*static_cast<const double*>(data))});
-      return true;
+    case c10::ScalarType::Double: append_double(*static_cast<const double*>(data), key, numbers); return true;
     case c10::ScalarType::ComplexDouble:
       append_complex(*static_cast<const c10::complex<double>*>(data), key);
       return true;
@@ -65,25 +73,26 @@ inline bool append_number(const at::TensorBase& tensor, Key& key) {
 }
 
 // Appends an argument without the layouts of its tensors: all that tracing/operators/text.py writes of it.
+// numbers: receives its floating-point numbers, which are not part of the key; null: they are part of it
 // False: only Python knows its text.
-inline bool append_value(const c10::IValue& value, Key& key) {
+inline bool append_value(const c10::IValue& value, Key& key, Numbers* numbers) {
   if (value.isTensor()) {
     const at::TensorBase& tensor = value.toTensor();
-    if (is_number(tensor)) return tensor.is_cpu() && append_number(tensor, key);
+    if (is_number(tensor)) return tensor.is_cpu() && append_number(tensor, key, numbers);
     key.push_back(tensor.defined() ? 't' : 'n');
   } else if (value.isNone()) {
     key.push_back('n');
   } else if (value.isInt()) {
     key.append({'i', value.toInt()});
   } else if (value.isDouble()) {
-    key.append({'d', std::bit_cast<int64_t>(value.toDouble())});
+    append_double(value.toDouble(), key, numbers);
   } else if (value.isBool()) {
     key.push_back(value.toBool() ? 'T' : 'F');
   } else if (value.isList()) {
     const auto members = value.toListRef();
     key.append({'l', static_cast<int64_t>(members.size())});
     for (const c10::IValue& member : members) {
-      if (!append_value(member, key)) return false;
+      if (!append_value(member, key, numbers)) return false;
     }
   } else if (value.isString()) {
     key.push_back('s');
@@ -95,6 +104,19 @@ inline bool append_value(const c10::IValue& value, Key& key) {
     append_complex(value.toComplexDouble(), key);
   } else {
     return false;
+  }
+  return true;
+}
+
+// Appends all arguments of a call. A number that is the default of its argument is part of the key, because Python
+// does not receive it.
+inline bool append_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, Key& key,
+                             Numbers& numbers) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto& usual = schema.arguments()[i].default_value();
+    const bool is_usual = usual && usual->isDouble() && arguments[i].isDouble() &&
+                          usual->toDouble() == arguments[i].toDouble();
+    if (!append_value(arguments[i], key, is_usual ? nullptr : &numbers)) return false;
   }
   return true;
 }

@@ -71,7 +71,7 @@ void learn(const py::object& effect, int kind, std::vector<int> reads, std::vect
            std::vector<int> outputs, int training, bool check, bool allocates, const py::object& text) {
   Effect known{static_cast<Effect::Kind>(kind), Object::borrowed(effect.ptr()), std::move(reads), std::move(writes),
                std::move(outputs), training, check, allocates};
-  asked.observer->learn(std::move(known), Object::borrowed(text.ptr()));
+  asked.observer->learn(std::move(known), ArgumentsText(Object::borrowed(text.ptr())));
   asked = {};
 }
 

@@ -14,6 +14,7 @@
 // What is equal in all calls of an operator with equal arguments and layouts.
 struct Signature {
   long number = -1;            // -1: it has no line in the current segment
+  Numbers numbers;             // of the arguments in that line
   std::vector<Object> writes;  // ((layout, operator),) of each tensor that it writes, as LastWriters keeps them
 };
 
@@ -52,13 +53,14 @@ class RecordedCalls {
     return true;
   }
 
+  // arguments: their text, if it differs from that of the signature; empty: it does not
   // Returns the number of the operator.
-  long append(const Signature& signature, const Blocks& blocks, bool allocates) {
-    Numbers storages;
+  long append(const Signature& signature, const Blocks& blocks, bool allocates, const std::string& arguments) {
+    Storages storages;
     for (const Block& block : blocks) storages.push_back(numbered(block));
     const long site = sites_.current(), thread = thread_number();
     const long index = counters_.operators()++;
-    hold(index, counters_.launches(), signature.number, storages, site, thread);
+    hold(index, counters_.launches(), signature.number, storages, site, thread, arguments);
     if (PyByteArray_GET_SIZE(held_.get()) >= longest_) call<"flush_hidden">(calls_);
     const size_t reads = blocks.size() - signature.writes.size();
     for (size_t i = 0; i < signature.writes.size(); ++i) {
@@ -71,7 +73,7 @@ class RecordedCalls {
  private:
   static constexpr size_t kBlocks = 1 << 14;  // that are remembered
 
-  using Numbers = c10::SmallVector<Object, 16>;
+  using Storages = c10::SmallVector<Object, 16>;  // their numbers
 
   Object numbered(const Block& block) {
     auto known = numbers_.find(block);
@@ -92,7 +94,8 @@ class RecordedCalls {
   }
 
   // Appends the line of an OperatorCall as JSON, without what is as usual.
-  void hold(long index, long launch, long signature, const Numbers& storages, long site, long thread) {
+  void hold(long index, long launch, long signature, const Storages& storages, long site, long thread,
+            const std::string& arguments) {
     JsonLine line;
     line << "{\"index\":" << index << ",\"launch\":" << launch << ",\"signature\":" << signature << ",\"storages\":[";
     std::string_view separator;
@@ -103,6 +106,7 @@ class RecordedCalls {
     line << "]";
     if (site != -1) line << ",\"site\":" << site;
     if (thread != 0) line << ",\"thread\":" << thread;
+    if (!arguments.empty()) (line << ",\"arguments\":").string(arguments);
     line << "}\n";
     line.append_to(held_);
   }

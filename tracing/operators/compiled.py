@@ -73,5 +73,5 @@ def _facts(
         -1 if effect.training is None else effect.training,
         effect.check,
         effect.allocates,
-        arguments_text(effect, args, kwargs),
+        arguments_text(effect, args, kwargs, form=True),
     )

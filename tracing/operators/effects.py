@@ -34,6 +34,7 @@ class Effect:
     resizes: bool = False  # it writes the bytes by which the storage of its first argument grew
     random: bool = False  # it draws from a generator
     parameters: tuple[str, ...] = ()  # the names of its arguments
+    defaults: Mapping[str, float] = field(default_factory=dict)  # floating-point ones, by argument
     function: Any = field(default=None, compare=False, repr=False)  # the operator itself
 
     @property
@@ -106,7 +107,11 @@ def effect_of(func: Any) -> Effect | None:
     if not is_operator(func):
         return None  # a higher order operator
     effect = _effect_of(func)
-    return replace(effect, function=func) if effect is not None else None
+    if effect is None:
+        return None
+    usual = {argument.name: argument.default_value for argument in schema_of(func).arguments}
+    defaults = {name: value for name, value in usual.items() if isinstance(value, float)}
+    return replace(effect, defaults=defaults, function=func)
 
 
 def _effect_of(func: Any) -> Effect | None:

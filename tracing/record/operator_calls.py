@@ -160,11 +160,11 @@ class OperatorCalls:
             sides = (digests, self._digests_of(effect, writes)) if digests is not None else None
             known = self._signatures.known(key)
             if known is None:
-                text = arguments_text(effect, args, kwargs)
-                known = self._signatures.learn(key, effect, text, reads, writes)
+                known = self._signatures.learn(key, effect, args, kwargs, reads, writes)
+            text = known.arguments(effect, args, kwargs)
             if before is not None and before.inputs and self._inputs is not None:
                 self._inputs.keep(self.recording.operators, before.inputs)
-            self._append(effect, known, memory, reads, writes, frame, sides=sides)
+            self._append(effect, known, memory, reads, writes, frame, text=text, sides=sides)
             if before is not None and before.followed is not None:
                 self._host.computed(before.followed, effect.written(args, kwargs, result))
 
@@ -248,12 +248,13 @@ class OperatorCalls:
         writes: _Tensors,
         frame: FrameType | None,
         *,
+        text: str = "",
         held: int = 0,
         sides: _Sides | None = None,
     ) -> None:
         recording = self.recording
         site, thread = recording.sites.of(frame), recording.thread.number
-        call = partial(self._called, effect, known, memory, site, thread, sides)
+        call = partial(self._called, effect, known, memory, site, thread, text, sides)
         if (graph := self.captured.captures([*reads, *writes])) is not None:
             graph.events.append(call)
             return
@@ -267,6 +268,7 @@ class OperatorCalls:
         memory: TouchedMemory,
         site: int,
         thread: int,
+        text: str,
         sides: _Sides | None,
         numbers: list[int | None],
     ) -> None:
@@ -275,7 +277,9 @@ class OperatorCalls:
         self._signatures.refresh(known)
         storages = recording.storages.numbers(memory)
         if not self._flight.paused:
-            call = OperatorCall(recording.operators, recording.launches, known.number, storages, site, thread)
+            call = OperatorCall(
+                recording.operators, recording.launches, known.number, storages, site, thread, text
+            )
             self.held += recording.writer.encoded(call) + b"\n"
         recording.operators += 1
         if len(self.held) >= self.longest:

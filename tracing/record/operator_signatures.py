@@ -12,7 +12,7 @@ import torch
 from tracing.launch.storages import TouchedMemory
 from tracing.model import OperatorSignature, TensorMeta
 from tracing.operators.effects import Effect
-from tracing.operators.text import structure
+from tracing.operators.text import NUMBER, arguments_text, structure
 from tracing.store import RunWriter
 from tracing.store.numbers import Numbers
 
@@ -27,6 +27,12 @@ class KnownSignature:
     signature: OperatorSignature
     number: int
     segment: int  # that has its record
+    numbered: bool = False  # its arguments contain floating-point numbers, which may be others at each call
+
+    def arguments(self, effect: Effect, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        """The arguments of a call, if they differ from the signature's; "": they do not."""
+        text = arguments_text(effect, args, kwargs) if self.numbered else self.signature.arguments
+        return text if text != self.signature.arguments else ""
 
 
 class OperatorSignatures:
@@ -51,19 +57,18 @@ class OperatorSignatures:
         self,
         key: tuple[Any, ...],
         effect: Effect,
-        text: str,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
         reads: Sequence[torch.Tensor],
         writes: Sequence[torch.Tensor],
     ) -> KnownSignature:
-        """Remember the signature of a call.
-
-        text -- its arguments that are no tensors
-        """
+        """Remember the signature of a call."""
         if len(self._known) >= _KNOWN:
             self._known.clear()
-        known = self._known[key] = self.of(
-            effect, text, [*map(self._meta, reads)], [*map(self._meta, writes)]
-        )
+        text = arguments_text(effect, args, kwargs)
+        known = self.of(effect, text, [*map(self._meta, reads)], [*map(self._meta, writes)])
+        known.numbered = NUMBER in arguments_text(effect, args, kwargs, form=True)
+        self._known[key] = known
         return known
 
     def of(
@@ -101,10 +106,7 @@ def call_key(
     None: one of them has no memory or no strides, or its class permits such tensors.
     """
     key: list[Any] = [id(effect), len(reads)]
-    structure(args, key)
-    if kwargs:
-        key += kwargs
-        structure(kwargs.values(), key)
+    structure(effect, args, kwargs, key)
     memory: list[int] = []
     try:
         for tensor in (*reads, *writes):

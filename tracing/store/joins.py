@@ -151,7 +151,7 @@ def join_operator(
         call.index,
         call.launch,
         signature.name,
-        signature.arguments,
+        signature.arguments_of(call),
         _tensors(signature.reads, call.storages[:count], digests.before if digests else ()),
         _tensors(signature.writes, call.storages[count:], digests.after if digests else ()),
         signature.allocates,

@@ -57,6 +57,10 @@ class _Called(NamedTuple):
     signature: OperatorSignature
     site: CallSite | None
 
+    @property
+    def arguments(self) -> str:
+        return self.signature.arguments_of(self.call)
+
 
 class _Calls:
     # the calls of one process that compute
@@ -95,7 +99,7 @@ def unread_operators(runs: tuple[Run, Run], rank: int, processes: tuple[str, str
     doubt, undigested, made = "", None, None
     for one, other in _pairs(a, b, {kind for kind, count in a.counts.items() if count == b.counts[kind]}):
         bits = _compared(a.digests(one), b.digests(other))
-        arguments = one.signature.arguments, other.signature.arguments
+        arguments = one.arguments, other.arguments
         if bits == "unknown":
             undigested = one
         if bits == "other inputs":
@@ -161,7 +165,7 @@ def _difference(
     numbers = f"#{a.call.index}" if a.call.index == b.call.index else f"#{a.call.index} | #{b.call.index}"
     cause = OperatorCause(
         (a.signature.name, b.signature.name),
-        (a.signature.arguments, b.signature.arguments),
+        (a.arguments, b.arguments),
         "ab",
         proven=True,
         not_deterministic=what == "results",

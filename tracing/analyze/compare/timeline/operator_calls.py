@@ -17,15 +17,16 @@ class CalledOperators:
 
     def __init__(self, run: Run, process: str) -> None:
         self._run, self._process = run, process
-        self._totals: Counter[int] | None = None  # by signature; read when it is asked for
+        self._totals: Counter[tuple[str, str]] | None = None  # by name; read when it is asked for
         self.signatures = {one.id: one for one in run.view(process, OperatorSignature, OperatorSignature)}
         self._calls = run.view(process, OperatorCall, OperatorCall)
         self._waiting = next(self._calls, None)
         recorded = run.view(process, OperatorDigests, OperatorDigests)
         self._digests = {one.operator: one for one in recorded}
         self._called: dict[tuple[str, str], array[int]] = {}
-        # calls that draw random numbers, their signatures, and the lines that make them
-        self._draws = array("q"), array("q"), array("q")
+        # calls that draw random numbers, and the lines that make them
+        self._draws = array("q"), array("q")
+        self._drawn: list[tuple[str, str]] = []  # their names and arguments
 
     def before(self, launch: int | None) -> Iterator[OperatorCall]:
         """The calls up to a launch that were not returned yet; None: all remaining ones."""
@@ -36,17 +37,17 @@ class CalledOperators:
     def name(self, call: OperatorCall) -> tuple[str, str]:
         """The name of an operator, and its arguments that are no tensors."""
         signature = self.signatures.get(call.signature)
-        return (signature.name, signature.arguments) if signature else ("", "")
+        return (signature.name, signature.arguments_of(call)) if signature else ("", "")
 
     def counted(self, call: OperatorCall) -> int:
         """The number of earlier equal calls; counts this call."""
         signature = self.signatures[call.signature]
-        calls = self._called.setdefault((signature.name, signature.arguments), array("q"))
+        calls = self._called.setdefault(self.name(call), array("q"))
         calls.append(call.launch)
         if signature.random:
             self._draws[0].append(call.index)
-            self._draws[1].append(signature.id)
-            self._draws[2].append(call.site)
+            self._draws[1].append(call.site)
+            self._drawn.append(self.name(call))
         return len(calls) - 1
 
     def count(self, name: str, arguments: str, launch: int) -> int:
@@ -56,16 +57,14 @@ class CalledOperators:
     def total(self, name: str, arguments: str) -> int:
         """How often it is called like this in the whole process."""
         if self._totals is None:
-            calls = self._run.view(self._process, OperatorCall, OperatorCall)
-            self._totals = Counter(call.signature for call in calls)
-        alike = (one.id for one in self.signatures.values() if (one.name, one.arguments) == (name, arguments))
-        return sum(self._totals[number] for number in alike)
+            self._totals = Counter(map(self.name, self._run.view(self._process, OperatorCall, OperatorCall)))
+        return self._totals[name, arguments]
 
     def numbered(self, name: str, arguments: str, number: int) -> OperatorCall | None:
         """The call with this number of earlier equal calls; None: there are fewer."""
-        alike = {one.id for one in self.signatures.values() if (one.name, one.arguments) == (name, arguments)}
         calls = self._run.view(self._process, OperatorCall, OperatorCall)
-        return next(islice((call for call in calls if call.signature in alike), number, None), None)
+        alike = (call for call in calls if self.name(call) == (name, arguments))
+        return next(islice(alike, number, None), None)
 
     def draws(self, name: str) -> bool:
         """True if the operators of a name draw random numbers."""
@@ -77,12 +76,12 @@ class CalledOperators:
 
     def draw(self, number: int) -> str:
         """A call that drew random numbers, with its arguments that are no tensors."""
-        drawn = self.signatures[self._draws[1][number]]
-        return f"{drawn.name}({drawn.arguments})"
+        name, arguments = self._drawn[number]
+        return f"{name}({arguments})"
 
     def draw_site(self, number: int) -> int:
         """The number of the line that makes a call that drew random numbers; -1: unknown."""
-        return self._draws[2][number]
+        return self._draws[1][number]
 
     def digests(self, call: int) -> OperatorDigests | None:
         """The digests of a call, if they were recorded."""

@@ -334,12 +334,12 @@ class Timeline:
                 zip(addresses, call.storages, signature.reads, strict=False)
             )
         )
-        before = self._operators.counted(call)
+        before, arguments = self._operators.counted(call), signature.arguments_of(call)
         depth = 1 + max((one.depth for entry in inputs for one in entry.sources if one), default=0)
         for position, storage in enumerate(call.storages):
             if storage not in self._births:
                 touched = FirstAccess(
-                    "operator", signature.name, signature.arguments, before, position, earlier=call.index
+                    "operator", signature.name, arguments, before, position, earlier=call.index
                 )
                 self._births[storage] = self._birth(storage, touched)
         results = list(zip(addresses[len(signature.reads) :], signature.writes, strict=False))
@@ -349,7 +349,7 @@ class Timeline:
             kind: WriteKind = "allocation" if signature.allocates else "operator"
             self._writes += 1
             self.memory.write(start, stop, Write(
-                kind, call.index, position, signature.name, signature.arguments, start, meta,
+                kind, call.index, position, signature.name, arguments, start, meta,
                 WrittenBits(start, meta, bits), reads=inputs, depth=depth, order=self._writes, call=before,
                 site=self._sites.get(call.site),
             ))  # fmt: skip
