@@ -22,12 +22,16 @@ from tracing.model import (
     Kernel,
     LaunchLine,
     NotCovered,
+    Outcome,
+    Segment,
     Signature,
+    Storage,
     TensorMeta,
 )
 from tracing.store.appended_file import AppendedFile
 from tracing.store.lines import lines
 from tracing.store.run_files import PIECE, content
+from tracing.store.seals import is_own
 
 META = TensorMeta((2,), (1,), "float32", "cpu")
 X, OLD = (Digest(letter * 32, letter * 6, l1=1.5) for letter in "af")
@@ -100,6 +104,51 @@ def test_a_disk_that_is_full_at_the_end_is_noted_and_every_file_closed(
     writer.close()
 
     assert [one.what for one in store.Run(writer.path).records(NotCovered)] == ["no space"]
+
+
+def test_a_held_record_is_written_before_the_one_that_refers_to_it(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    run = store.Run(writer.path)
+    writer.hold(Storage(0, 64, 4))
+    assert not [*run.records(Storage)]
+
+    writer.append(Outcome("ended", ""))
+    assert [*run.records(Storage)] == [Storage(0, 64, 4)]
+
+    writer.hold(Storage(1, 128, 4))
+    writer.close()
+    assert len([*run.records(Storage)]) == 2
+    assert is_own(writer.path)
+
+
+def test_held_records_stay_in_their_segment(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    writer.begin_segments()
+    writer.begin_segment(Segment(0, 0, 0, 0, True))
+    writer.hold(Storage(0, 64, 4))
+    writer.begin_segment(Segment(1, 1, 0, 0, True))
+    writer.hold(Storage(0, 64, 4))
+    writer.close()
+
+    names = sorted(path.name for path in writer.path.glob("storages-*"))
+    assert len(names) == 2 and names[0] != names[1]
+
+
+def test_a_full_disk_ends_held_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, failed = store.create(tmp_path, INFO), list[OSError]()
+    writer.failed = failed.append
+    writer.hold(Storage(0, 64, 4))
+
+    def full(*_: object) -> int:
+        raise OSError("no space")
+
+    monkeypatch.setattr(AppendedFile, "append", full)
+    writer.append(Outcome("ended", ""))
+    monkeypatch.undo()
+
+    assert len(failed) == 1 and not writer.writes
+    assert writer.last(Outcome("failed", ""))
+    assert [one.status for one in store.Run(writer.path).records(Outcome)] == ["failed"]
 
 
 def test_a_truncated_last_line_is_ignored(tmp_path: Path) -> None:

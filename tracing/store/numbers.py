@@ -45,7 +45,7 @@ class Numbers(Generic[K]):
             if number == self._count:
                 self._count += 1
                 self.changes += 1
-            self._writer.append(self._record(number, key))
+            self._writer.hold(self._record(number, key))
             self._known[key] = number, segment  # after it: Ctrl-C may have stopped the line before
         return number
 

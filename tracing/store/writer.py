@@ -24,6 +24,7 @@ from tracing.store.segments import Segments
 
 PACK_WINDOW = 23  # log2 of the bytes that a pack looks back: beyond the text before
 _SEALS = file_of(Seal)
+_HELD = 1000  # records of one kind
 
 
 _FileKey: TypeAlias = tuple[RecordFile, int | None]  # and the segment of a file that is in one
@@ -42,6 +43,7 @@ class RunWriter:
         self.process = f"{socket.gethostname()}-{rank}-{self._pid}"
         self.segments: Segments | None = None  # None: no step is ever deleted
         self._files: dict[_FileKey, AppendedFile] = {}
+        self._held: dict[_FileKey, list[bytes]] = {}  # lines, without their ends
         self._encoder = msgspec.json.Encoder()
         self._lock = threading.RLock()  # kernels are compiled by several threads
         self._packed_blobs: set[Blob] = set()
@@ -73,6 +75,16 @@ class RunWriter:
                     raise OSError("kernels, IR and the current step occupy more than --disk allows")
             with self._lock, self.survived():
                 self._write(kind, text)
+
+    def hold(self, record: Record) -> None:
+        """Write a record at the latest before the next one of another method, which may refer to it."""
+        if self.writes:
+            with self._lock, self.survived():
+                kind = file_of(type(record))
+                held = self._held.setdefault((kind, self._segment(kind)), [])
+                held.append(self.encoded(record))
+                if len(held) >= _HELD:
+                    self._release()
 
     def last(self, record: Record) -> bool:
         """Write a record even if an earlier write failed; returns False if the disk is still full."""
@@ -108,12 +120,25 @@ class RunWriter:
         if self._sealer is not None:
             self._append((_SEALS, segment), self._encoder.encode(self._sealer.seal(name, data)) + b"\n")
 
+    def _segment(self, kind: RecordFile) -> int | None:
+        return self.segments.number if self.segments is not None and kind.segmented else None
+
+    def _release(self) -> None:
+        for key in list(self._held):  # an interrupt after the write repeats it, which changes no record
+            self._write_to(key, b"".join(line + b"\n" for line in self._held[key]))
+            del self._held[key]
+
     def _write(self, kind: RecordFile, lines: bytes) -> None:
-        segment = self.segments.number if self.segments is not None and kind.segmented else None
+        if not self._broken:
+            self._release()
+        self._write_to((kind, self._segment(kind)), lines)
+
+    def _write_to(self, key: _FileKey, lines: bytes) -> None:
+        kind, segment = key
         if not kind.compressed and kind is not _SEALS:
             # first: the process may be killed between the two
             self.seal(kind.file(self.process, segment), lines, segment)
-        self._append((kind, segment), lines)
+        self._append(key, lines)
 
     def _append(self, key: _FileKey, lines: bytes) -> None:
         self.grew(self._file(key).append(lines))
@@ -173,6 +198,7 @@ class RunWriter:
         if not self.writes:
             return
         with self._lock, self.survived():
+            self._release()
             if header.index > self.segments.number:
                 number = self.segments.number
                 for name in self.segments.next():
@@ -234,6 +260,9 @@ class RunWriter:
 
     def close(self) -> None:
         """Close the files; all appended data is already on disk, except for what an interrupt has left."""
+        if self.writes:
+            with self._lock, self.survived():
+                self._release()
         for file in list(self._files.values()):  # a write that fails is noted in another one
             if self.writes:
                 with self.survived():
