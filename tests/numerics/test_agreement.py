@@ -9,6 +9,7 @@ import torch
 
 from tracing.model import Container, PlainValue, Uncomparable
 from tracing.numerics.agreement import judged
+from tracing.numerics.referee import Referee, Results
 from tracing.numerics.reference import Expected
 from tracing.numerics.verdict import judge
 from tracing.numerics.verdict_text import judged_text
@@ -25,6 +26,23 @@ def outcome(actual: Any, expected: Any) -> tuple[str, str]:
 def test_results_within_the_tolerances_of_assert_close_agree() -> None:
     assert outcome(X + 1e-6, X) == ("passed", "the result agrees with eager")
     assert outcome((X, 0.1 + 1e-8), (X, 0.1)) == ("passed", "all 2 results agree with eager")
+
+
+def unable() -> Results:
+    raise RuntimeError("not implemented in float64")
+
+
+@pytest.mark.parametrize(
+    ("actual", "status"), [(X * 2e-6, "not decided"), (X * 1.01e-6, "passed"), (X * 2, "differs")]
+)
+def test_values_too_small_for_fixed_tolerances_are_not_decided_without_a_reference(
+    actual: torch.Tensor, status: str
+) -> None:
+    referee = Referee(unable, unable, lambda stage: None)
+    verdict = judged(facts_of(actual, "output"), facts_of(X * 1e-6, "output"), referee)
+
+    assert verdict.status == status
+    assert "no reference: RuntimeError: not implemented in float64" in verdict.detail
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,21 @@ def test_a_value_that_overflows_its_dtype_is_exact() -> None:
     assert judge(large.half(), large.half(), expected(large)).verdict == "within rounding"
 
 
+FLOAT8 = (
+    torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", FLOAT8, ids=str)
+def test_float8_is_judged(dtype: torch.dtype) -> None:
+    exact = torch.tensor([0.25, 0.5, 1.0, 2.0])
+    right = exact.to(dtype)
+    wrong = (exact * 64).to(dtype)
+
+    assert judge(right, right, expected(exact)).verdict == "within rounding"
+    assert judge(wrong, right, expected(exact)).verdict == "compiled is off"
+
+
 def test_integers_are_exact_unless_rounding_decides_them() -> None:
     eager, compiled = torch.tensor([1, 2, 3]), torch.tensor([1, 2, 4])
     certain = Expected(eager, torch.zeros(3, dtype=torch.float64))

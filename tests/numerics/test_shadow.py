@@ -144,6 +144,32 @@ def test_gradients_and_updates_are_followed() -> None:
         torch.testing.assert_close(shadow.of(parameter.detach()), exact[name].detach(), rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.parametrize("needed", [one for one in product([True, False], repeat=3) if any(one)])
+@pytest.mark.parametrize("norm", ["batch_norm", "layer_norm", "linear"])
+def test_a_gradient_that_nothing_needs_is_left_out(norm: str, needed: tuple[bool, ...]) -> None:
+    torch.manual_seed(0)
+    numbers = [torch.rand(8, 4), torch.rand(4), torch.rand(4)]
+
+    def gradients(dtype: torch.dtype) -> dict[str, torch.Tensor]:
+        x, weight, bias = (
+            one.clone().to(dtype).requires_grad_(own) for one, own in zip(numbers, needed, strict=True)
+        )
+        if norm == "linear":
+            y = functional.linear(x, weight[None], bias[:1])
+        elif norm == "batch_norm":
+            y = functional.batch_norm(x, None, None, weight, bias, training=True)
+        else:
+            y = functional.layer_norm(x, (4,), weight, bias)
+        y.pow(3).sum().backward()
+        all_of_them = {"x": x.grad, "weight": weight.grad, "bias": bias.grad}
+        return {name: one for name, one in all_of_them.items() if one is not None}
+
+    known = reference(lambda: gradients(torch.float32), samples=3)
+
+    for name, exact in gradients(torch.float64).items():
+        torch.testing.assert_close(known[name].exact, exact, rtol=1e-6, atol=1e-6)
+
+
 def expected(program: Callable[[], torch.Tensor]) -> Expected:
     return reference(lambda: {"output": program()}, samples=3)["output"]
 

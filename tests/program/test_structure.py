@@ -120,3 +120,17 @@ def test_the_order_of_a_set_does_not_matter() -> None:
     words = [str(n) for n in range(50)]
 
     assert facts_of(set(words), "output") == facts_of(set(reversed(words)), "output")
+
+
+def test_a_tensor_of_a_subclass_is_compared_as_a_tensor() -> None:
+    def made() -> torch.Tensor:
+        class Own(torch.Tensor):
+            pass
+
+        return torch.ones(2).as_subclass(Own)
+
+    facts = [facts_of(made(), "output")["output"] for _ in range(2)]
+
+    assert [type(one) for one in facts] == [torch.Tensor] * 2
+    parameter = torch.nn.Parameter(torch.ones(2))
+    assert facts_of(parameter, "output")["output"] is parameter

@@ -26,6 +26,7 @@ from tracing.program.structure import Fact, Facts
 
 NAMED = 5  # results that are named, of those that disagree
 _NUMBERS = ("int", "float", "complex")
+_TOLERATED = 0.1  # of eager's largest value: beyond what the tolerances of any dtype allow relative to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,8 @@ def _disagreements(actual: Facts, expected: Facts, verdicts: _Verdicts) -> Itera
             laid_out = False
             if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
                 how, size = verdicts.of(name, a, b) or (how, size)
+                if not how:
+                    verdicts.tolerated(name, size)
                 laid_out = not how or _differ_in_dtype(a, b)
                 if strides := stride_difference(name, a, b):
                     how, size = f"{strides}; {how or 'its values agree'}", math.inf
@@ -167,7 +170,8 @@ def _tensors(actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float]:
     except (RuntimeError, NotImplementedError, TypeError):  # a dtype without arithmetic
         if digest(actual).bits != digest(expected).bits:
             return f"the bits of two tensors of {actual.dtype} differ", math.inf
-    return "", 0.0
+        return "", 0.0
+    return "", _relative(actual, expected)
 
 
 def stride_difference(name: str, actual: torch.Tensor, expected: torch.Tensor) -> str:
@@ -196,6 +200,7 @@ class _Verdicts:
         self._stepped: list[str] = []
         self.off_and_drawn: list[str] = []
         self._without: list[str] = []
+        self._tolerated: list[str] = []
         self.eager_repeats = True
 
     def of(self, name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float] | None:
@@ -222,6 +227,17 @@ class _Verdicts:
         self._explained[name] = judged
         return "", 0.0
 
+    def tolerated(self, name: str, size: float) -> None:
+        """A result agrees by fixed tolerances, or by the referee, and differs from eager's by `size`.
+
+        Fixed tolerances decide nothing on a result whose values are as small as they are.
+        """
+        if self._referee is not None and _TOLERATED < size < math.inf:
+            self._tolerated.append(
+                f"{name}: it has no reference, and is {size:.0%} of eager's largest value away, "
+                "which fixed tolerances allow for so small values"
+            )
+
     def eager_off(self) -> tuple[str, ...]:
         """The results for which eager is off."""
         return tuple(name for name, one in self._explained.items() if one.verdict == "eager is off")
@@ -232,7 +248,7 @@ class _Verdicts:
             f"{name}: {apart_text(one)}"
             for name, one in self._explained.items()
             if one.verdict == "not decided"
-        ]
+        ] + self._tolerated
 
     def less_precise(self) -> list[str]:
         """The results that are within rounding, and much farther from exact than eager's; the worst first."""
@@ -267,6 +283,8 @@ def _relative(actual: torch.Tensor, expected: torch.Tensor) -> float:
     if actual.shape != expected.shape or actual.dtype != expected.dtype or actual.layout != torch.strided:
         return math.inf
     wide = torch.complex128 if actual.is_complex() else torch.float64
+    if not actual.numel():
+        return 0.0
     largest = float(expected.to(wide).abs().nan_to_num().max())
     apart = float((actual.to(wide) - expected.to(wide)).abs().max())
     return math.inf if math.isnan(apart) else apart / largest if largest else math.inf

@@ -168,10 +168,12 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             return
         for tensor in written:
             self._storages.mark(tensor, origin)
-        for tensor, exact in zip(_tensors(result), _tensors(results), strict=True):
+        for tensor, exact in zip(tree_leaves(result), tree_leaves(results), strict=True):
+            if not isinstance(tensor, torch.Tensor):  # as a gradient that nothing needs
+                continue
             if self._storages.known(tensor) is not None:  # it was written in place, or is an input
                 continue
-            if exact.shape == tensor.shape:
+            if isinstance(exact, torch.Tensor) and exact.shape == tensor.shape:
                 copied = name == "aten::clone" and self._storages.entered(own[0][0])
                 self._storages.give(tensor, exact, origin, entered=copied)
             else:  # the values decide it, as of unique

@@ -171,21 +171,22 @@ class _Results:
 
     def only_eager_is_finite(self) -> bool:
         """True if an element is a number in eager only: exact arithmetic that has none acquits nothing."""
-        others = self.compiled.isfinite() | self.expected.exact.isfinite()
-        return bool((self.eager.isfinite() & ~others).any())
+        others = _wider(self.compiled).isfinite() | self.expected.exact.isfinite()
+        return bool((_wider(self.eager).isfinite() & ~others).any())
 
     def lost_by_rounding(self, far: torch.Tensor, limit: float) -> bool:
         """True if in all elements that are off rounding decides whether there is a number, and it does."""
         if not is_inexact(self.expected.exact):
             return False
         off = far > limit
-        numbers = self.compiled.isfinite() & self.expected.exact.isfinite()
+        numbers = _wider(self.compiled).isfinite() & self.expected.exact.isfinite()
         explained = ~numbers & (self.expected.spread > _NO_NUMBER)
         return 0 < int(off.sum()) <= _LOST * off.numel() and not bool((off & ~explained).any())
 
     def off_where_eager_overflows(self, far: torch.Tensor, limit: float) -> bool:
         """True if an element is infinite in eager, and a number far from the exact one in compiled."""
-        return bool(((far > limit) & self.eager.isinf() & self.compiled.isfinite()).any())
+        overflown = _wider(self.eager).isinf() & _wider(self.compiled).isfinite()
+        return bool(((far > limit) & overflown).any())
 
     def _compared(self, far: Far) -> tuple[Verdict, Distance, Distance]:
         ours = _distance(self.compiled, far[0], self.narrow)
@@ -265,8 +266,13 @@ def _without_overflow(
     if not is_inexact(expected.exact):
         return noise
     sizes = expected.exact.abs().to(torch.float64)
-    overflown = eager.isinf() & compiled.isfinite() & sizes.isfinite()
+    overflown = _wider(eager).isinf() & _wider(compiled).isfinite() & sizes.isfinite()
     return torch.where(overflown, torch.minimum(noise, sizes * _OVERFLOWN), noise)
+
+
+def _wider(values: torch.Tensor) -> torch.Tensor:
+    # torch does not know which float8 are finite
+    return values.to(torch.float32) if values.is_floating_point() and values.itemsize == 1 else values
 
 
 def _common(noise: torch.Tensor, expected: Expected, differing: torch.Tensor) -> float:
