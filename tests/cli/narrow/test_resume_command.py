@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from commands import tracing
 
+from tracing import store
+from tracing.cli.narrow.other_compiler import unlike_result
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -41,3 +44,18 @@ def test_an_empty_file_is_no_ir(run: Path, tmp_path: Path) -> None:
 
     assert (done.returncode, done.stdout) == (2, "")
     assert f"tracing: {empty} is empty" in done.stderr.splitlines()
+
+
+def test_each_recorded_pass_gives_what_was_recorded(run: Path) -> None:
+    passes = [one for one in store.Run(run).passes() if one.pipeline]
+
+    assert {one.stage for one in passes} == {"ttir", "ttgir", "llir"}
+    assert unlike_result(store.Run(run), passes) is None
+
+
+def test_reduce_names_a_pass_that_does_not_fail(run: Path) -> None:
+    for which in ("convert-triton-gpu-to-llvm", "enable-line-info"):
+        done = tracing("reduce", str(run), "--pass", which, runs=run.parent)
+
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"tracing: {which} does not die on its recorded input" in done.stderr.splitlines()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
 
@@ -27,6 +28,9 @@ _VALUE = re.compile(r'%(?:[\w$.-]+|"[^"]*")')
 _LABEL = re.compile(r'^([\w$.-]+|"[^"]*"):.*$', re.MULTILINE)
 _PHI = " = phi "
 _INCOMING = re.compile(r"\[[^\]]*\]")
+_SPACES = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
+_ALIAS = re.compile(r"^(#\w+) = ", re.MULTILINE)
+_ALIAS_USE = re.compile(r"#\w+")
 _PTX_LOCATION = re.compile(r"^[ \t]*(?:\.loc|\.file)\b.*\n|^[ \t]*//.*\n|^\$L__tmp\d+:\n", re.MULTILINE)
 _PTX_SECTION = re.compile(
     r"^[ \t]*\.section[ \t]+\.debug\w*\s*\{.*?(?:^[ \t]*\}\n|\Z)", re.MULTILINE | re.DOTALL
@@ -54,8 +58,19 @@ def same(a: str, b: str, stage: str) -> str:
 
 
 def _mlir(a: str, b: str, *, names: bool) -> bool:
-    a, b = without_locations(a), without_locations(b)
+    a, b = _mlir_plain(a), _mlir_plain(b)
     return a == (renamed(a, b) if names else b)
+
+
+def _mlir_plain(text: str) -> str:
+    # without what only locations need: the space before them, and names of attributes that describe lines
+    text = _SPACES.sub("", without_locations(text))
+    names = Counter(_ALIAS_USE.findall(text))
+    while unused := {name for name in _ALIAS.findall(text) if names[name] == 1}:
+        lines = [line for line in text.splitlines(True) if line.partition(" = ")[0] not in unused]
+        text = "".join(lines)
+        names = Counter(_ALIAS_USE.findall(text))
+    return text
 
 
 def _llvm(a: str, b: str, *, names: bool) -> bool:
