@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ import triton.language as tl
 import typer
 from judged_programs import PROGRAMS, reinplaced, values
 from planted_kernels import Program, edits, first_change, judgement, launches, recorded, virtual_gpu
+from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
 from tracing import store
 from tracing.analyze.judge.judgement import Overwritten, RunJudgement
@@ -117,6 +119,24 @@ def test_a_result_that_a_later_launch_overwrites_is_found(device: Device, runs: 
     assert isinstance(one := said.findings[0], Overwritten)
     assert (one.reader, one.node, one.by) == ("output 0", "slice_scatter", said.launches[-1].launch)
     assert one.cause == "Inductor's graph passes"
+
+
+def test_a_launch_that_is_passed_another_buffer_is_found(
+    device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate = PythonWrapperCodegen.generate_kernel_call
+
+    def swapped(self: Any, kernel: str, arguments: Any, *others: Any, **options: Any) -> Any:
+        first, second, *rest = arguments
+        return generate(self, kernel, [second, first, *rest], *others, **options)
+
+    monkeypatch.setattr(PythonWrapperCodegen, "generate_kernel_call", swapped)
+    program = Program(lambda x, y: x / (1 + y.abs()), lambda: (values(8, 8), values(8, 8, g=1)))
+    said = judgement(recorded(program, runs, device))
+
+    findings = [one for one in said.findings if isinstance(one, Overwritten)]
+    assert {(one.buffer, one.instead) for one in findings} == {("arg0_1", "arg1_1"), ("arg1_1", "arg0_1")}
+    assert said.status == 1
 
 
 def test_what_a_kernel_draws_has_no_reference(device: Device, runs: Path) -> None:

@@ -72,13 +72,13 @@ class StepReferee:
             return
         if held.content is not None:
             if self.memory.contents.same(held.content, content) is False:
-                self._overwritten(name, held, made)
+                self._overwritten(name, held, made, content)
             return
         held.content = self.memory.shaped(held, content)
         if held.content is not None and held.step is not None and held.value is not None:
             self._late(name, held)
 
-    def _overwritten(self, name: str, held: BufferContent, made: LaunchedStep) -> None:
+    def _overwritten(self, name: str, held: BufferContent, made: LaunchedStep, read: Content) -> None:
         launch = made.launches[0]
         buffer = self.memory.schedule.location(name)
         by = self._overwriter(held, launch, name)
@@ -87,9 +87,17 @@ class StepReferee:
             Overwritten(
                 self.graph, f"launch {launch.index} {launch.kernel_name}", buffer, node,
                 by.index if by else None, by.kernel_name if by else "", self._cause(name, held, by),
-                lines=self.lines([node]),
+                lines=self.lines([node]), instead=self._instead(read) if by is None else "",
             )
         )  # fmt: skip
+
+    def _instead(self, read: Content) -> str:
+        same = (
+            name
+            for name, held in self.memory.held.items()
+            if held.content is not None and self.memory.contents.same(held.content, read)
+        )
+        return self.memory.schedule.location(next(same, ""))
 
     def _cause(self, name: str, held: BufferContent, by: KernelLaunch | None) -> str:
         # an operator of the program may write to what it declares to read only

@@ -160,7 +160,7 @@ def _of_calls(findings: Sequence[Finding]) -> Iterator[tuple[Finding, int]]:
     calls: dict[tuple[str, ...], list[Finding]] = {}
     for one in findings:
         wrong = (one.wrong.name, one.wrong.buffer) if one.wrong is not None else ()
-        by = (one.reader, str(one.by)) if isinstance(one, Overwritten) else ()
+        by = (one.buffer, *one.kernels) if isinstance(one, Overwritten) else ()
         calls.setdefault((_KINDS[type(one)], str(one.graph), *wrong, *by), []).append(one)
     yield from ((alike[0], len(alike)) for alike in calls.values())
 
@@ -168,8 +168,7 @@ def _of_calls(findings: Sequence[Finding]) -> Iterator[tuple[Finding, int]]:
 def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
     match finding:
         case Overwritten():
-            by = f"launch {finding.by} {finding.by_kernel}" if finding.by is not None else finding.by_kernel
-            yield f"✗ {by or 'something'} overwrites {finding.buffer}, which {finding.reader} still needs"
+            yield f"✗ {_misread(finding)}"
             node = finding.node or "another value"
             should = "keep its value" if node == finding.buffer else f"hold {node}"
             yield f"    graph     {finding.graph}: {finding.buffer} should {should}"
@@ -197,6 +196,13 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
         yield from _elements(finding.wrong, "rounding")
     if not isinstance(finding, LibraryOff) and finding.also:
         yield f"    also off  {_some(finding.also)}"
+
+
+def _misread(finding: Overwritten) -> str:
+    if finding.instead:
+        return f"{finding.reader} reads {finding.instead}, and should read {finding.buffer}"
+    by = f"launch {finding.by} {finding.by_kernel}" if finding.by is not None else finding.by_kernel
+    return f"{by or 'something'} overwrites {finding.buffer}, which {finding.reader} still needs"
 
 
 def _passes(finding: PassesOff) -> Iterator[str]:

@@ -258,3 +258,16 @@ def test_a_buffer_that_is_overwritten_too_early_should_keep_its_value() -> None:
     assert "graph     0: arg0_1 should keep its value" in "\n".join(
         judgement_text(RunJudgement((), (overwritten,), ()), [])
     )
+
+
+def test_each_buffer_that_a_launch_reads_in_place_of_another_is_named() -> None:
+    swapped = [
+        Overwritten(0, f"launch {launch} k", right, right, None, "", "a cause", instead=wrong)
+        for launch in (1, 5)
+        for right, wrong in (("arg0_1", "arg1_1"), ("arg1_1", "arg0_1"))
+    ]
+    text = "\n".join(judgement_text(RunJudgement((), tuple(swapped), ()), []))
+
+    assert "✗ launch 1 k reads arg1_1, and should read arg0_1" in text
+    assert "✗ launch 1 k reads arg0_1, and should read arg1_1" in text
+    assert text.count("likewise  in 1 later call of the graph") == 2

@@ -66,7 +66,7 @@ class JudgedLaunch:
 
 @dataclass(frozen=True, slots=True)
 class Overwritten:
-    """Something reads a value after another launch has overwritten it."""
+    """Something reads other memory than it should, or a value that another launch has overwritten."""
 
     graph: int
     reader: str  # "launch 4 triton_...", "output 0"
@@ -78,6 +78,12 @@ class Overwritten:
     wrong: WrongElements | None = None
     lines: tuple[PythonLine, ...] = ()
     also: tuple[str, ...] = ()  # the other results of the call that are off, and may have other causes
+    instead: str = ""  # the buffer whose content it read: it was passed another one; "": none that is known
+
+    @property
+    def kernels(self) -> tuple[str, str]:
+        """The kernels that read and overwrite it; "": it is none, or none that was seen."""
+        return self.reader.partition("launch ")[2].partition(" ")[2], self.by_kernel
 
 
 @dataclass(frozen=True, slots=True)

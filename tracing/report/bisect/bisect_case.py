@@ -116,7 +116,7 @@ def other_code_text(event: OtherCode) -> Iterator[Line]:
     meaning = {
         "good": "Inductor's code generation for Triton is to blame, or a step for Triton only; the "
         "lowering is right",
-        "bad": "the result is wrong before code is generated: the lowering or its input is to blame",
+        "bad": "the lowering or its input is to blame, or what both share: the code that calls kernels",
     }.get(event.judgement.verdict)
     if meaning:
         yield Text(f"    {meaning}")
