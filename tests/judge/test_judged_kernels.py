@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+import torch.nn.functional as F
 import triton
 import triton.language as tl
 import typer
@@ -222,6 +223,22 @@ def with_a_copied_input(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     twice[(1,)](x.t().cos(), y, x.numel(), 128)
     return y
+
+
+def layers(x: torch.Tensor, w: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """A product of a library is read with another shape than its own, and attention draws nothing."""
+    y = F.linear(x, w).view(2, -1, 2, 8).transpose(1, 2)
+    y = F.scaled_dot_product_attention(y, y, y, attn_mask=mask)
+    return F.linear(y.transpose(1, 2).flatten(2), w).relu()
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_operators_of_libraries_are_judged(dynamic: bool, device: Device, runs: Path) -> None:
+    mask = values(5, 5) > 0
+    program = Program(layers, lambda: (values(2, 5, 16), values(16, 16, g=1), mask), dynamic=dynamic)
+    said = judgement(recorded(program, runs, device))
+
+    assert not said.not_covered and {*verdicts(said)} == {"right"}
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

@@ -106,6 +106,17 @@ def test_an_operator_that_draws_random_numbers_is_marked(tmp_path: Path) -> None
     assert [one.random for one in operators] == [True, False]
 
 
+def test_attention_draws_random_numbers_for_dropout_only(tmp_path: Path) -> None:
+    q = torch.rand(1, 1, 4, 4)
+    attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    dropped = torch.ops.aten.native_dropout
+    operators = called(
+        tmp_path, lambda: [attention(q, q, q), attention(q, q, q, 0.0, True), dropped(q, 0.5, True)]
+    )
+
+    assert [one.random for one in operators] == [False, False, True]
+
+
 def test_every_tensor_of_a_list_is_recorded_as_read_and_written(tmp_path: Path) -> None:
     x, y = [torch.ones(2), torch.ones(3)], [torch.ones(2), torch.ones(3)]
     (add,) = called(tmp_path, lambda: torch._foreach_add_(x, y))

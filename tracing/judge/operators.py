@@ -12,7 +12,13 @@ import torch
 from tracing.judge import higher_order
 from tracing.judge.no_reference import NoReference
 from tracing.store.graph_file import FxNode
-from tracing.upstream.torch.operator_schemas import OWN_NAMESPACES, is_operator, schema_of, written_arguments
+from tracing.upstream.torch.operator_schemas import (
+    OWN_NAMESPACES,
+    draws,
+    is_operator,
+    schema_of,
+    written_arguments,
+)
 
 _MODULES: Mapping[str, Any] = {"_operator": operator, "operator": operator, "math": math, "torch": torch}
 _HIGHER, _KERNEL = "torch.ops.higher_order.", "triton_kernel_wrapper"
@@ -57,7 +63,7 @@ def is_random(node: FxNode) -> bool:
     if node.target.partition(".")[0] in _RANDOM:
         return True
     function = _operator(node)
-    return function is not None and torch.Tag.nondeterministic_seeded in function.tags
+    return function is not None and draws(function, node.args, node.kwargs or {})
 
 
 def is_empty(node: FxNode) -> bool:

@@ -33,7 +33,7 @@ from tracing.program.building import is_building
 from tracing.upstream.torch.decompositions import decomposition
 from tracing.upstream.torch.dispatch_modes import OperatorMode
 from tracing.upstream.torch.higher_order import DENSE
-from tracing.upstream.torch.operator_schemas import is_operator, schema_of
+from tracing.upstream.torch.operator_schemas import draws, is_operator, schema_of
 from tracing.upstream.torch.pytrees import tree_leaves, tree_map
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -114,10 +114,10 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             known for leaf in tree_leaves((args, kwargs)) if (known := self._storages.known(leaf)) is not None
         ]
         # the inputs of a compiled program are those of eager, whatever they were made of
-        draws = _draws(func, args, kwargs) and not is_building()
+        drawn = draws(func, args, kwargs) and not is_building()
         origin = ValueOrigin(
             frozenset(name for one in sources for name in one.origin.missing),
-            any(one.origin.drawn for one in sources) or draws,
+            any(one.origin.drawn for one in sources) or drawn,
         )
         inputs = InputBits(func, args, kwargs)
         result = func(*args, **kwargs)
@@ -152,7 +152,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         if name == "aten::native_dropout":
             self._dropped(own, given, result, origin)
             return
-        if _draws(func, *own):
+        if draws(func, *own):
             for tensor in [*written, *_tensors(result)]:
                 self._storages.take(tensor, origin)
             return
@@ -292,16 +292,6 @@ def _tensors(value: Any) -> list[torch.Tensor]:
 
 def _all_plain(given: Any) -> bool:
     return all(type(one) in _PLAIN and not one.is_meta for one in _tensors(given))
-
-
-def _draws(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    # attention has the tag, and draws nothing without dropout
-    if torch.Tag.nondeterministic_seeded not in func.tags:
-        return False
-    arguments = schema_of(func).arguments
-    given = {**{one.name: value for one, value in zip(arguments, args, strict=False)}, **kwargs}
-    defaults = (one.default_value for one in arguments if one.name == "dropout_p")
-    return bool(given.get("dropout_p", next(defaults, True)))
 
 
 def _gives_views(func: Any) -> bool:

@@ -30,8 +30,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from tracing.launch.tensors import takes_itself_apart
 from tracing.model import Container, PlainValue, Uncomparable
+from tracing.upstream.torch.tensor_subclasses import as_tensor
 
 Fact: TypeAlias = torch.Tensor | PlainValue | Container | Uncomparable
 Facts: TypeAlias = dict[str, Fact]
@@ -95,7 +95,7 @@ def _slots(kind: type) -> Iterable[str]:
 def _visit(facts: Facts, value: Any, name: str, above: list[int]) -> None:
     # above -- the ids of the containers that contain this value
     if isinstance(value, torch.Tensor) and not hasattr(value, "__tensor_flatten__"):
-        facts[name] = _without_class(value)
+        facts[name] = as_tensor(value)
     elif is_plain(value):
         facts[name] = PlainValue(type_name(value), _text(value))
     elif isinstance(value, (set, frozenset)) and all(map(is_plain, value)):
@@ -106,14 +106,6 @@ def _visit(facts: Facts, value: Any, name: str, above: list[int]) -> None:
         facts[name] = Uncomparable(type_name(value), f"it lies beyond {MOST} values, or {_DEPTH} levels")
     else:
         _visit_members(facts, value, name, above)
-
-
-def _without_class(tensor: torch.Tensor) -> torch.Tensor:
-    # a subclass may define what comparing it means, and may be another class at each build of a case
-    if isinstance(tensor, torch.nn.Parameter) or takes_itself_apart(type(tensor)):
-        return tensor
-    with torch._C.DisableTorchFunctionSubclass():
-        return tensor if type(tensor) is torch.Tensor else tensor.as_subclass(torch.Tensor)
 
 
 def _visit_members(facts: Facts, value: Any, name: str, above: list[int]) -> None:

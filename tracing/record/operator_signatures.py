@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from tracing.store import RunWriter
 from tracing.store.numbers import Numbers
 
 _KNOWN = 1 << 14  # signatures that are remembered: one whose argument is new at each step comes once
+_DROPOUT = re.compile(r"\bdropout_p=([\d.e+-]+)")
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
 
 
@@ -76,9 +78,8 @@ class OperatorSignatures:
     ) -> KnownSignature:
         """The signature of a call that is not remembered."""
         allocates = effect.allocates or effect.resizes
-        signature = OperatorSignature(
-            0, effect.name, text, tuple(reads), tuple(writes), allocates, effect.random
-        )
+        random = effect.random and not _drops_nothing(effect, text)
+        signature = OperatorSignature(0, effect.name, text, tuple(reads), tuple(writes), allocates, random)
         segment = self._segments.number if self._segments is not None else 0
         return KnownSignature(signature, self._numbers.of(signature), segment)
 
@@ -89,6 +90,12 @@ class OperatorSignatures:
 
     def _forget(self, oldest: int) -> None:
         self._known = {key: known for key, known in self._known.items() if known.segment >= oldest}
+
+
+def _drops_nothing(effect: Effect, text: str) -> bool:
+    # an attention without dropout draws no random numbers
+    given = _DROPOUT.search(text)
+    return float(given[1] if given else effect.defaults.get("dropout_p", 1.0)) == 0.0
 
 
 def call_key(

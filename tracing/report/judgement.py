@@ -125,9 +125,13 @@ def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
     elif judgement.checked and not judgement.differs:
         also = f"{judged}; " if judgement.any_right else ""
         yield f"{also}eager's results agree, and check the hand-written {_some(judgement.checked)}"
+    elif judgement.confirmed and not judgement.any_right and judgement.launches:
+        yield f"{judged}; eager's results agree, and check all launches together"
     else:
         yield judged
-    if judgement.differs:
+    if judgement.differs and not judgement.eager_repeats:
+        yield "the results differ from eager, which gives another result each time itself"
+    elif judgement.differs:
         yield "the results differ from eager, and no launch that was judged explains it"
     elif judgement.failed:
         yield "no launch that was judged explains why it failed"

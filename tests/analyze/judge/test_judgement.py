@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -271,3 +272,25 @@ def test_each_buffer_that_a_launch_reads_in_place_of_another_is_named() -> None:
     assert "✗ launch 1 k reads arg1_1, and should read arg0_1" in text
     assert "✗ launch 1 k reads arg0_1, and should read arg1_1" in text
     assert text.count("likewise  in 1 later call of the graph") == 2
+
+
+def test_launches_without_a_reference_are_checked_by_eagers_results_if_these_agree() -> None:
+    launch = JudgedLaunch(0, "triton_0", 0, "no reference")
+    judgement = RunJudgement((launch,), (), (), Outcome("passed", ""), has_results=True)
+
+    assert judgement.status == 0
+    assert "eager's results agree, and check all launches together" in "\n".join(
+        judgement_text(judgement, [])
+    )
+
+
+def test_no_kernel_is_suspected_if_eager_gives_another_result_each_time() -> None:
+    launch = JudgedLaunch(0, "fill", 0, "no reference")
+    outcome = Outcome("differs", "", eager_repeats=False)
+    judgement = RunJudgement((launch,), (), (), outcome, has_results=True)
+    lines = [*judgement_text(judgement, [])]
+
+    assert (judgement.status, judgement.suspects) == (2, [])
+    assert "the results differ from eager, which gives another result each time itself" in lines
+    races = replace(judgement, wrong_accesses=("0 fill",))
+    assert (races.status, races.suspects) == (1, [launch])

@@ -137,6 +137,7 @@ class RunJudgement:
     eager_known: bool = True  # False: the run does not say which kernels eager launches
     of_case: bool = True  # False: of a program, which is not compared with eager
     wrong_accesses: Sequence[str] = ()  # launches that access memory as no correct kernel does: "4 colsum"
+    has_results: bool = False  # tensors that were compared with eager's
     other_contents: str = ""  # "launch 3 k read another x": of the new recording that stands for the run
 
     @property
@@ -159,10 +160,15 @@ class RunJudgement:
         """
         if self.accused or self.findings or self.suspects or self.undeclared or self.laid_out:
             return 1
-        checked = self.checked and not self.undecided
+        checked = (self.checked or self.confirmed) and not self.undecided
         if self.other_contents or self.failed:
             return 2
         return 0 if (self.any_right or checked) and not self.differs else 2
+
+    @property
+    def confirmed(self) -> bool:
+        """True if eager's results agree, and check the launches together."""
+        return self.has_results and self.outcome is not None and self.outcome.status == "passed"
 
     @property
     def failed(self) -> bool:
@@ -204,9 +210,11 @@ class RunJudgement:
 
         The most suspect ones are first: those that access memory wrongly, then those on which no result that
         agrees depends. A kernel that eager launches, too, does not make the results differ, nor does a launch
-        that reaches only results that agree.
+        that reaches only results that agree. If eager gives another result each time, it accuses nothing.
         """
         own = [one for one in self._unexplained if not self._reached(one).cleared]
+        if not self.eager_repeats:
+            own = [one for one in own if self.accesses_wrongly(one)]
         return sorted(
             own, key=lambda one: (not self.accesses_wrongly(one), bool(self._reached(one).agreeing))
         )
@@ -218,6 +226,8 @@ class RunJudgement:
     @property
     def cleared(self) -> list[JudgedLaunch]:
         """The launches without a reference that are no suspects, as they reach only results that agree."""
+        if not self.eager_repeats:
+            return []
         return [one for one in self._unexplained if self._reached(one).cleared]
 
     @property
@@ -254,6 +264,11 @@ class RunJudgement:
     def undeclared(self) -> Sequence[str]:
         """What the program's operators do against their schemas, if the results differ from eager."""
         return self.outcome.undeclared if self.outcome is not None and self.differs else ()
+
+    @property
+    def eager_repeats(self) -> bool:
+        """False if eager gives another result each time."""
+        return self.outcome is None or self.outcome.eager_repeats
 
     @property
     def undecided(self) -> bool:

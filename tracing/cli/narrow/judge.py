@@ -39,6 +39,7 @@ from tracing.model import (
     KernelLaunch,
     LaunchLine,
     Outcome,
+    Result,
 )
 from tracing.report.run_json import memory_evidence_json
 from tracing.store.cut_files import cut_files
@@ -155,6 +156,7 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
     untried = _unlaunched(asked, judgement.hand_written)
     not_covered = (*judgement.not_covered, *untried, *left_out(run))
     judgement = replace(judgement, other_contents=other_contents, not_covered=not_covered)
+    judgement = replace(judgement, has_results=any(run.records(Result)))
     findings = tuple(_with_passes(run, asked, one) for one in judgement.findings)
     judgement = replace(judgement, findings=findings, eager_known=knows_eager(asked))
     return JudgedRun(judgement, tuple(_next(run, judgement)), tuple(wrong_accesses(run)))
@@ -186,9 +188,8 @@ _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))
 
 
 def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
-    repeats = judgement.outcome is None or judgement.outcome.eager_repeats  # else it has no answer
-    # where the schema of the program's operator is to blame, no step of the compiler is
-    bisected = hints.can_bisect(run) and repeats and not judgement.undeclared
+    # without an answer if eager does not repeat; no step is to blame where the schema of an operator is
+    bisected = hints.can_bisect(run) and judgement.eager_repeats and not judgement.undeclared
     bisect = [hints.bisection(run)] if bisected else []
     named = [one for one in (judgement.accused, *judgement.suspects) if one is not None]
     if named:

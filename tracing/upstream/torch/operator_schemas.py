@@ -22,6 +22,8 @@ OWN_NAMESPACES = (
     "higher_order",
 )
 
+_SWITCHES = ("dropout_p", "dropout", "train", "training")  # arguments that are false or 0: nothing is drawn
+
 
 def is_operator(func: Any) -> bool:
     """False for higher order operators (cond, flex_attention), which have no schema."""
@@ -31,6 +33,16 @@ def is_operator(func: Any) -> bool:
 def schema_of(func: Any) -> Any:
     """The schema of an operator: `arguments` and `returns`, each with its `alias_info`."""
     return func._schema
+
+
+def draws(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """True if a call draws random numbers: attention without dropout, say, has the tag and draws none."""
+    if torch.Tag.nondeterministic_seeded not in func.tags:
+        return False
+    arguments = schema_of(func).arguments
+    given = {one.name: one.default_value for one in arguments if one.has_default_value()}
+    given |= {one.name: value for one, value in zip(arguments, args, strict=False)} | {**kwargs}
+    return all(given.get(name) is None or given[name] for name in _SWITCHES)
 
 
 def written_arguments(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -74,3 +86,8 @@ def contract() -> None:
         require(hasattr(library, "impl"), "a library that replaces implementations")
     require(is_composite("aten::reshape") and not is_composite("aten::add.Tensor"), "composite operators")
     require(not is_composite("prim::device"), "an operator that is not in the dispatcher")
+    attention, x = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default, torch.ones(1)
+    drawn = [draws(attention, (x, x, x, chance), {}) for chance in (0.0, 0.5)]
+    require(
+        drawn == [False, True] and not draws(attention, (x, x, x), {}), "attention that draws for dropout"
+    )

@@ -36,6 +36,22 @@ negated_view: Callable[[torch.Tensor], torch.Tensor] = torch._neg_view
 storage_key: Callable[[torch.UntypedStorage], int] = operator.attrgetter("_cdata")
 
 
+def as_tensor(value: torch.Tensor) -> torch.Tensor:
+    """A tensor of a subclass without `__torch_dispatch__` as a plain one; all others as they are.
+
+    Such a subclass may define what comparing it means, and may be another class at each build of a case.
+    """
+    kind: Any = type(value)
+    if (
+        issubclass(kind, torch.nn.Parameter)
+        or kind is torch.Tensor
+        or kind.__torch_dispatch__ is not NO_DISPATCH
+    ):
+        return value
+    with torch._C.DisableTorchFunctionSubclass():
+        return value.as_subclass(torch.Tensor)
+
+
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     dense, sparse = torch.ones(2), torch.ones(2).to_sparse()
@@ -49,5 +65,8 @@ def contract() -> None:
     require(
         all(kind.__torch_dispatch__ is NO_DISPATCH for kind in kinds), "plain tensors that do not dispatch"
     )
+    subclass: Any = type("Own", (torch.Tensor,), {})
+    own: torch.Tensor = dense.as_subclass(subclass)
+    require(type(as_tensor(own)) is torch.Tensor, "a tensor without its subclass")
     fake: Any = FakeTensor
     require(fake.__torch_dispatch__ is not NO_DISPATCH, "fake tensors that dispatch")
