@@ -8,6 +8,7 @@ import platform
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,6 +21,7 @@ from tracing.errors import Problem
 from tracing.model import Environment
 from tracing.model.recorded_variables import RECORDED_VARIABLES
 
+ROOT = Path(__file__).resolve().parents[2]
 _AT_START = dict(os.environ)  # torch adds to the environment when it is imported
 _COMPILER_PREFIXES = (
     "TRITON_", "MLIR_", "LLVM_", "AMDGCN_", "NVPTX_", "PTXAS_", "CUDA_", "HIP_", "ROCM_", "LD_", "PYTHON",
@@ -129,6 +131,13 @@ def show_diagnostics(reproducers: Path, debug_only: str = "", *, debug: bool = F
         os.environ["TRITON_ENABLE_LLVM_DEBUG"] = "1"
 
 
+# its arguments: the folder of this project, a module, and the arguments of that
+_RUN_MODULE = (
+    "import sys; sys.path[0] = sys.argv.pop(1); import runpy; "
+    "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+)
+
+
 def wants_traceback() -> bool:
     """True if the user asks for the traceback of an unforeseen exception."""
     return bool(os.environ.get("TRACING_TRACEBACK"))
@@ -142,6 +151,14 @@ def wants_one_program_at_a_time() -> bool:
 def hashes_are_random() -> bool:
     """True if each process of Python hashes strings by another seed."""
     return os.environ.get("PYTHONHASHSEED", "random") == "random"
+
+
+def module_command(module: str, *words: str, python: str = sys.executable) -> tuple[str, ...]:
+    """A command that runs a module of this project in another Python.
+
+    Like `python -m`, but files of the working directory, as a glob.py of the user, replace no module.
+    """
+    return (python, "-c", _RUN_MODULE, str(ROOT), module, *words)
 
 
 def with_hash_seed(command: Sequence[str], seed: int) -> tuple[str, ...]:

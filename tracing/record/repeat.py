@@ -24,7 +24,7 @@ import tracing.upstream.inductor.compiler  # noqa: F401  # imported once, for al
 from tracing import store
 from tracing.compiler import stalled_child
 from tracing.compiler.child import ChildResult, in_child, opened_gpu, respond, send_message
-from tracing.environment import fresh_caches, hashes_are_random, with_hash_seed
+from tracing.environment import fresh_caches, hashes_are_random, module_command, with_hash_seed
 from tracing.errors import Problem
 from tracing.model import SCHEMA, Outcome, RunInfo
 from tracing.perturb.perturbation import Perturbation, changed_in_turn
@@ -43,7 +43,6 @@ from tracing.upstream.inductor.config import settings_changed
 # Inductor's settings against results that depend on timing: no choice by benchmarks
 DETERMINISTIC = {"deterministic": True, "test_configs.force_filter_reduction_configs": True}
 PATIENCE = 10.0  # seconds that an interrupted run has to write its records
-_PROGRAM = "from tracing.record.repeat import program; program()"
 _NEW = 3  # of so many runs one is a new program
 
 
@@ -155,7 +154,7 @@ def _program(one: SeriesRun) -> tuple[str, ...]:
     # the command of a new program; none: the run is a fork
     if not (opened_gpu() or _is_for_hashes(one.index, perturb=one.series.perturb)):
         return ()
-    python = sys.executable, "-c", _PROGRAM, msgspec.json.encode(one).decode()
+    python = module_command("tracing.record.repeat_child", msgspec.json.encode(one).decode())
     return python if one.hash_seed is None else with_hash_seed(python, one.hash_seed)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import msgspec
 from tracing.analyze.bisect_case.evaluation import Evaluation, Variation
 from tracing.cli.narrow.bisect.builds import CachedBuilds, evaluated, nothing
 from tracing.compiler.child import ChildResult, in_child
+from tracing.environment import module_command
 
 if TYPE_CHECKING:
     from tracing.program.experiment import Experiment
@@ -46,7 +46,7 @@ class CaseBuilds(CachedBuilds):
             call = partial(self._case.evaluate, one.stage, one.first, one.without, one.only)
             return in_child(call, self._seconds)
         spec = msgspec.json.encode([*self._words, one.stage, one.first, one.without, one.only]).decode()
-        program = [sys.executable, "-m", "tracing.cli.narrow.bisect.case_child", spec]
+        program = module_command("tracing.cli.narrow.bisect.case_child", spec)
         return in_child(nothing, self._seconds, program=program)
 
     def _prepare(self) -> None:

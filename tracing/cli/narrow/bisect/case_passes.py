@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tracing.environment import module_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def passes_of_kernel(words: list[str], kernel: str, runs: Path) -> PassesOfKerne
 
 def _answer(words: list[str]) -> tuple[str, dict[str, Any], str]:
     done = subprocess.run(
-        [sys.executable, "-m", "tracing", *words, "--json"], capture_output=True, text=True, check=False
+        module_command("tracing", *words, "--json"), capture_output=True, text=True, check=False
     )
     lines = done.stderr.strip().splitlines()
     failure = next((line for line in lines if line.startswith("tracing:")), lines[-1] if lines else "")

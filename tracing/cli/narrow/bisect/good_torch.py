@@ -11,11 +11,9 @@ from pathlib import Path
 from tracing import store
 from tracing.analyze.graphs.compiler_divergence import TwoCompilers, two_compilers
 from tracing.cli.app import out, spinner
-from tracing.environment import installed, with_variables
+from tracing.environment import ROOT, installed, module_command, with_variables
 from tracing.errors import Problem
 from tracing.report.bisect import two_compilers as report
-
-ROOT = Path(__file__).resolve().parents[4]
 
 
 def search_good_torch(
@@ -84,7 +82,7 @@ def _recorded(python: str, words: Sequence[str], seconds: float, what: str) -> s
     with spinner(f"recording with {what}"):
         try:
             done = subprocess.run(
-                [python, "-m", "tracing", "run", *words],
+                module_command("tracing", "run", *words, python=python),
                 capture_output=True, text=True, env=own, timeout=seconds, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:

@@ -9,7 +9,6 @@ for a different case. An interrupted search continues from the cache.
 from __future__ import annotations
 
 import hashlib
-import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -24,6 +23,7 @@ from tracing.analyze.minify.graph_edit import GraphEdit
 from tracing.analyze.minify.trial import ScriptForm, Trial
 from tracing.cli.narrow.minify.question import Question
 from tracing.compiler.child import ChildResult, in_child
+from tracing.environment import module_command
 from tracing.errors import Problem
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Trials:
             if self._forks:
                 return in_child(lambda: done(self.graphs, job, folder), self._seconds)
             spec = msgspec.json.encode([self._question, job, folder]).decode()
-            program = [sys.executable, "-m", "tracing.cli.narrow.minify.trial_child", spec]
+            program = module_command("tracing.cli.narrow.minify.trial_child", spec)
             return in_child(lambda: None, self._seconds, program=program)
 
     def _kept(self) -> list[tuple[GraphEdit, Trial]]:
