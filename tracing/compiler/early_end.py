@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 from tracing.compiler.child import ChildResult, in_child
 from tracing.compiler.resume import ResumePoint, resume, stages_of
-from tracing.compiler.stderr import errors_in
+from tracing.compiler.stderr import errors_in, last_words
 from tracing.compiler.steps import Pass
 from tracing.errors import Problem
 from tracing.model import Compilation
@@ -30,7 +30,6 @@ PARTS = {  # the part of a stage that runs outside of MLIR's passes
     "hsaco": "the linker",
 }
 _ASSERTION = re.compile(r"([\w./+-]*): Assertion `(.*)' failed", re.DOTALL)
-_FATAL = re.compile(r"^LLVM ERROR: (.*)$", re.MULTILINE)
 _LOCATION_PREFIX = re.compile(r"^(?:.*?\berror\s*: |pass \d+, [\w-]+, failed: |stage \w+ failed: )+")
 _VOLATILE = re.compile(r"0x[0-9a-f]+|%[\w$.#-]+|\d+")
 _MARK = struct.Struct("<qqd200s")
@@ -112,8 +111,8 @@ def _ending(ended: ChildResult, part: str, index: int | None, stage: str) -> Ear
         kind, message = "time", ended.failure
     elif match := _ASSERTION.search(ended.stderr):
         kind, message = "assertion", f"Assertion `{match[2]}' failed"
-    elif match := _FATAL.search(ended.stderr):
-        kind, message = "fatal error", match[0]
+    elif words := last_words(ended.stderr):
+        kind, message = "fatal error", words
     elif ended.signal:
         kind, message = "signal", ended.signal
     return EarlyEnd(kind, message, part, index, stage)

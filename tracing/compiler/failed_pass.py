@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tracing.compiler.child import in_child
 from tracing.compiler.resume import resume, resume_point_before
+from tracing.compiler.stderr import last_words
 from tracing.errors import Problem
 from tracing.model import Blob, PassRecord
 
@@ -36,7 +37,8 @@ def reported(
         return "its input IR is not known", []
     ended = in_child(lambda: bool(resume(record.compilation, point, last=record.stage)), SECONDS)
     lines = dict.fromkeys(line.strip() for line in [*ended.stderr.splitlines(), *ended.failure.splitlines()])
-    reasons = [line for line in lines if any(word in line for word in _WORDS) and not _NOISE.search(line)]
+    marks = (*_WORDS, last_words(ended.stderr) or _WORDS[0])
+    reasons = [line for line in lines if any(word in line for word in marks) and not _NOISE.search(line)]
     return ended.failure, reasons[:LINES]
 
 

@@ -19,6 +19,9 @@ from contextlib import contextmanager, redirect_stdout
 from tracing.errors import Problem
 
 _ERROR = re.compile(r"\b(error|fatal)\b\s*:")
+_LAST_WORDS = re.compile(
+    r"^(?:LLVM ERROR: .*|.*\bAssertion `.*|.+\nUNREACHABLE executed at .*)", re.MULTILINE
+)
 _LINES = 8  # of diagnostics that a message shows
 _lock = threading.RLock()
 
@@ -34,6 +37,15 @@ def collected() -> Iterator[Callable[[], str]]:
     with _lock, quiet, _file() as file:
         start = os.fstat(file).st_size
         yield lambda: os.pread(file, 1 << 24, start).decode(errors="replace")
+
+
+def last_words(text: str) -> str:
+    """The line that LLVM writes before it aborts: `LLVM ERROR: …`, an assertion, or why code is unreachable.
+
+    "": it wrote none.
+    """
+    match = _LAST_WORDS.search(text)
+    return match[0].partition("\n")[0] if match else ""
 
 
 def errors_in(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tracing import environment
 from tracing.errors import message, page
-from tracing.model import Failure, FrameCompile
+from tracing.model import Failure, FrameCompile, KeptTensor
 from tracing.program.named_variables import variables_of_program
 from tracing.program.seeding import seed_generators
 from tracing.program.user_program import (
@@ -123,13 +123,27 @@ class RecordedProgram:
         launches = f"{seen} launch{'' if seen == 1 else 'es'} seen{self._session.kept}"
         _say(f"{launches}: {shlex.join(['tracing', 'show', str(run.path)])}")
         if seen and run.info.world_size == 1:
-            _say(_judging(run))
+            _say(self._judging(run))
         if self.outcome.fails and any(one.operators for one in run.records(FrameCompile)):
             _say(f"whether torch.compile is to blame: {self._bisection()}")
 
+    def _judging(self, run: Run) -> str:
+        # on the virtual GPU the interpreter, which judges a kernel without a graph, has executed it already
+        graphs = any(one.operators for one in run.records(FrameCompile))
+        if not graphs and run.info.environment.virtual:
+            how = page("docs/case.md#check-a-hand-written-kernel")
+            return f"nothing checks what hand-written kernels compute; how to check them: {how}"
+        judge = shlex.join(["tracing", "judge", str(run.path)])
+        if self.outcome.status == "failed" and not any(run.records(KeptTensor)):  # it cannot be recorded anew
+            record = ["tracing", "run", "--keep-inputs", *self._seeded(), *self._program.words]
+            judge = f"{shlex.join(record)}; {shlex.join(['tracing', 'judge', 'latest'])}"
+        return f"whether a kernel is wrong: {judge}"
+
+    def _seeded(self) -> list[str]:
+        return [] if self._seed is None else ["--seed", str(self._seed)]
+
     def _bisection(self) -> str:
-        seed = [] if self._seed is None else ["--seed", str(self._seed)]
-        return shlex.join(["tracing", "bisect", *seed, *self._program.words])
+        return shlex.join(["tracing", "bisect", *self._seeded(), *self._program.words])
 
 
 def _end_by_interrupt() -> None:
@@ -137,15 +151,6 @@ def _end_by_interrupt() -> None:
     # recording imports at its end has some. Source: run_eval_code_obj in CPython's Python/pythonrun.c
     with suppress(KeyboardInterrupt):
         exec("raise KeyboardInterrupt")
-
-
-def _judging(run: Run) -> str:
-    # on the virtual GPU the interpreter, which judges a kernel without a graph, has executed it already
-    graphs = any(one.operators for one in run.records(FrameCompile))
-    if graphs or not run.info.environment.virtual:
-        return f"whether a kernel is wrong: {shlex.join(['tracing', 'judge', str(run.path)])}"
-    how = page("docs/case.md#check-a-hand-written-kernel")
-    return f"nothing checks what hand-written kernels compute; how to check them: {how}"
 
 
 def _say(line: str) -> None:

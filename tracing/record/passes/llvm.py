@@ -6,7 +6,6 @@ recorded one, bit for bit; else the run says so.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -14,13 +13,13 @@ from tracing.compiler.child import ChildResult
 from tracing.compiler.codegen import llvm
 from tracing.compiler.codegen.llvm_text import LlvmPassText
 from tracing.compiler.resume import ResumePoint, resume
+from tracing.compiler.stderr import last_words
 from tracing.compiler.steps import StageEnds
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, LlvmPass, LlvmPasses, PackedBlob
 from tracing.store import Pack, Run, blob_name, reopened
 
 LEVEL = 9  # of the compression, as for the IR of MLIR
-_DEATH = re.compile(r"^(?:LLVM ERROR: |.*\bAssertion `).*", re.MULTILINE)
 
 
 def derive_llvm(
@@ -61,7 +60,7 @@ def derive_llvm(
 
 
 def _failure(ended: ChildResult) -> str:
-    death = next(iter(_DEATH.findall(ended.stderr)), "") if ended.failure else ""
+    death = last_words(ended.stderr) if ended.failure else ""
     return ": ".join(filter(None, [ended.failure, death]))
 
 

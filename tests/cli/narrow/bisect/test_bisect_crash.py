@@ -182,6 +182,12 @@ def died(stderr: str = "", failure: str = "it was ended by SIGABRT", signal: str
         ("x.cpp:3: void f(): Assertion `a' failed.", "x.cpp:3: void f(): Assertion `b' failed.", False),
         ("LLVM ERROR: Cannot select: 0x55: t12", "LLVM ERROR: Cannot select: 0x77: t13", True),
         ("LLVM ERROR: Cannot select", "LLVM ERROR: out of memory", False),
+        (
+            "not a constant\nUNREACHABLE executed at a.h:7!",
+            "not a constant\nUNREACHABLE executed at a.h:9!",
+            True,
+        ),
+        ("not a constant\nUNREACHABLE executed at a.h:7!", "odd\nUNREACHABLE executed at a.h:7!", False),
         ("", "", True),
     ],
 )
