@@ -248,5 +248,5 @@ def _ranges(block: MemoryBlock, argument: AccessedArgument, *, written: bool) ->
     mask = between(argument.start, argument.stop)
     if not row_major(argument.meta):
         mask = mask & occupied(argument.meta)
-    edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
+    edges = np.flatnonzero(np.diff(mask, prepend=False, append=False))  # of bool: a byte an element
     return tuple(map(int, edges))
