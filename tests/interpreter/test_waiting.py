@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 
 from tracing.errors import Problem
+from tracing.interpreter import waiting
 from tracing.interpreter.waiting import FIRST
 from tracing.virtual_gpu import virtual_gpu
 
@@ -148,3 +149,14 @@ def test_a_long_loop_that_ends_is_executed_to_its_end(kernel) -> None:
     kernel[(1,)](x, out)
 
     assert out.item() == LONG.value
+
+
+def test_a_program_that_counts_while_it_waits_is_named(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(waiting, "LONG", 2 * FIRST)
+    gives_up[(1,)](torch.ones(1), torch.zeros(1))
+
+    said = capfd.readouterr().err
+    assert said.startswith(f"tracing: gives_up: program (0, 0, 0) has loaded {2 * FIRST:,} times")
+    assert "test_waiting.py:" in said and len(said.splitlines()) == 1

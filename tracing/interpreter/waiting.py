@@ -7,8 +7,10 @@ itself without end.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from types import CodeType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,10 +19,11 @@ import torch
 import triton.language as tl
 
 from tracing.errors import Problem
-from tracing.interpreter.kernel_line import kernel_frames, kernel_line
+from tracing.interpreter.kernel_line import kernel_frames, kernel_line, kernel_name
 from tracing.upstream.triton.interpreter import program_index
 
 FIRST = 1024  # loads without a change of memory after which a program is observed
+LONG = 1 << 15  # after which it is named: it may count while it waits, and never be the same
 
 _Position: TypeAlias = tuple[object, list[tuple[CodeType, int]]]  # the program, and its instructions
 
@@ -77,6 +80,8 @@ def loaded(address: int) -> None:
     _program.loads += 1
     if _program.loads < FIRST:
         return
+    if _program.loads == LONG:
+        _name_it()
     frames = list(kernel_frames())
     position = program_index(), [(frame.f_code, frame.f_lasti) for frame in frames]
     seen, keeps = _program.seen, _program.loads.bit_count() == 1
@@ -88,6 +93,14 @@ def loaded(address: int) -> None:
         raise WaitsForever(address, kernel_line())
     if keeps:
         _program.seen = _State(position, variables)
+
+
+def _name_it() -> None:
+    with suppress(OSError, ValueError, AttributeError):  # the program may have closed the stream
+        program = f"{kernel_name()}: program {program_index()}"
+        loads = f"has loaded {LONG:,} times and changed no memory, now at {kernel_line()}"
+        end = "if it waits for another program, it never ends here: Ctrl-C ends the run"
+        sys.stderr.write(f"tracing: {program} {loads}; {end}\n")
 
 
 def _holds(tensor: torch.Tensor, address: int) -> bool:
