@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 import pytest
@@ -12,7 +12,16 @@ from handmade.records import META, arg, launch
 from handmade.runs import saved
 
 from tracing.cli.answers.findings import findings_text
-from tracing.model import Digest, KernelLaunch, OperatorCall, OperatorSignature, Record
+from tracing.model import (
+    Digest,
+    KernelLaunch,
+    OperatorCall,
+    OperatorSignature,
+    Outcome,
+    Record,
+    Result,
+    TensorValue,
+)
 
 
 class Call(NamedTuple):
@@ -89,3 +98,16 @@ def test_a_nan_that_is_computed_after_a_mask_is_found(tmp_path: Path) -> None:
 
     assert text.startswith("not finite: the first NaN is made by launch #1 k1")
     assert text.endswith(" --kind nan`")
+
+
+@pytest.mark.parametrize(("status", "result", "said"), [
+    ("passed", FINITE, False), ("passed", INF, True), ("differs", FINITE, True), ("ended", None, True)
+])  # fmt: skip
+def test_an_inf_inside_of_a_case_that_is_right_is_a_mask(
+    status: Literal["passed", "differs", "ended"], result: Digest | None, said: bool, tmp_path: Path
+) -> None:
+    made: list[Record] = [Outcome(status, "")]
+    made += [Result("output", TensorValue(META, result))] if result is not None else []
+    for after, found in ((INF, said), (NAN, True)):
+        run = saved(tmp_path, [step(0, 1, 2, FINITE, after)], made)
+        assert any(one.plain.startswith("not finite") for one in findings_text(run)) == found

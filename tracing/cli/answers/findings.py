@@ -12,7 +12,7 @@ from tracing.analyze.nonfinite.data_events import Kind
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.runs.launch_counts import launch_counts
 from tracing.cli.answers import hints
-from tracing.model import Outcome
+from tracing.model import Outcome, Result, TensorValue
 from tracing.report.findings import (
     memory_text,
     no_kernel_text,
@@ -23,7 +23,8 @@ from tracing.report.findings import (
 )
 from tracing.report.nonfinite import first_text, title, unexplained_text
 
-_KINDS: dict[Kind, str] = {"any": "", "nan": " --kind nan"}  # with the option of `tracing nan`
+_NAN: dict[Kind, str] = {"nan": " --kind nan"}  # with the option of `tracing nan`
+_KINDS: dict[Kind, str] = {"any": "", **_NAN}
 _EXAMINED = 10_000  # launches whose digests are searched for a NaN
 
 
@@ -63,7 +64,7 @@ def _nonfinite(run: store.Run) -> Iterator[str]:
     if run.info.digests == "none" or sum(one.total() for one in launch_counts(run).values()) > _EXAMINED:
         return
     nan = f"tracing nan {quote(str(run.path))}"
-    for kind, command in _KINDS.items():
+    for kind, command in (_NAN if _right_and_finite(run) else _KINDS).items():
         answer = first_nonfinite(run, kind)
         origin = answer.origin
         if origin is not None and origin.made:
@@ -82,3 +83,11 @@ def _nonfinite(run: store.Run) -> Iterator[str]:
         if origin is None and not answer.reads and not answer.undecided:
             return
         # else it is the program's own data, as in a mask: a NaN may still be computed
+
+
+def _right_and_finite(run: store.Run) -> bool:
+    # an inf that a kernel makes is a mask then, as that of an attention
+    if any(outcome.status != "passed" for outcome in run.records(Outcome)):
+        return False
+    values = [one.value for one in run.records(Result) if isinstance(one.value, TensorValue)]
+    return bool(values) and not any(one.digest.nan or one.digest.inf for one in values)
