@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, TypeAlias
 
 from tracing.model.record import Blob, Record
 from tracing.model.tensors import Digest, TensorMeta
+
+_EXIT = re.compile(r"(?:exit status |os\._exit\()(-?\d+)\b")  # how the detail of a program begins
 
 
 class Outcome(Record, frozen=True, file="outcomes"):
@@ -29,8 +32,13 @@ class Outcome(Record, frozen=True, file="outcomes"):
     @property
     def fails(self) -> bool:
         """True if it raised, or if the exit status of a program is not 0."""
-        succeeded = self.detail.startswith(("exit status 0;", "os._exit(0);"))
-        return self.status == "failed" or (self.status == "ended" and not succeeded)
+        return self.status == "failed" or (self.status == "ended" and self.exit_status != 0)
+
+    @property
+    def exit_status(self) -> int | None:
+        """The exit status of a program that ended; None: of a case, or it raised."""
+        known = _EXIT.match(self.detail) if self.status == "ended" else None
+        return int(known[1]) if known else None
 
 
 class Cut(Record, frozen=True, file="cuts"):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from commands import DATA
+from handmade.runs import saved
 from recorded.runs import recorded
 
 from tracing import store
@@ -115,3 +116,22 @@ def test_errors_are_alike_without_addresses_processes_and_temporary_paths(a: str
 
 def test_errors_whose_first_lines_are_equal_differ_in_a_later_one() -> None:
     assert not alike(failed("E: at 3:4:", "at 3:4:\n x + 1"), failed("E: at 3:4:", "at 3:4:\n x + 2"))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "texts"),
+    [
+        ("exit status 0; 1 launch", "exit status 3; 1 launch", ("exit status 0", "exit status 3")),
+        ("exit status 0; 1 launch", "os._exit(1); 1 launch", ("exit status 0", "exit status 1")),
+        ("exit status 0; 1 launch", "os._exit(0); 1 launch", None),
+        ("exit status 3; 1 launch", "exit status 3; 2 launches", None),
+    ],
+)
+def test_programs_that_end_with_another_exit_status_differ(
+    a: str, b: str, texts: tuple[str, str] | None, tmp_path: Path
+) -> None:
+    runs = [saved(tmp_path / name, [], [Outcome("ended", one)]) for name, one in (("a", a), ("b", b))]
+
+    differing = differing_outcomes(*runs)
+
+    assert [(one.name, one.a, one.b) for one in differing] == ([("outcome", *texts)] if texts else [])

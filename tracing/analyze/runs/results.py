@@ -79,7 +79,7 @@ def uncomparable_results(a: Run, b: Run) -> tuple[str, ...]:
 
 
 def differing_outcomes(a: Run, b: Run) -> tuple[ResultDiffers, ...]:
-    """Ranks that failed in only one run, or with another error; called "outcome".
+    """Ranks that failed in only one run, with another error, or with another exit status; called "outcome".
 
     Runs that were interrupted, or are still being recorded, are skipped.
     """
@@ -178,6 +178,9 @@ def _outcome_texts(a: Run, b: Run, rank: int) -> tuple[str, str] | None:
     of_a, of_b = outcome_of(a, rank), outcome_of(b, rank)
     if of_a is None or of_b is None or "interrupted" in (of_a.status, of_b.status):
         return None
+    ends = of_a.exit_status, of_b.exit_status
+    if None not in ends and ends[0] != ends[1]:
+        return f"exit status {ends[0]}", f"exit status {ends[1]}"
     failed = [outcome.status == "failed" for outcome in (of_a, of_b)]
     if not any(failed) or (all(failed) and alike(of_a, of_b)):
         return None

@@ -168,8 +168,8 @@ class RepeatSeries:
         perturbed = tuple(run.records(Perturbed))
         everything = tuple(verdict)
         divergences = unasked(everything, perturbed)
-        results = [*verdict.start, *verdict.results]
         failure = outcome.detail if outcome.status == "failed" else ""
+        results = [*verdict.start, *verdict.results, *(() if failure else verdict.outcomes)]
         titles = tuple(one.title for one in results)
         repeat = Repeat(index, divergences, titles, verdict.comparison.notes.pairs, perturbed, failure)
         out.print(Text.assemble(f"run {index}: compared with run {number}  ", (run.name, "dim")))
@@ -246,4 +246,4 @@ def _bar() -> Progress:
 
 def _refused(outcome: Outcome) -> bool:
     # a program that ended by itself, but not well: argparse, for example, refused its arguments
-    return outcome.status == "ended" and not outcome.detail.startswith(("exit status 0", "os._exit(0)"))
+    return outcome.status == "ended" and outcome.fails
