@@ -108,6 +108,6 @@ def test_an_inf_inside_of_a_case_that_is_right_is_a_mask(
 ) -> None:
     made: list[Record] = [Outcome(status, "")]
     made += [Result("output", TensorValue(META, result))] if result is not None else []
-    for after, found in ((INF, said), (NAN, True)):
+    for after, reported in ((INF, said), (NAN, True)):
         run = saved(tmp_path, [step(0, 1, 2, FINITE, after)], made)
-        assert any(one.plain.startswith("not finite") for one in findings_text(run)) == found
+        assert any(one.plain.startswith("not finite") for one in findings_text(run)) == reported
