@@ -61,9 +61,17 @@ def test_two_tensors_share_bytes_as_they_do_in_memory(one: torch.Tensor, other: 
 
 
 def test_a_large_tensor_with_gaps_counts_as_its_whole_extent() -> None:
+    cut = TensorMeta((1 << 6, 1 << 6, 1 << 8), (1 << 17, 1 << 9, 1), "float32", "cpu")
+
+    assert relation(cut, cut, 4 * (1 << 8)) == "overlap"
+
+
+def test_large_slices_of_a_matrix_are_compared_exactly() -> None:
     columns = TensorMeta((1 << 12, 1 << 8), (1 << 9, 1), "float32", "cpu")
 
-    assert relation(columns, columns, 4 * (1 << 8)) == "overlap"
+    assert relation(columns, columns, 4 * (1 << 8)) == "disjoint"
+    assert relation(columns, columns, 4 * (1 << 9)) == "overlap"
+    assert relation(columns, columns, 0) == "inside"
 
 
 def test_views_of_the_same_bytes_in_the_same_order_have_one_digest() -> None:

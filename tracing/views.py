@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from tracing.model import TensorMeta
 
@@ -68,8 +68,9 @@ def relation(of: TensorMeta, to: TensorMeta, distance: int) -> Relation:
 
     distance -- bytes from the first element of `to` to the first element of `of`
 
-    "inside": every byte of `of` belongs to `to`. Strided tensors of up to 65,536 elements are enumerated;
-    larger ones count as occupying their whole extent, and are never "inside" a tensor with gaps.
+    "inside": every byte of `of` belongs to `to`. Rows that are equally far apart, as of slices of a matrix,
+    are compared by arithmetic, other strided tensors of up to 65,536 elements byte by byte; larger ones count
+    as occupying their whole extent, and are never "inside" a tensor with gaps.
     """
     length, room = (stop - start for start, stop in map(extent, (of, to)))
     if distance >= room or distance + length <= 0 or not length or not room:
@@ -79,6 +80,9 @@ def relation(of: TensorMeta, to: TensorMeta, distance: int) -> Relation:
         return "inside"
     if dense(to) and dense(of):
         return "overlap"
+    rows, other = _rows(of), _rows(to)
+    if rows is not None and other is not None and (known := rows.relation(other, distance)) is not None:
+        return known
     if max(math.prod(of.shape), math.prod(to.shape)) > _EXACT or max(length, room) > 64 * _EXACT:
         return "overlap"
     mine, theirs = occupied_bits(of), occupied_bits(to)
@@ -86,6 +90,44 @@ def relation(of: TensorMeta, to: TensorMeta, distance: int) -> Relation:
     if not shared:
         return "disjoint"
     return "inside" if shared.bit_count() == mine.bit_count() else "overlap"
+
+
+class _Rows(NamedTuple):
+    # adjacent bytes, repeated at equal distances
+    times: int
+    apart: int  # bytes from the beginning of a row to that of the next
+    length: int  # bytes
+
+    def relation(self, to: _Rows, distance: int) -> Relation | None:
+        # None: the rows are not equally far apart, or one of this lies in two periods of the other
+        if self.apart != to.apart:
+            return None
+        first, shift = divmod(distance, self.apart)
+        if shift + self.length > self.apart:
+            return None
+        if shift >= to.length or first >= to.times or first + self.times <= 0:
+            return "disjoint"
+        inside = shift + self.length <= to.length and first >= 0 and first + self.times <= to.times
+        return "inside" if inside else "overlap"
+
+
+@functools.lru_cache(1 << 14)
+def _rows(meta: TensorMeta) -> _Rows | None:
+    # None: it is dense, or has gaps of several kinds
+    length = size = element_bytes(meta.dtype)
+    outer: list[tuple[int, int]] = []
+    for stride, count in sorted(zip(meta.stride, meta.shape, strict=True)):
+        if count == 1:
+            continue
+        if not outer and stride * size == length:
+            length *= count
+        elif outer and stride * size == outer[-1][0] * outer[-1][1]:
+            outer[-1] = outer[-1][0] * count, outer[-1][1]
+        else:
+            outer.append((count, stride * size))
+    if len(outer) != 1 or outer[0][1] < length:
+        return None
+    return _Rows(outer[0][0], outer[0][1], length)
 
 
 @functools.lru_cache(256)

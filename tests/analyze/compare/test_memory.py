@@ -94,3 +94,18 @@ def test_the_order_of_partial_writes_is_kept_up_to_a_limit() -> None:
         memory.write(0, 8, write(str(number), 0, 8, whole=False))
 
     assert len(sources(memory, 0, 8)) < 10
+
+
+def test_slices_that_fill_a_matrix_hide_its_allocation() -> None:
+    memory, rows, columns = MemoryWrites(), 300, 768
+    whole = TensorMeta((rows, columns), (columns, 1), "float32", "cpu")
+    memory.write(0, 4 * rows * columns, write("allocation", 0, 4 * rows * columns)._replace(region=whole))
+    for number in range(3):
+        part = TensorMeta((rows, 256), (columns, 1), "float32", "cpu")
+        start, length = 1024 * number, 4 * ((rows - 1) * columns + 256)
+        one = write(f"slice {number}", start, start + length)._replace(region=part, order=number + 1)
+        memory.write(start, start + length, one)
+        names = {one and one.name for one in memory.sources(0, 4 * rows * columns, whole)}
+        assert ("allocation" in names) == (number < 2)
+
+    assert names == {"slice 0", "slice 1", "slice 2"}

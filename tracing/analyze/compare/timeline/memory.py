@@ -6,13 +6,14 @@ reused are all ranges of addresses. Launches and operators write in the order in
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import islice, takewhile
 from typing import Literal, NamedTuple, TypeAlias
 
 from tracing.model import CallSite, TensorMeta
-from tracing.views import dense, extent, relation
+from tracing.views import dense, element_bytes, extent, relation
 
 WriteKind: TypeAlias = Literal["launch", "operator", "allocation", "start", "seen"]
 DEEP = 64  # maximum of consecutive operators through which a value is followed back
@@ -155,7 +156,7 @@ class MemoryWrites:
             at += 1
         if position < stop:
             writes[None] = None
-        return tuple(writes.values())
+        return _not_covered(tuple(writes.values()), start, meta)
 
     def _pieces(
         self, first: int, last: int, start: int, stop: int, write: Write
@@ -213,6 +214,25 @@ def _visible(write: Write, start: int, meta: TensorMeta) -> Iterator[Write | Non
             yield None
         else:
             yield from _visible(one, start, meta)
+
+
+def _not_covered(writes: Sources, start: int, meta: TensorMeta) -> Sources:
+    # without writes before others that together wrote each element, as the slices of a matrix
+    if len(writes) < 3:
+        return writes
+    left, parts = math.prod(meta.shape) * element_bytes(meta.dtype), list[Write]()
+    for one in sorted(filter(None, writes), key=lambda one: -one.order):
+        inside = relation(one.region, meta, one.address - start) == "inside"
+        if one.whole and inside and not any(_meet(one, part) for part in parts):
+            parts.append(one)
+            left -= math.prod(one.region.shape) * element_bytes(one.region.dtype)
+        if not left:
+            return tuple([write for write in writes if write is not None and write.order >= one.order])
+    return writes
+
+
+def _meet(one: Write, other: Write) -> bool:
+    return relation(one.region, other.region, one.address - other.address) != "disjoint"
 
 
 def followed(sources: Sources) -> Sources:
