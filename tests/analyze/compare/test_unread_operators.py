@@ -123,5 +123,16 @@ def test_equal_operators_are_equal_and_left_out_only_without_digests(tmp_path: P
 def test_operators_that_only_one_run_calls_are_named(tmp_path: Path) -> None:
     verdict = compared(tmp_path, times(3), lambda y: (y * 3).sum().neg())
 
-    assert verdict.status == 0
-    assert ["aten::neg" in one for one in verdict.comparison.notes.left_out] == [True]
+    assert verdict.status == 2  # no launch reads what it computes
+    assert ["aten::neg" in one for one in verdict.comparison.notes.notes] == [True]
+
+
+def test_an_operator_that_only_one_run_calls_is_the_cause(tmp_path: Path) -> None:
+    digested, without = (
+        compared(tmp_path, times(3), lambda y: (y.mul_(0.5) * 3).sum(), one)
+        for one in ("digests", "writers")  # type: ignore[arg-type]
+    )
+
+    one = cause(digested)
+    assert (one.names, one.arguments, one.runs) == (("", "aten::mul_.Tensor"), ("", "other=0.5"), "b")
+    assert without.status == 2

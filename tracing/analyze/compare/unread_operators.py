@@ -86,6 +86,16 @@ class _Calls:
                 kinds[key] = _Kind(signature.name, signature.reads, signature.writes, call.thread)
             yield kinds[key], _Called(call, signature, self._sites.get(call.site))
 
+    def last_writer(self, storage: int, before: int) -> tuple[_Kind, _Called] | None:
+        """The last call before another one that wrote to a storage; None: no operator did."""
+        last = None
+        for kind, one in self.called():
+            if one.call.index >= before:
+                break
+            if storage in one.call.storages[len(one.signature.reads) :]:
+                last = kind, one
+        return last
+
     def digests(self, one: _Called) -> OperatorDigests | None:
         return self._digests.get(one.call.index)
 
@@ -103,7 +113,9 @@ def unread_operators(runs: tuple[Run, Run], rank: int, processes: tuple[str, str
         if bits == "unknown":
             undigested = one
         if bits == "other inputs":
-            doubt = doubt or f"{_named(one)} reads other values, and what wrote them was not recorded"
+            if not doubt and (only := _only_writer((a, b), (one, other))) is not None:
+                return UnreadOperators((_differing((one, other), (a, b), rank), only))
+            doubt = doubt or f"{_named(one)} reads other values, and what wrote them is not known"
         elif bits != "equal" and arguments[0] != arguments[1]:
             texts = f"({arguments[0]})", f"({arguments[1]})"
             return UnreadOperators(_difference(rank, (one, other), texts, "arguments"))
@@ -120,11 +132,17 @@ def unread_operators(runs: tuple[Run, Run], rank: int, processes: tuple[str, str
             made = made or ResultDiffers(f"tensor of {_named(one)}", *texts, rank)
     if made is not None:  # of numbers of the program, as a measured time
         return UnreadOperators((made, Host("ab", None, made=True)))
-    left_out = [_only_one(a, b)]
-    if undigested is not None and undigested.call.launch >= sum(1 for _ in runs[0].rows(processes[0])):
+    left_out, called = [], sum(1 for _ in runs[0].rows(processes[0]))
+    if (unpaired := _unpaired(a, b)) is not None:
+        which = f"operators that the runs call unequally often, as {_named(unpaired)}"
+        if unpaired.call.launch >= called:  # no launch reads what it computes
+            doubt = doubt or which
+        else:  # a first run that compiles may call more
+            left_out.append(which)
+    if undigested is not None and undigested.call.launch >= called:
         what = f"what operators compute after the last launch, as {_named(undigested)}"
         left_out.append(f"{what}; `--operators digests` records it")
-    return UnreadOperators(None, doubt, tuple(filter(None, left_out)))
+    return UnreadOperators(None, doubt, tuple(left_out))
 
 
 def _pairs(a: _Calls, b: _Calls, kinds: Collection[_Kind]) -> Iterator[tuple[_Called, _Called]]:
@@ -162,7 +180,6 @@ def _difference(
     rank: int, pair: tuple[_Called, _Called], texts: tuple[str, str], what: What
 ) -> tuple[ResultDiffers, OperatorCause]:
     a, b = pair
-    numbers = f"#{a.call.index}" if a.call.index == b.call.index else f"#{a.call.index} | #{b.call.index}"
     cause = OperatorCause(
         (a.signature.name, b.signature.name),
         (a.arguments, b.arguments),
@@ -173,7 +190,12 @@ def _difference(
         calls=(a.call.index, b.call.index),
         sites=(a.site, b.site),
     )
-    return ResultDiffers(f"output of operator {numbers}", *texts, rank), cause
+    return ResultDiffers(f"output of operator {_numbers(pair)}", *texts, rank), cause
+
+
+def _numbers(pair: tuple[_Called, _Called]) -> str:
+    a, b = (f"#{one.call.index}" for one in pair)
+    return a if a == b else f"{a} | {b}"
 
 
 def _text(one: _Called, digests: OperatorDigests | None) -> str:
@@ -181,15 +203,41 @@ def _text(one: _Called, digests: OperatorDigests | None) -> str:
     return value_text(TensorValue(one.signature.writes[0], digests.after[0]))
 
 
-def _only_one(a: _Calls, b: _Calls) -> str:
-    # calls that have no partner; a first run that compiles may call more
-    unequal = (kind for kind in (*a.counts, *b.counts) if a.counts[kind] != b.counts[kind])
-    first = next(unequal, None)
-    if first is None:
-        return ""
-    side = a if a.counts[first] > b.counts[first] else b
-    one = next(one for kind, one in side.called() if kind == first)
-    return f"operators that the runs call unequally often, as {_named(one)}"
+def _differing(pair: tuple[_Called, _Called], of: tuple[_Calls, _Calls], rank: int) -> ResultDiffers:
+    a, b = (_text(one, calls.digests(one)) for one, calls in zip(pair, of, strict=True))
+    return ResultDiffers(f"output of operator {_numbers(pair)}", a, b, rank)
+
+
+def _only_writer(of: tuple[_Calls, _Calls], pair: tuple[_Called, _Called]) -> OperatorCause | None:
+    # the operator that wrote what a pair reads, if the other run never calls it
+    before = [calls.digests(one) for calls, one in zip(of, pair, strict=True)]
+    assert before[0] is not None and before[1] is not None
+    bits = zip(before[0].before, before[1].before, strict=False)
+    position = next(number for number, (one, other) in enumerate(bits) if one.bits != other.bits)
+    last = [
+        calls.last_writer(one.call.storages[position], one.call.index)
+        for calls, one in zip(of, pair, strict=True)
+    ]
+    a, b = (
+        one[1] if one is not None and not other.counts[one[0]] else None
+        for one, other in zip(last, reversed(of), strict=True)
+    )
+    if a is None and b is None:
+        return None
+    return OperatorCause(
+        (a.signature.name if a else "", b.signature.name if b else ""),
+        (a.arguments if a else "", b.arguments if b else ""),
+        "ab" if a and b else "a" if a else "b",
+        proven=True,
+        sites=(a.site if a else None, b.site if b else None),
+    )
+
+
+def _unpaired(a: _Calls, b: _Calls) -> _Called | None:
+    # of the calls without partners, the latest
+    unequal = {kind for kind in (*a.counts, *b.counts) if a.counts[kind] != b.counts[kind]}
+    them = (one for calls in (a, b) for kind, one in calls.called() if kind in unequal)
+    return max(them, key=lambda one: one.call.launch, default=None)
 
 
 def _named(one: _Called) -> str:
