@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -234,6 +235,16 @@ def test_a_write_by_an_operator_of_one_run_is_followed_through_operators_that_pr
     assert cause == OperatorCause(
         ("", "aten::add_"), ("", ""), "b", proven=True, through=("aten::relu_", "aten::mm")
     )
+
+
+def test_a_line_that_calls_an_operator_in_one_run_only_is_one_origin_of_all_that_is_computed() -> None:
+    line = CallSite(0, "/p.py", 10, "step"), None
+    cause = OperatorCause(("aten::add_", ""), ("", ""), "a", proven=True, through=("aten::mm",), sites=line)
+    further = replace(cause, through=("aten::relu", "aten::mm"))
+
+    assert cause.origin == further.origin is not None
+    assert replace(cause, sites=(None, None)).origin is None
+    assert replace(cause, runs="ab").origin is None and replace(cause, proven=False).origin is None
 
 
 def test_a_kernels_different_result_explains_a_later_difference_through_an_operator(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from tracing.analyze.compare.kernel_code import CodeDifference
@@ -65,6 +65,12 @@ class OperatorCause:
     draws: tuple[str, str] | None = None  # earlier draws of random numbers that differ, with their lines
     sites: tuple[CallSite | None, CallSite | None] = (None, None)  # lines that call it in each run
     target: Literal["", "tensor", "elements"] = ""  # what its call writes in the other run instead
+
+    @property
+    def origin(self) -> OperatorCause | None:
+        """The line that calls it in one run only, whatever was computed from it; None: another cause."""
+        in_one = self.proven and self.runs != "ab" and any(self.sites)
+        return replace(self, through=()) if in_one else None
 
 
 @dataclass(frozen=True, slots=True)

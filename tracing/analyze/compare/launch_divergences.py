@@ -42,6 +42,7 @@ class LaunchDivergences:
         self._notes, self._pairing, self._causes, self._differences = notes, pairing, causes, differences
         self._winners = RecordedWinners(notes.a, notes.b)
         self._read: set[tuple[Cause, str, str]] = set()  # the reported inputs that differ, with their bits
+        self._origins: set[OperatorCause] = set()  # the reported lines that call an operator in one run only
 
     def of(
         self, seen: LaunchDifference, launches: LaunchPair, unshown: OrderDiffers | None
@@ -98,10 +99,14 @@ class LaunchDivergences:
         divergence = InputDiffers(launches, slot.position, cause)
         read = (cause, *_bits(launches, slot))
         unproven = (self._notes.reported or self._notes.started) and not _proven(cause)
-        if unproven or read in self._read:  # a later launch may read what a reported one read
+        origin = cause.origin if isinstance(cause, OperatorCause) else None
+        # a later launch may read what a reported one read, or what was computed from it
+        if unproven or read in self._read or origin in self._origins:
             self._notes.follows(divergence)
             return None
         self._read.add(read)
+        if origin is not None:
+            self._origins.add(origin)
         return divergence
 
     def _overlap(self, seen: LaunchDifference) -> SettingChange | None:
