@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tracing.launch.memory.occupied_mask import occupied
 from tracing.model import TensorMeta
-from tracing.views import dense, extent, relation, row_major, same_digest
+from tracing.views import dense, extent, occupied_bytes, relation, row_major, same_digest
 
 
 def meta_of(tensor: torch.Tensor) -> TensorMeta:
@@ -49,6 +49,7 @@ def test_the_bytes_of_a_tensor_lie_in_its_extent(tensor: torch.Tensor) -> None:
     if dense(meta):
         assert touched(tensor) == set(range(start, stop))
     assert row_major(meta) == tensor.is_contiguous() or tensor.numel() == 0
+    assert occupied_bytes(meta) == len(touched(tensor))
 
 
 @given(views(), views())

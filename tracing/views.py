@@ -92,6 +92,19 @@ def relation(of: TensorMeta, to: TensorMeta, distance: int) -> Relation:
     return "inside" if shared.bit_count() == mine.bit_count() else "overlap"
 
 
+def occupied_bytes(meta: TensorMeta) -> int | None:
+    """The bytes that a tensor's elements occupy; None: it is large, and has gaps of several kinds."""
+    size = math.prod(meta.shape) * element_bytes(meta.dtype)
+    if dense(meta):
+        return size
+    rows = _rows(meta)
+    if rows is not None:
+        return rows.times * rows.length
+    start, stop = extent(meta)
+    small = math.prod(meta.shape) <= _EXACT and stop - start <= 64 * _EXACT
+    return occupied_bits(meta).bit_count() if small else None
+
+
 class _Rows(NamedTuple):
     # adjacent bytes, repeated at equal distances
     times: int

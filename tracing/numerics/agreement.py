@@ -228,9 +228,11 @@ class _Verdicts:
         return "", 0.0
 
     def tolerated(self, name: str, size: float) -> None:
-        """A result agrees by fixed tolerances, or by the referee, and differs from eager's by `size`.
+        """Note a result that agrees with eager's by fixed tolerances.
 
-        Fixed tolerances decide nothing on a result whose values are as small as they are.
+        size -- its distance, as a share of eager's largest value
+
+        Where all values are as small as the tolerances, these decide nothing.
         """
         if self._referee is not None and _TOLERATED < size < math.inf:
             self._tolerated.append(

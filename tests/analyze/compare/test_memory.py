@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracing.analyze.compare.timeline.memory import MemoryWrites, Write, WrittenBits
+from tracing.analyze.compare.timeline.memory import MemoryWrites, Write, WrittenBits, may_fill
 from tracing.model import TensorMeta
 
 
@@ -109,3 +109,13 @@ def test_slices_that_fill_a_matrix_hide_its_allocation() -> None:
         assert ("allocation" in names) == (number < 2)
 
     assert names == {"slice 0", "slice 1", "slice 2"}
+
+
+def test_only_of_strided_writes_that_overlap_it_is_not_known_what_they_fill() -> None:
+    def columns(first: int, last: int) -> Write:
+        part = TensorMeta((300, last - first), (768, 1), "float32", "cpu")
+        return write("columns", 4 * first, 4 * last)._replace(region=part)
+
+    assert not may_fill((columns(0, 256), columns(256, 512), None))  # the last third is not written
+    assert may_fill((columns(0, 300), columns(256, 768)))
+    assert not may_fill((write("all", 0, 16),))

@@ -43,11 +43,11 @@ from tracing.analyze.compare.divergence_kinds import (
     WrittenElsewhere,
 )
 from tracing.analyze.compare.pairing import Pairing
-from tracing.analyze.compare.timeline.memory import Input, Write
+from tracing.analyze.compare.timeline.memory import Input, Write, may_fill
 from tracing.analyze.compare.timeline.timeline import Timeline
 from tracing.analyze.compare.timeline.timeline_step import TimelineStep
 from tracing.model import TensorValue
-from tracing.views import dense, extent
+from tracing.views import extent
 
 # Operators that read only the shape of a tensor argument, not its contents.
 _CONSTANT = tuple(
@@ -205,8 +205,8 @@ class Causes:
         return a.call != b.call and counts[0] == counts[1]
 
     def _allocated(self, reads: ReadPair) -> CauseAnswer:
-        if any(map(_may_be_filled, reads)):
-            return UnknownCause("launches wrote parts of this memory, which may be all of it")
+        if any(may_fill(given.sources) for read in reads for given in read.inputs):
+            return UnknownCause("parts of this memory were written, and whether these fill it is not known")
         if not all(read.written for read in reads):
             return Uninitialised(None)
         return UnknownCause(
@@ -263,9 +263,3 @@ def _written_otherwise(answer: CauseAnswer, uninitialised: tuple[Elements, Eleme
     # recorded, is the cause.
     named = isinstance(answer, (OtherTensor, WrittenElsewhere, StreamCause, Overrun, OperatorCause, Host))
     return named and _is_proven(answer) and None in uninitialised
-
-
-def _may_be_filled(read: MemoryRead) -> bool:
-    # by strided writes, of which it is not known whether they wrote every element together
-    sources = [one for given in read.inputs for one in given.sources if one is not None]
-    return any(one.kind != "allocation" and one.whole and not dense(one.region) for one in sources)

@@ -6,14 +6,13 @@ reused are all ranges of addresses. Launches and operators write in the order in
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import islice, takewhile
+from itertools import combinations, islice, takewhile
 from typing import Literal, NamedTuple, TypeAlias
 
 from tracing.model import CallSite, TensorMeta
-from tracing.views import dense, element_bytes, extent, relation
+from tracing.views import dense, extent, occupied_bytes, relation
 
 WriteKind: TypeAlias = Literal["launch", "operator", "allocation", "start", "seen"]
 DEEP = 64  # maximum of consecutive operators through which a value is followed back
@@ -220,15 +219,29 @@ def _not_covered(writes: Sources, start: int, meta: TensorMeta) -> Sources:
     # without writes before others that together wrote each element, as the slices of a matrix
     if len(writes) < 3:
         return writes
-    left, parts = math.prod(meta.shape) * element_bytes(meta.dtype), list[Write]()
+    left, parts = occupied_bytes(meta), list[Write]()
     for one in sorted(filter(None, writes), key=lambda one: -one.order):
+        written = occupied_bytes(one.region)
+        if left is None or written is None or not one.whole:
+            continue
         inside = relation(one.region, meta, one.address - start) == "inside"
-        if one.whole and inside and not any(_meet(one, part) for part in parts):
+        if inside and not any(_meet(one, part) for part in parts):
             parts.append(one)
-            left -= math.prod(one.region.shape) * element_bytes(one.region.dtype)
+            left -= written
         if not left:
             return tuple([write for write in writes if write is not None and write.order >= one.order])
     return writes
+
+
+def may_fill(sources: Sources) -> bool:
+    """True if it is not known which bytes strided writes fill together."""
+    strided = [
+        one
+        for one in sources
+        if one is not None and one.kind != "allocation" and one.whole and not dense(one.region)
+    ]
+    unknown = any(occupied_bytes(one.region) is None for one in strided)
+    return unknown or any(_meet(*pair) for pair in combinations(strided, 2))
 
 
 def _meet(one: Write, other: Write) -> bool:
