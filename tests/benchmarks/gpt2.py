@@ -83,3 +83,19 @@ def host_bound_step(
         model.zero_grad(set_to_none=True)
 
     return step
+
+
+def dynamic_step(layers: int = 12, width: int = 256) -> Callable[[int], None]:
+    """A forward and backward of blocks that are compiled once for all lengths, which are the argument."""
+    torch.manual_seed(0)
+    model = nn.Sequential(*(Block(width, 4) for _ in range(layers))).cuda().bfloat16()
+    compiled = torch.compile(model, dynamic=True)
+
+    def step(length: int) -> None:
+        x = torch.randn(4, length, width, device="cuda", dtype=torch.bfloat16)
+        compiled(x).sum().backward()
+        model.zero_grad(set_to_none=True)
+
+    for length in (64, 100, 133, 256, 257):
+        step(length)
+    return step

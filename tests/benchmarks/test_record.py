@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import pytest
 import torch
 import torch._inductor.config as inductor
 import triton
-from gpt2 import host_bound_step, optimized_step, training_step
+from gpt2 import dynamic_step, host_bound_step, optimized_step, training_step
 
 from tracing import store
 from tracing.environment import environment
@@ -112,6 +113,29 @@ def test_minima_of_seven_pairs_of_twenty_steps(
         print(f"  {name:28} {ratio}, once {once:5.0f} ms", flush=True)
 
 
+def test_steps_of_lengths_that_are_new(tmp_path: Path) -> None:
+    step = dynamic_step()
+    lengths = iter(range(260, 1 << 20))
+
+    def one_after_another(several: Iterable[int]) -> float:
+        rest = iter(several)
+        return milliseconds(lambda: step(next(rest)), nullcontext(), 9).step
+
+    def new_and_known(context: AbstractContextManager[object]) -> tuple[float, float]:
+        several = list(islice(lengths, 10))
+        with context:
+            step(next(lengths))
+            return one_after_another(several), one_after_another(several)
+
+    for name, make in RECORDINGS.items():
+        pairs = [(new_and_known(nullcontext()), new_and_known(make(tmp_path))) for _ in range(3)]
+        for i, kind in enumerate(("new lengths", "known lengths")):
+            before, after = (min(pair[side][i] for pair in pairs) for side in (0, 1))
+            print(
+                f"  {name:28} {kind:13} {before:6.1f} -> {after:6.1f} ms  {after / before:5.2f}x", flush=True
+            )
+
+
 def test_a_graphed_step(tmp_path: Path) -> None:
     def minimum(context: AbstractContextManager[object]) -> float:
         torch._dynamo.reset()
@@ -194,7 +218,7 @@ def test_digest_bandwidth() -> None:
     from triton.testing import do_bench
 
     from tracing.digest.gpu import StreamDigests
-    from tracing.digest.tables import calls, tables
+    from tracing.digest.tables import TableRow, calls, tables
 
     digests = StreamDigests(torch.device("cuda", 0), torch.cuda.current_stream().cuda_stream, lambda *_: None)
     floats = torch.rand(1 << 28, device="cuda")
@@ -207,7 +231,7 @@ def test_digest_bandwidth() -> None:
     for dtype in (torch.uint8, torch.float32, torch.bfloat16, torch.float64):
         size = (1 << 30) // dtype.itemsize
         tensor = (torch.rand(size, device="cuda") * 100).to(dtype)
-        todo = calls(tables([tensor]), [tensor.data_ptr()])
+        todo = calls(tables([TableRow.of(tensor)]), [tensor.data_ptr()])
         batch, slot = digests.reserve(1)
         time_ms = do_bench(lambda: digests.add(batch, slot, todo), return_mode="median")  # noqa: B023
         print(f"  {dtype}: {2**30 / time_ms / 1e6:.0f} GB/s, {best / time_ms:.2f} of torch.hash_tensor")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ from tracing.digest.columns import RANGES, TILE_BYTES
 from tracing.digest.host import digest
 from tracing.digest.kernel import ACROSS, AHEAD, ANY, FIELDS, SHORT
 from tracing.digest.layouts import layout
-from tracing.digest.tables import Call, Positions, Variant, variant
+from tracing.digest.tables import Call, Positions, TableRow, Variant
 from tracing.model import Digest
 from tracing.virtual_gpu import virtual_gpu
 
@@ -145,8 +145,13 @@ def compiled(target: GPUTarget, made: Variant) -> Any:
 
 def digests(target: GPUTarget, tensors: list[Any]) -> list[Digest]:
     """The digests that the kernel computes for up to eight tensors."""
-    calls = digest_tables.calls(digest_tables.tables(tensors), [tensor.data_ptr() for tensor in tensors])
-    return computed(target, tensors, digest_tables.separate(calls))
+    return computed(target, tensors, digest_tables.separate(calls_of(tensors)))
+
+
+def calls_of(tensors: Sequence[Any]) -> list[Call]:
+    """The launches that digest these tensors."""
+    rows = map(TableRow.of, tensors)
+    return digest_tables.calls(digest_tables.tables(rows), [tensor.data_ptr() for tensor in tensors])
 
 
 def computed(target: GPUTarget, tensors: list[Any], calls: list[tuple[Call, Positions]]) -> list[Digest]:
@@ -156,7 +161,7 @@ def computed(target: GPUTarget, tensors: list[Any], calls: list[tuple[Call, Posi
         if table.programs:
             kernel, slots = compiled(target, table.variant), digest_tables.slots_of(positions, addresses)
             kernel[(table.programs, 1, 1)](padded, slots, *table.columns, *table.variant)
-    return digest_gpu.decode(out.numpy(), digest_tables.facts(tensors)).digests()
+    return digest_gpu.decode(out.numpy(), digest_tables.facts(map(TableRow.of, tensors))).digests()
 
 
 def rounded(digest: Digest) -> Digest:
@@ -177,7 +182,7 @@ def test_long_rows_are_read_without_a_division_for_each_element(group: str) -> N
     "transposed, special values",
 ])  # fmt: skip
 def test_a_transposed_matrix_of_long_rows_is_read_across_them(group: str) -> None:
-    assert all(variant(tensor).reading == ACROSS for tensor in GROUPS[group])
+    assert all(TableRow.of(tensor).variant.reading == ACROSS for tensor in GROUPS[group])
 
 
 @pytest.mark.parametrize(
@@ -192,7 +197,7 @@ def test_a_transposed_matrix_of_long_rows_is_read_across_them(group: str) -> Non
     ids=["rows", "tiles", "address", "columns", "doubles"],
 )
 def test_other_transposed_matrices_are_not(tensor: torch.Tensor) -> None:
-    assert variant(tensor).reading != ACROSS
+    assert TableRow.of(tensor).variant.reading != ACROSS
 
 
 def test_rows_of_three_dimensions_are_not_long() -> None:
@@ -236,11 +241,7 @@ def test_an_l1_norm_beyond_float32_equals_the_hosts(target: GPUTarget, dtype: An
 def test_calls_are_merged(target: GPUTarget) -> None:
     a, b, turned, rest = values(5000), integers(9000), values(40, 30).t(), [values(7) for _ in range(7)]
     sides = [[a, turned, b], [b, a, a, a, *rest, turned]]
-    calls = [
-        call
-        for side in sides
-        for call in digest_tables.calls(digest_tables.tables(side), [tensor.data_ptr() for tensor in side])
-    ]
+    calls = [call for side in sides for call in calls_of(side)]
     tensors = [tensor for side in sides for tensor in side]
     merged = digest_tables.merged(calls)
 
@@ -251,7 +252,7 @@ def test_calls_are_merged(target: GPUTarget) -> None:
 
 @pytest.mark.parametrize("count", [1, 8, 9, 20])
 def test_tables_take_eight_tensors_each(count: int) -> None:
-    tables = digest_tables.tables([torch.zeros(5)] * count)
+    tables = digest_tables.tables([TableRow.of(torch.zeros(5))] * count)
 
     assert [table.count for table in tables] == [8] * (count // 8) + [count % 8] * (count % 8 > 0)
     assert all(column is None or len(column) == 8 for table in tables for column in table.columns)

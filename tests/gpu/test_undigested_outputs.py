@@ -13,6 +13,7 @@ from torch import nn
 from tracing import store
 from tracing.analyze.compare.divergence_kinds import InputDiffers, argument_of
 from tracing.analyze.compare.first_divergence import Comparison
+from tracing.launch.whole_writes import WholeWrites
 from tracing.model import Outcome
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.views import dense
@@ -76,7 +77,7 @@ def test_two_recordings_are_equal_also_of_other_garbage_and_of_all_digests(
     garbage = torch.full((1 << 24,), float("nan"), device="cuda")
     del garbage
     b = recorded(tmp_path / "b", step)
-    monkeypatch.setattr("tracing.record.launches.launch_template.whole_writes", lambda *args: set())
+    monkeypatch.setattr(WholeWrites, "of", lambda *args: set())
     everything = recorded(tmp_path / "everything", step)
 
     for other in (b, everything):

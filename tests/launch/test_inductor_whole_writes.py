@@ -16,7 +16,7 @@ from torch import nn
 from tracing.launch import hooks
 from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.launch.tensors import tensor_meta
-from tracing.launch.whole_writes import whole_writes
+from tracing.launch.whole_writes import WholeWrites
 from tracing.model import Argument
 from tracing.views import dense
 from tracing.virtual_gpu import virtual_gpu
@@ -40,7 +40,7 @@ class Overwriter:
             for name, value in zip(site.names, values, strict=True)
         ]
         ttir = str(compiled.artefacts["ttir"])
-        whole = whole_writes(ttir, compiled.types, grid or site.grid(values), args)
+        whole = WholeWrites(ttir, compiled.types).of(grid or site.grid(values), args)
         for arg, value in zip(args, values, strict=True):
             if arg.name in whole:
                 value.fill_(True if value.dtype == torch.bool else 77)

@@ -14,7 +14,7 @@ import triton.language as tl
 from triton.compiler import CompiledKernel
 
 from tracing.launch.roles import declared
-from tracing.launch.whole_writes import whole_writes
+from tracing.launch.whole_writes import WholeWrites
 from tracing.model import Argument, Scalar, TensorMeta
 
 
@@ -128,7 +128,7 @@ class Store:
         bounds = [Argument("n", value=self.row_bound), Argument("m", value=self.column_bound)]
         out = Argument("out", "out", tensor(elements))
         types = {"out": "*fp32", "n": "i32", "m": "i32"}
-        return whole_writes(self.ttir(), types, self.grid, [out, *bounds]) == {"out"}
+        return WholeWrites(self.ttir(), types).of(self.grid, [out, *bounds]) == {"out"}
 
 
 def whole_store(choose: random.Random) -> tuple[Store, int]:
@@ -237,7 +237,7 @@ def proven(compiled: Callable[..., CompiledKernel]) -> Callable[..., set[str]]:
             else Argument(name, value=value, addresses=name in addresses)
             for name, value in values.items()
         ]
-        return whole_writes(text, types, grid, args)
+        return WholeWrites(text, types).of(grid, args)
 
     return proven
 
@@ -447,5 +447,7 @@ def test_nothing_is_proven_of_a_launch_whose_pointers_are_not_all_tensors(
     text = compiled(double, **types).asm["ttir"]
     known = [Argument("out", "out", tensor(100)), Argument("n", value=100)]
 
-    assert whole_writes(text, types, (2, 1, 1), [Argument("x", "in", tensor(100)), *known]) == {"out"}
-    assert whole_writes(text, types, (2, 1, 1), [Argument("x", "in", value="a pointer"), *known]) == set()
+    writes = WholeWrites(text, types)
+
+    assert writes.of((2, 1, 1), [Argument("x", "in", tensor(100)), *known]) == {"out"}
+    assert writes.of((2, 1, 1), [Argument("x", "in", value="a pointer"), *known]) == set()

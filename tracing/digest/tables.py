@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, count, groupby, islice
+from itertools import accumulate, chain, count, groupby, islice
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -49,6 +50,22 @@ class TableRow(NamedTuple):
     kind: int
     layout: DigestLayout
     meanings: int  # the address of what its bytes mean, or 0
+    copied: bool = False  # a contiguous copy of the tensor is read
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> TableRow:
+        """The row of a tensor."""
+        kind, read = KINDS.get(tensor.dtype, 0), layout(tensor)
+        meanings = _meanings(tensor.dtype, tensor.device).data_ptr() if kind == 5 else 0
+        nbytes = tensor.numel() * tensor.element_size()
+        return cls(nbytes, kind, read or DigestLayout(0), meanings, read is None)
+
+    @property
+    def variant(self) -> Variant:
+        """The kernel that reads the tensor; tensors of one side of a launch are sorted by it."""
+        if not self.layout.unit:
+            return Variant(self.kind if self.kind == 5 else ANY, SHORT)
+        return Variant(self.kind, ACROSS if self.layout.across else self.layout.unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +83,8 @@ class Table:
         return len(self.rows)
 
 
-def variant(tensor: torch.Tensor) -> Variant:
-    """The kernel that reads a tensor; tensors of one side of a launch are sorted by it."""
-    return _variant(_row(tensor))
-
-
-def tables(tensors: Sequence[torch.Tensor]) -> list[Table]:
+def tables(rows: Iterable[TableRow]) -> list[Table]:
     """One table a launch for tensors of these sizes, dtypes and layouts."""
-    return _tables([_row(tensor) for tensor in tensors])
-
-
-def _tables(rows: Sequence[TableRow]) -> list[Table]:
     made = []
     for kernel, group in groupby(rows, _variant):
         alike = list(group)
@@ -84,19 +92,7 @@ def _tables(rows: Sequence[TableRow]) -> list[Table]:
     return made
 
 
-def _row(tensor: torch.Tensor) -> TableRow:
-    kind = KINDS.get(tensor.dtype, 0)
-    meanings = _meanings(tensor.dtype, tensor.device).data_ptr() if kind == 5 else 0
-    nbytes = tensor.numel() * tensor.element_size()
-    return TableRow(
-        nbytes, kind, layout(tensor) or DigestLayout(0), meanings
-    )  # contiguous, if it is copied first
-
-
-def _variant(row: TableRow) -> Variant:
-    if not row.layout.unit:
-        return Variant(row.kind if row.kind == 5 else ANY, SHORT)
-    return Variant(row.kind, ACROSS if row.layout.across else row.layout.unit)
+_variant = attrgetter("variant")
 
 
 def _table(variant: Variant, rows: Sequence[TableRow]) -> Table:
@@ -151,12 +147,10 @@ def load_meanings(device: torch.device) -> None:
             _meanings(dtype, device)
 
 
-def facts(tensors: Sequence[torch.Tensor]) -> npt.NDArray[np.int64]:
+def facts(rows: Iterable[TableRow]) -> npt.NDArray[np.int64]:
     """[n, 3] the input of `decode` for tensors: bytes, ranges, and whether the kernel tallies values."""
-    sizes = [tensor.numel() * tensor.element_size() for tensor in tensors]
-    tallied = [tensor.dtype in KINDS for tensor in tensors]
-    columns = np.array([sizes, [blocks(n) for n in sizes], tallied], np.int64)
-    return np.ascontiguousarray(columns.T)
+    lines = [(row.nbytes, blocks(row.nbytes), row.kind > 0) for row in rows]
+    return np.array(lines, np.int64).reshape(-1, 3)
 
 
 Call: TypeAlias = tuple[Table, tuple[int, ...]]  # a table, and the addresses of eight tensors
@@ -183,8 +177,8 @@ def separate(calls: Sequence[Call]) -> list[tuple[Call, Positions]]:
 def merged(several: Sequence[Call]) -> list[tuple[Call, Positions]]:
     """As few calls as there can be for the same tensors, with the positions of each."""
     tensors = [one for table, addresses in several for one in zip(table.rows, addresses, strict=False)]
-    positions = sorted(range(len(tensors)), key=lambda i: _variant(tensors[i][0]))
-    made = calls(_tables([tensors[i][0] for i in positions]), [tensors[i][1] for i in positions])
+    positions = sorted(range(len(tensors)), key=lambda i: tensors[i][0].variant)
+    made = calls(tables([tensors[i][0] for i in positions]), [tensors[i][1] for i in positions])
     rest = iter(positions)
     return [(call, list(islice(rest, call[0].count))) for call in made]
 
@@ -200,12 +194,5 @@ def slots_of(positions: Positions, addresses: Sequence[int]) -> tuple[int, ...]:
 def flat(tensors: Sequence[int], outs: Sequence[int], columns: Sequence[Any]) -> tuple[int, ...]:
     """The arguments of the kernel as CUDA's driver takes them."""
     read = [column for column in columns if column is not None]
-    return (*tensors, *outs, *_numbers(read))
-
-
-def _numbers(columns: Iterable[Any]) -> Iterator[int]:
-    for one in columns:
-        if isinstance(one, int):
-            yield one
-        else:
-            yield from _numbers(one)
+    numbers = [part for column in read for part in (column if isinstance(column[0], tuple) else (column,))]
+    return (*tensors, *outs, *chain.from_iterable(numbers))

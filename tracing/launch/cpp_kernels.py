@@ -37,6 +37,7 @@ class CppSite:
 
     def __init__(self, name: str, kernel: Callable[..., Any], count: int) -> None:
         self.name = name
+        self.binary = kernel
         self._source = _source(kernel)
         parameters = _parameters(self._source)
         self._readable = len(parameters) == count

@@ -46,6 +46,10 @@ class LaunchSite(Protocol):
         """The memory accesses of a launch under TRITON_INTERPRET=1; None for other launches."""
 
     @property
+    def binary(self) -> object:
+        """What the next launch executes: the same object as long as `compiled` is the same; None: unknown."""
+
+    @property
     def settled(self) -> bool:
         """True once the configuration is chosen: an autotuner chooses at its first launch."""
 
@@ -67,6 +71,7 @@ class FlatSite:
         self._site = site
         self._paths = list(paths.values())
         self.kind, self.name, self.settled = site.kind, site.name, site.settled
+        self.binary = site.binary
         self.names: Sequence[str] = list(paths)
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import copy
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from tracing.launch.memory.accesses import Accesses
 from tracing.launch.roles import Declared, declared
 from tracing.launch.tuple_arguments import empty_members, flattened
 from tracing.model import Role
-from tracing.upstream.inductor.autotuner import grid_of, reloaded_function
+from tracing.upstream.inductor.autotuner import argument_names as launcher_arguments
+from tracing.upstream.inductor.autotuner import grid_function, reloaded_function
 from tracing.upstream.inductor.code import kernel_folders
 from tracing.upstream.triton.compiled_kernel import CompiledKernel
 from tracing.upstream.triton.interpreter import InterpretedFunction
@@ -47,6 +48,10 @@ class CompiledSite:
         types = getattr(kernel.src, "signature", {})  # a kernel is compiled for one nesting of tuples
         self.flat = flattened(self, [args[i] for i in self.positions], types)
 
+    @property
+    def binary(self) -> CompiledKernel:
+        return self._kernel
+
     def grid(self, values: Sequence[Any]) -> Grid:
         raise AssertionError("the launch names its grid")
 
@@ -65,8 +70,8 @@ class InductorSite:
         self._autotuner = autotuner
         if not autotuner.launchers:
             autotuner.precompile()  # as its first run would, but before the arguments are looked at
-        code = autotuner.launchers[0].__code__
-        names = code.co_varnames[: code.co_argcount - 1]  # the generated launcher: exactly what run is given
+        self._grid: tuple[object, Callable[[Sequence[Any]], Grid]] = (None, lambda values: (0, 0, 0))
+        names = launcher_arguments(autotuner.launchers[0])
         self.name = autotuner.fn.__name__
         self.names: Sequence[str] = [name for name in names if not name.startswith("_grid_")]
         types = autotuner.triton_meta["signature"]
@@ -78,9 +83,15 @@ class InductorSite:
     def settled(self) -> bool:
         return len(self._autotuner.launchers) == 1
 
+    @property
+    def binary(self) -> Any:
+        return self._autotuner.launchers[0]
+
     def grid(self, values: Sequence[Any]) -> Grid:
-        launcher = self._autotuner.launchers[0]
-        return grid_of(self._autotuner, launcher, values)
+        launcher, function = self._grid
+        if launcher is not self.binary:
+            launcher, function = self._grid = self.binary, grid_function(self._autotuner, self.binary)
+        return function(values)
 
     def trailing_grid(self, args: Sequence[Any]) -> Grid:
         """The grid of a user's kernel, which its caller computes and passes after the arguments."""
@@ -88,17 +99,17 @@ class InductorSite:
         return int(x), int(y), int(z)
 
     def compiled(self) -> KernelArtefacts:
-        launcher = self._autotuner.launchers[0]
-        scope = launcher.__globals__
+        scope = self.binary.__globals__
         if isinstance(scope.get("bin"), CompiledKernel):
             return replace(describe(scope["bin"]), function=_function(self._autotuner))
-        return _static(self._autotuner, launcher)
+        return _static(self._autotuner, self.binary)
 
 
 class InterpretedSite:
     """A kernel under TRITON_INTERPRET=1: nothing is compiled, and its accesses are recorded exactly."""
 
     kind: KernelKind = "interpreted"
+    binary = None
     settled = False  # its accesses are known after it has run; `accesses` is of one launch
     scalars: Sequence[int] | None = None
 

@@ -11,6 +11,7 @@ import msgspec
 from tracing.model.record import (
     Blob,
     Exact,
+    NonFinite,
     Record,
     Scalar,
     ScalarField,
@@ -63,10 +64,11 @@ class Argument(ArgumentRole, frozen=True):
     addresses: bool = False  # its value or content is used as addresses, which differ in every run
 
     def __post_init__(self) -> None:
-        set_fields(self, value=from_json(self.value))
+        if isinstance(self.value, NonFinite):
+            set_fields(self, value=from_json(self.value))
 
     def stored(self) -> Argument:
-        return with_fields(self, value=to_json(self.value))
+        return with_fields(self, value=to_json(self.value)) if isinstance(self.value, float) else self
 
 
 class CopiedFunction(msgspec.Struct, frozen=True):
@@ -105,7 +107,7 @@ class Kernel(Record, frozen=True, file="kernels"):
     copied: tuple[CopiedFunction, ...] = ()  # by Inductor, from the user's files
 
 
-class Signature(Record, frozen=True, file="signatures", segmented=True):
+class Signature(Exact, frozen=True, file="signatures", segmented=True):
     """The common facts of launches of a kernel: everything except the bits and the storages."""
 
     id: int

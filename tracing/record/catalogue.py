@@ -10,17 +10,15 @@ import numpy as np
 import torch
 
 from tracing.digest.host import element_bytes
-from tracing.launch.kernel_module import kernel_module
-from tracing.launch.launch_site import Grid, KernelArtefacts, LaunchSite, tensor_of
+from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
 from tracing.launch.roles import Declared
 from tracing.launch.storages import Storages
 from tracing.launch.tensors import tensor_meta
-from tracing.model import Argument, CopiedFunction, Kernel, NotCovered, Phase, Scalar, Signature, TensorMeta
+from tracing.model import Argument, NotCovered, Phase, Scalar, Signature, TensorMeta
+from tracing.record.recorded_kernels import RecordedKernels
 from tracing.store import RunWriter
 from tracing.store.numbers import Numbers
-from tracing.upstream.inductor.user_kernels import copied_functions
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
-from tracing.upstream.triton.jit import GluonJITFunction
 
 _METAS = 1 << 14  # layouts that are remembered
 
@@ -32,8 +30,7 @@ class Catalogue:
         self._writer = writer
         self.segments = writer.segments
         self._storages = storages
-        self._kernels: dict[tuple[str, str, str], int] = {}
-        self._declared: dict[int, Declared] = {}
+        self._kernels = RecordedKernels(writer, self.not_covered)
         self._signatures: Numbers[Signature] = Numbers(
             writer, lambda number, one: msgspec.structs.replace(one, id=number)
         )
@@ -42,7 +39,8 @@ class Catalogue:
 
     def signature(self, site: LaunchSite, values: Sequence[Any], grid: Grid, phase: Phase) -> Signature:
         """The signature of a launch, without a number."""
-        kernel, declared = self._kernel(site)
+        kernel = self._kernels.of(site)
+        declared = kernel.declared
         if site.kind == "interpreted":
             named = zip(site.names, values, strict=True)
             declared = declared._replace(addresses=frozenset(n for n, v in named if self.points(v)))
@@ -53,7 +51,12 @@ class Catalogue:
             what = f"what {site.name} reads and writes at addresses that it is given ({followed})"
             self.not_covered(what, "the tensors themselves as arguments")
         device = next((arg.tensor.device for arg in args if arg.tensor), "")
-        return Signature(0, kernel, grid, phase, device, args)
+        return Signature(0, kernel.number, grid, phase, device, args)
+
+    def whole_writes(self, site: LaunchSite, launch: Signature) -> set[str]:
+        """The arguments of a launch on a GPU whose earlier contents cannot matter."""
+        writes = self._kernels.of(site).whole_writes
+        return writes.of(launch.grid, launch.args) if writes is not None else set()
 
     def number(self, signature: Signature) -> int:
         """The number of a signature, for a launch that is about to be written."""
@@ -93,53 +96,3 @@ class Catalogue:
                 return self._storages.hold(element_bytes(tensor).view(np.uint64))
         plain = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 64
         return plain and self._storages.hold(np.array([value], np.uint64))
-
-    def _kernel(self, site: LaunchSite) -> tuple[int, Declared]:
-        compiled = site.compiled()
-        key = (site.name, compiled.hash, compiled.target)
-        number = self._kernels.get(key)
-        if number is None:
-            number = self._kernels[key] = len(self._kernels)
-            self._writer.append(self._describe(number, site, compiled))
-        if site.kind == "interpreted":  # its accesses are recorded anew at each launch
-            return number, compiled.declared()
-        if number not in self._declared:
-            self._declared[number] = self._declared_by(site, compiled)
-        return number, self._declared[number]
-
-    def _declared_by(self, site: LaunchSite, compiled: KernelArtefacts) -> Declared:
-        try:
-            return compiled.declared()
-        except (KeyError, ValueError) as error:
-            what = f"what {site.name} reads and writes"
-            if isinstance(compiled.function, GluonJITFunction):
-                self.not_covered(f"{what}: a Gluon kernel has no TTIR", "")
-            else:
-                self.not_covered(f"{what}: no TTIR to read ({error})", "a fresh Triton cache")
-            return Declared({})
-
-    def _describe(self, number: int, site: LaunchSite, compiled: KernelArtefacts) -> Kernel:
-        function = compiled.function
-        code = getattr(getattr(function, "fn", None), "__code__", None)
-        source = getattr(function, "raw_src", None)
-        module = kernel_module(function)
-        return Kernel(
-            id=number,
-            name=site.name,
-            hash=compiled.hash,
-            target=compiled.target,
-            num_warps=compiled.settings.get("num_warps", 0),
-            num_stages=compiled.settings.get("num_stages", 0),
-            num_ctas=compiled.settings.get("num_ctas", 0),
-            constants={name: str(value) for name, value in compiled.constants.items()},
-            stages={stage: self._writer.blob(content) for stage, content in compiled.artefacts.items()},
-            source=self._writer.blob("".join(source)) if source else None,
-            file=f"{code.co_filename}:{code.co_firstlineno}" if code is not None else None,
-            kind=site.kind,
-            module=self._writer.blob(module.text) if module else None,
-            undefined=module.undefined if module else (),
-            copied=tuple(
-                CopiedFunction(copy.file, copy.line, copy.count, user.file, user.line)
-                for copy, user in copied_functions(function)
-            ),
-        )

@@ -23,10 +23,9 @@ from tracing.launch import compiled_launches, hooks
 from tracing.launch.launch_site import KernelArtefacts
 from tracing.launch.roles import Declared
 from tracing.model import CallSite, LaunchLine, LaunchTime, NotCovered, Record, Signature
-from tracing.record.launches import host_launches, launch_recorder, timing
+from tracing.record.launches import host_launches, launch_recorder, launch_template, timing
 from tracing.record.launches.known_launches import KnownLaunches
 from tracing.record.launches.launch_recorder import LaunchRecorder
-from tracing.record.launches.launch_template import LaunchTemplate, LaunchTemplates
 from tracing.upstream.inductor.code import cache_dir
 
 STEPS = 5
@@ -38,6 +37,7 @@ class Site:
 
     def __init__(self, autotuner: Kernel) -> None:
         self.name, self.names, self.count, self.scalars = autotuner.name, ("a", "b", "c", "n"), 4, (3,)
+        self.binary = autotuner
 
     def grid(self, values: Sequence[Any]) -> tuple[int, int, int]:
         return 1, 1, 1
@@ -69,7 +69,7 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Call:
     monkeypatch.setattr(host_launches, "_interprets", lambda: False)
     monkeypatch.setattr(launch_recorder, "is_capturing", lambda: False)
     monkeypatch.setattr(KnownLaunches, "capturing", staticmethod(lambda: False))
-    monkeypatch.setattr(LaunchTemplates, "_new_template", on_gpu(LaunchTemplates._new_template))
+    monkeypatch.setattr(launch_template, "_gpu", lambda tensors: torch.device("cuda", 0))
     text = """
 def call(tensors, n):
     first.run(tensors[0], tensors[1], tensors[2], n, stream=7)
@@ -80,15 +80,6 @@ def call(tensors, n):
     scope: dict[str, Any] = {"first": Kernel("first"), "second": Kernel("second"), "torch": torch}
     exec(compile(text, f"{cache_dir()}/call.py", "exec"), scope)
     return scope["call"]  # type: ignore[no-any-return]
-
-
-def on_gpu(original: Callable[..., LaunchTemplate]) -> Callable[..., LaunchTemplate]:
-    def template(*args: Any) -> LaunchTemplate:
-        made = original(*args)
-        made.device = torch.device("cuda", 0)
-        return made
-
-    return template
 
 
 class Recorded:

@@ -22,7 +22,6 @@ from tracing.record.launches import host_launches, launch_recorder, launch_templ
 from tracing.record.launches.adjacent_launches import LOST
 from tracing.record.launches.known_launches import KnownLaunches
 from tracing.record.launches.launch_recorder import LaunchRecorder
-from tracing.record.launches.launch_template import LaunchTemplate, LaunchTemplates
 
 STEPS = 4
 GPU = torch.device("cuda", 0)
@@ -43,7 +42,7 @@ class Site:
     kind, flat, settled, accesses, scalars = "triton", None, True, None, ()
 
     def __init__(self, autotuner: Kernel) -> None:
-        self.name, self.names, self.count = autotuner.name, ("a", "b"), 2
+        self.binary, self.name, self.names, self.count = autotuner, autotuner.name, ("a", "b"), 2
 
     def grid(self, values: Sequence[Any]) -> tuple[int, int, int]:
         return 1, 1, 1
@@ -65,23 +64,13 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> HostGpu:
     def launched(kernel: Kernel, a: torch.Tensor, b: torch.Tensor, stream: int) -> None:
         b.view(torch.uint8)[0] = (int(a.view(torch.uint8)[0]) * 3 + len(kernel.name)) % 256
 
-    def template(*args: Any) -> LaunchTemplate:
-        made = new_template(*args)
-        made.device = GPU
-        return made
-
-    def side(templates: LaunchTemplates, positions: Any, among: Any, values: Any, device: Any) -> Any:
-        return new_side(templates, positions, among, values, GPU)
-
-    new_template, new_side = LaunchTemplates._new_template, LaunchTemplates._side
     for target, name, value in (
         (CachingAutotuner, "run", launched),
         (hooks, "InductorSite", Site),
         (host_launches, "_interprets", lambda: False),
         (launch_recorder, "is_capturing", lambda: False),
         (KnownLaunches, "capturing", staticmethod(lambda: False)),
-        (launch_template.LaunchTemplates, "_new_template", template),
-        (launch_template.LaunchTemplates, "_side", side),
+        (launch_template, "_gpu", lambda tensors: GPU),
     ):
         monkeypatch.setattr(target, name, value)
     return host_gpu(monkeypatch, slots=4096)

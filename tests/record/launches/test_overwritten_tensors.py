@@ -23,10 +23,10 @@ from tracing.launch import compiled_launches, hooks
 from tracing.launch.launch_site import KernelArtefacts
 from tracing.launch.roles import declared
 from tracing.model import KernelLaunch
-from tracing.record.launches import host_launches, launch_recorder
+from tracing.record.launches import host_launches, launch_recorder, launch_template
 from tracing.record.launches.known_launches import KnownLaunches
 from tracing.record.launches.launch_recorder import LaunchRecorder
-from tracing.record.launches.launch_template import DigestedArguments, LaunchTemplate, LaunchTemplates
+from tracing.record.launches.launch_template import DigestedArguments
 from tracing.upstream.inductor.code import cache_dir
 
 STEPS = 4
@@ -44,7 +44,7 @@ class Site:
 
     def __init__(self, autotuner: Kernel) -> None:
         self.name, self.names, self.count, self.scalars = "double", ("x", "out", "n"), 3, (2,)
-        self._ttir = autotuner.ttir
+        self.binary, self._ttir = autotuner, autotuner.ttir
 
     def grid(self, values: Sequence[Any]) -> tuple[int, int, int]:
         return triton.cdiv(values[2], 64), 1, 1
@@ -73,14 +73,8 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Call:
     def launched(kernel: Kernel, x: torch.Tensor, out: torch.Tensor, n: int, stream: int) -> None:
         out.view(-1)[:n] = 2 * x.view(-1)[:n]
 
-    def on_gpu(*args: Any) -> LaunchTemplate:
-        made = original(*args)
-        made.device = torch.device("cuda", 0)
-        return made
-
     host_gpu(monkeypatch)
-    original = LaunchTemplates._new_template
-    monkeypatch.setattr(LaunchTemplates, "_new_template", on_gpu)
+    monkeypatch.setattr(launch_template, "_gpu", lambda tensors: torch.device("cuda", 0))
     monkeypatch.setattr(CachingAutotuner, "run", launched)
     monkeypatch.setattr(hooks, "InductorSite", Site)
     monkeypatch.setattr(host_launches, "_interprets", lambda: False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import and_
 
 import numpy as np
@@ -11,12 +11,11 @@ import numpy.typing as npt
 import torch
 
 from tracing.digest.gpu import on_stream
-from tracing.digest.layouts import layout
-from tracing.digest.tables import Call, Table, calls, facts, tables, variant
+from tracing.digest.tables import Call, Table, TableRow, calls, facts, tables
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class DigestedTensors:
     """The tensors that are digested before or after a launch."""
 
@@ -28,6 +27,9 @@ class DigestedTensors:
     misaligned: Sequence[int]  # mask for each address: a tensor with one of these bits set is copied first
 
 
+NOTHING_DIGESTED = DigestedTensors([], [], (), facts([]), frozenset(), [])
+
+
 def digested_tensors(
     tensors: Mapping[int, torch.Tensor], among: Sequence[int], device: torch.device | None, *, wanted: bool
 ) -> DigestedTensors:
@@ -37,18 +39,18 @@ def digested_tensors(
     device -- the GPU, None on the host
     wanted -- False: no digests are taken
     """
-    positions: Sequence[int] = list(tensors)
-    if device is not None:
-        positions = sorted(positions, key=lambda i: variant(tensors[i]))
-    ordered = [tensors[i] for i in positions]
-    layouts = [layout(tensor) for tensor in ordered]
+    if device is None or not wanted:
+        return replace(NOTHING_DIGESTED, positions=list(tensors))
+    rows = {i: TableRow.of(tensor) for i, tensor in tensors.items()}
+    positions = sorted(rows, key=lambda i: rows[i].variant)
+    ordered = [rows[i] for i in positions]
     return DigestedTensors(
         positions,
         [among.index(i) for i in positions],
-        tables(ordered) if device is not None and wanted else (),
+        tables(ordered),
         facts(ordered),
-        frozenset(i for i, one in zip(positions, layouts, strict=True) if one is None),
-        [one.misaligned if one else 15 for one in layouts],
+        frozenset(i for i, row in rows.items() if row.copied),
+        [row.layout.misaligned for row in ordered],
     )
 
 
@@ -77,5 +79,5 @@ def copied_calls(
             if position in side.copied:
                 plain = read[n].resolve_conj().resolve_neg()
                 read[n] = plain.clone(memory_format=torch.contiguous_format)
-        made = tables(read) if misaligned else side.tables
+        made = tables(map(TableRow.of, read)) if misaligned else side.tables
         return calls(made, [tensor.data_ptr() for tensor in read])

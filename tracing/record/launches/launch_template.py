@@ -7,7 +7,7 @@ which an allocator reuses in every step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -18,16 +18,21 @@ from tracing.digest.tables import Call
 from tracing.launch import hooks
 from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
 from tracing.launch.storages import Storages, TouchedMemory
-from tracing.launch.whole_writes import whole_writes
 from tracing.model import Phase, Signature, TensorMeta
 from tracing.record.catalogue import Catalogue
-from tracing.record.launches.digested_tensors import DigestedTensors, calls_at, digested_tensors
+from tracing.record.launches.digested_tensors import (
+    NOTHING_DIGESTED,
+    DigestedTensors,
+    calls_at,
+    digested_tensors,
+)
 from tracing.upstream.inductor.code import GENERATED
 from tracing.upstream.torch.autograd import NO_BACKWARD, backward_pass
 
 DigestedArguments: TypeAlias = Literal["all", "declared", "none"]
 
 _REMEMBERED = 256  # sets of addresses of one template
+_TEMPLATES = 1 << 16  # that are remembered: launches of dynamic shapes make new ones for ever
 
 
 @dataclass(slots=True)
@@ -41,8 +46,8 @@ class LaunchTemplate:
     wrapped: bool  # some tensors are inside of a descriptor or a reinterpretation
     offsets: tuple[int, ...]  # bytes from the start of their storages
     device: torch.device | None  # the GPU, None on the host
-    before: DigestedTensors
-    after: DigestedTensors
+    before: DigestedTensors = NOTHING_DIGESTED
+    after: DigestedTensors = NOTHING_DIGESTED
     reads: Sequence[int] = ()  # indices into `positions`
     writes: Sequence[int] = ()
     metas: Sequence[TensorMeta] = ()
@@ -86,29 +91,30 @@ class LaunchTemplates:
         template = self._templates.get(key)
         if template is None:
             template = self._new_template(site, values, grid)
-            if site.settled:
-                self.settle(template, values)
             if site.kind != "interpreted":
+                if len(self._templates) >= _TEMPLATES:
+                    self._templates.clear()
                 self._templates[key] = template
         return template
 
     def _new_template(self, site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> LaunchTemplate:
         positions = [i for i, value in enumerate(values) if tensor_of(value) is not None]
         tensors = [plain_tensor(values[i]) for i in positions]
-        device = next((tensor.device for tensor in tensors if tensor.is_cuda), None)
-        side = self._side(positions, positions, values, device)
-        return LaunchTemplate(
+        template = LaunchTemplate(
             site=site,
             phase="backward" if backward_pass() != NO_BACKWARD else "forward",
             grid=grid,
             positions=positions,
             wrapped=not all(isinstance(values[i], torch.Tensor) for i in positions),
             offsets=tuple(int(tensor.storage_offset()) * tensor.element_size() for tensor in tensors),
-            device=device,
-            before=side,
-            after=side,
+            device=_gpu(tensors),
             used=self._segment,
         )
+        if site.settled:
+            self.settle(template, values)
+        else:
+            template.before = template.after = self._side(positions, template, values)
+        return template
 
     @property
     def _segment(self) -> int:
@@ -134,7 +140,7 @@ class LaunchTemplates:
             template.shifted = {key: one for key, one in template.shifted.items() if one.used >= oldest}
 
     def settle(self, template: LaunchTemplate, values: Sequence[Any]) -> None:
-        """Set the signature of a template, and digest only what the kernel reads and writes."""
+        """Set the signature of a template, and which tensors are digested before and after its launches."""
         grid = template.grid or template.site.grid(values)
         positions = template.positions
         template.described = self._catalogue.signature(template.site, values, grid, template.phase)
@@ -147,25 +153,28 @@ class LaunchTemplates:
         )
         template.metas = [meta for argument in args if (meta := argument.tensor)]
         template.addresses = any(argument.addresses for argument in args)
+        before = after = positions
         storages = [plain_tensor(values[i]).untyped_storage().data_ptr() for i in positions]
         if len({*storages}) == len(positions):
             # a kernel does not change what its IR only reads, unless another argument aliases that memory
-            template.after = self._side(written, positions, values, template.device)
-            if self._digests == "all" and (whole := _whole_writes(template)):
-                before = [i for i in positions if args[i].name not in whole]
-                template.before = self._side(before, positions, values, template.device)
+            after, whole = written, self._whole_writes(template)
+            before = [i for i in positions if args[i].name not in whole]
         if self._digests == "declared":
-            template.before = self._side(read, positions, values, template.device)
+            before = read
+        template.before = self._side(before, template, values)
+        template.after = self._side(after, template, values)
+
+    def _whole_writes(self, template: LaunchTemplate) -> set[str]:
+        if self._digests != "all" or template.device is None or template.described is None:
+            return set()
+        return self._catalogue.whole_writes(template.site, template.described)
 
     def _side(
-        self,
-        positions: Sequence[int],
-        among: Sequence[int],
-        values: Sequence[Any],
-        device: torch.device | None,
+        self, positions: Sequence[int], template: LaunchTemplate, values: Sequence[Any]
     ) -> DigestedTensors:
         tensors = {i: plain_tensor(values[i]) for i in positions}
-        return digested_tensors(tensors, among, device, wanted=self._digests != "none")
+        wanted = self._digests != "none"
+        return digested_tensors(tensors, template.positions, template.device, wanted=wanted)
 
     def slots(self, template: LaunchTemplate, memory: TouchedMemory, values: Sequence[Any]) -> DigestSlots:
         """The template at these addresses; a variant of it if the offsets in the storages differ."""
@@ -194,22 +203,14 @@ class LaunchTemplates:
         shifted = template.shifted.get(offsets)
         if shifted is None:
             shifted = self._new_template(template.site, values, template.grid)
-            if template.signature is not None:
+            if template.signature is not None and shifted.signature is None:
                 self.settle(shifted, values)
             template.shifted[offsets] = shifted
         return shifted
 
 
-def _whole_writes(template: LaunchTemplate) -> Set[str]:
-    # the arguments whose earlier contents cannot matter
-    described, compiled = template.described, template.site.compiled()
-    ttir = compiled.artefacts.get("ttir")
-    if template.device is None or template.site.kind != "triton" or described is None or ttir is None:
-        return frozenset()
-    try:
-        return whole_writes(str(ttir), compiled.types, described.grid, described.args)
-    except ValueError:  # the catalogue has recorded that its TTIR cannot be read
-        return frozenset()
+def _gpu(tensors: Sequence[torch.Tensor]) -> torch.device | None:
+    return next((tensor.device for tensor in tensors if tensor.is_cuda), None)
 
 
 def _key(site: LaunchSite, values: Sequence[Any], grid: Grid | None) -> tuple[Any, ...]:

@@ -32,9 +32,10 @@ class LaunchingLine(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    launch: ast.Call
+    kernels: tuple[str, str]  # the variables that hold them
+    arguments: Sequence[ast.expr]  # of the first launch
     between: Sequence[ast.stmt]
-    following: ast.Call
+    line: int  # of the second
 
 
 def following_launch(
@@ -48,16 +49,9 @@ def following_launch(
     needed -- positions of the arguments whose memory must not be freed in between
     """
     pair = _pairs(code.co_filename).get(line)
-    if pair is None or not _is_kernel(pair.launch, scope) or not _is_kernel(pair.following, scope):
-        return None
-    alive = _alive([pair.launch.args[i] for i in needed], pair.between)
-    return pair.following.lineno if alive else None
-
-
-def _is_kernel(call: ast.Call, scope: Mapping[str, Any]) -> bool:
-    # not a choice between kernels, which has the same method
-    kernel = scope.get(ast.unparse(call.func).removesuffix(".run"))
-    return isinstance(kernel, CachingAutotuner)
+    if pair is None or not all(isinstance(scope.get(name), CachingAutotuner) for name in pair.kernels):
+        return None  # a choice between kernels has a method `run`, too
+    return pair.line if _alive(code.co_filename, line, tuple(needed)) else None
 
 
 @functools.lru_cache(64)
@@ -68,19 +62,22 @@ def _pairs(file: str) -> dict[int, _Pair]:
     except (OSError, SyntaxError, ValueError):
         return {}
     blocks = (getattr(node, "body", None) for node in ast.walk(module))
-    return {
-        pair.launch.lineno: pair for block in blocks if isinstance(block, list) for pair in _pairs_in(block)
-    }
+    return dict(pair for block in blocks if isinstance(block, list) for pair in _pairs_in(block))
 
 
-def _pairs_in(block: Sequence[ast.stmt]) -> Iterable[_Pair]:
+def _kernel(launch: ast.Call) -> str:
+    return ast.unparse(launch.func).removesuffix(".run")
+
+
+def _pairs_in(block: Sequence[ast.stmt]) -> Iterable[tuple[int, _Pair]]:
     launch: ast.Call | None = None
     between: list[ast.stmt] = []
     for statement in block:
         following = _launch(statement)
         if following is not None:
             if launch is not None:
-                yield _Pair(launch, between, following)
+                kernels = _kernel(launch), _kernel(following)
+                yield launch.lineno, _Pair(kernels, launch.args, between, following.lineno)
             launch, between = following, []
         elif _is_of_the_host(statement):
             between.append(statement)
@@ -117,10 +114,12 @@ def _does_no_work(call: ast.Call) -> bool:
     return name in _NO_WORK or name.startswith(_ALLOCATORS)
 
 
-def _alive(arguments: Iterable[ast.expr], between: Iterable[ast.stmt]) -> bool:
-    # whether a variable still refers to the memory of each argument after these statements
-    owners = [_names(argument) for argument in arguments]
-    for statement in between:
+@functools.lru_cache(1 << 12)
+def _alive(file: str, line: int, needed: Sequence[int]) -> bool:
+    # whether a variable still refers to the memory of each argument when the second launch begins
+    pair = _pairs(file)[line]
+    owners = [_names(pair.arguments[i]) for i in needed]
+    for statement in pair.between:
         match statement:
             case ast.Delete(targets):
                 for names in owners:

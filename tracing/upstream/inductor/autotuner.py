@@ -9,19 +9,20 @@ from typing import Any, Protocol
 import triton
 from torch._inductor.codegen.multi_kernel import MultiKernelCall
 from torch._inductor.runtime.hints import HeuristicType
-from torch._inductor.runtime.triton_heuristics import CachingAutotuner, config_from_dict
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner, GridExpr, config_from_dict
 
 from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.patch import Method, Wrapper, patched, replaced
 
 __all__ = [
+    "argument_names",
     "around_launches",
     "around_multi_kernel_trials",
     "around_precompile",
     "around_trials",
     "around_tuning",
     "config_from_dict",
-    "grid_of",
+    "grid_function",
     "launcher_of",
     "not_measured",
     "reloaded_function",
@@ -137,10 +138,27 @@ def device_interface_is(interface: type) -> AbstractContextManager[None]:
     return replaced(CachingAutotuner, "get_device_interface", lambda autotuner: interface)
 
 
-def grid_of(autotuner: Any, launcher: Any, args: Sequence[Any]) -> tuple[int, int, int]:
-    """The grid on which a launcher launches its kernel with these arguments."""
-    x, y, z = autotuner._interpret_args_grid(tuple(args), launcher.config)[1]
-    return int(x), int(y), int(z)
+def argument_names(launcher: Any) -> tuple[str, ...]:
+    """The arguments of a launcher and of a launch, in order; a user's kernel has those of the grid, too."""
+    code = launcher.__code__
+    names: tuple[str, ...] = code.co_varnames[: code.co_argcount - 1]  # the last one is the stream
+    return names
+
+
+def grid_function(autotuner: Any, launcher: Any) -> Callable[[Sequence[Any]], tuple[int, int, int]]:
+    """Computes the grid on which a launcher launches its kernel, from the arguments of the launch."""
+    expression = GridExpr.from_meta(autotuner.inductor_meta, launcher.config)
+    grid = f"grid = {expression.x_grid}, {expression.y_grid}, {expression.z_grid}"
+    code = compile("\n".join([*expression.prefix, grid]), "<grid>", "exec")
+    names = argument_names(launcher)
+
+    def evaluated(args: Sequence[Any]) -> tuple[int, int, int]:
+        scope = dict(zip(names, args, strict=False))
+        exec(code, scope)
+        x, y, z = scope["grid"]
+        return int(x), int(y), int(z)
+
+    return evaluated
 
 
 def reloaded_function(autotuner: Any) -> Any:
@@ -185,7 +203,9 @@ def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require_methods(CachingAutotuner, "run", "bench", "precompile", "get_device_interface", *_TUNERS[:2])
     require_methods(CachingAutotuner, "_create_compile_options", "_precompile_config")
-    require_methods(CachingAutotuner, "_interpret_args_grid")
+    grid = GridExpr.from_meta({"grid_type": "Grid1D"}, {"XBLOCK": 4})
+    sizes = (grid.prefix, eval(str(grid.x_grid), {"xnumel": 5}), grid.y_grid, grid.z_grid)
+    require(sizes == ([], 2, 1, 1), "a grid as lines of Python, and an expression for each size")
     require_methods(MultiKernelCall, "benchmark_sub_kernels")
     require_parameters(CachingAutotuner.run, "stream", "benchmark_run")
     require_parameters(CachingAutotuner.bench, "launcher")
