@@ -65,7 +65,7 @@ def test_a_kernel_that_ptxas_refuses_is_named_with_what_ptxas_says(tmp_path: Pat
 
     assert (failure.kind, failure.step) == ("stage", "ptxas")
     assert "kernel nonsense: ptxas failed: Not a name of any known instruction: 'nonsense'" in detail
-    assert "failures.py:" in detail
+    assert f"failures.py:{line_of('inline_asm_elementwise')}" in detail
 
 
 def test_an_operator_that_inductor_cannot_lower_is_named_with_node_and_line(tmp_path: Path) -> None:

@@ -152,12 +152,19 @@ class Accesses:
         if self.reach is not None and addresses.size:
             addresses = self._followed(self.reach, addresses, size, parts)
         if addresses.size and self.bounded:
-            self._report(kinds, addresses, size, None)
+            owner = self._owner(every, parts)
+            mine = owner.holds(every, size) if owner else np.isin(every, addresses, invert=True)
+            self._report(kinds, every[~mine], size, None, owner)
             refused = self._refused(every, addresses, size)
         for block, part in parts:
             self._report_strange(block, kinds, part, size)
             self._note(block, kinds, part, size, access)
         return refused
+
+    def _owner(self, every: Addresses, parts: Sequence[tuple[MemoryBlock, Addresses]]) -> MemoryBlock | None:
+        # whose memory an access is meant for that leaves it: pointers of one access begin in one argument
+        touched = {int(address): block for block, part in parts for address in part if block.arguments}
+        return next((touched[int(address)] for address in every if int(address) in touched), None)
 
     def _refused(self, every: Addresses, outside: Addresses, size: int) -> Mask | None:
         # a GPU accesses the storage of another tensor; the process would not survive other memory
@@ -243,13 +250,18 @@ class Accesses:
                 self._report(kinds, addresses[strange], size, block)
 
     def _report(
-        self, kinds: Sequence[AccessKind], addresses: Addresses, size: int, block: MemoryBlock | None
+        self,
+        kinds: Sequence[AccessKind],
+        addresses: Addresses,
+        size: int,
+        block: MemoryBlock | None,
+        owner: MemoryBlock | None = None,
     ) -> None:
-        # in the block, or outside of all of them
+        # in the block, or outside of all of them; owner: the one that the access is meant for, if it is known
         if self._batched:
             raise OneAtATime("accesses memory outside of its arguments")
         where = kernel_line()
-        for argument, part in _nearest(addresses, size, self._candidates(block)):
+        for argument, part in _nearest(addresses, size, self._candidates(block or owner, size)):
             for kind in kinds:
                 name = argument.name if argument else ""
                 key = (name, kind, where, block is not None)
@@ -262,8 +274,9 @@ class Accesses:
             element = argument.itemsize if argument else size
             raise OutOfBoundsError(self.kernel, self._outside[key], element, size)
 
-    def _candidates(self, block: MemoryBlock | None) -> list[AccessedArgument]:
-        return [one for one, its_block in self._arguments.values() if block in (None, its_block)]
+    def _candidates(self, block: MemoryBlock | None, size: int) -> list[AccessedArgument]:
+        known = [one for one, its_block in self._arguments.values() if block in (None, its_block)]
+        return [one for one in known if one.itemsize == size] or known
 
 
 def _blocks(tensors: Mapping[str, torch.Tensor]) -> list[MemoryBlock]:

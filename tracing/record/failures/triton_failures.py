@@ -101,10 +101,13 @@ def _unrecorded_stage_failure(chain: ErrorChain) -> Failure | None:
     # of a compile whose passes are not recorded
     for frame in chain.innermost():
         if (known := stage_in(frame)) is not None and chain.last(CompilationError) is None:
-            name, function, stage = known
-            reason, _, _ = _of_assembler(str(chain.last(PTXASError) or chain.errors[-1]), "")
-            at = _position(function, 1)
-            return Failure("stage", name, reason, at, step=_assembler(stage), stage=stage)
+            name, function, stage, text = known
+            ptx = text if stage in ("cubin", "hsaco") else ""
+            reason, line, python = _of_assembler(str(chain.last(PTXASError) or chain.errors[-1]), ptx)
+            at = python or _position(function, 1)
+            return Failure(
+                "stage", name, reason, at, step=_assembler(stage), stage=stage, source=ptx, line=line
+            )
     return None
 
 

@@ -32,7 +32,7 @@ from tracing.upstream.torch.autograd import NO_BACKWARD, backward_pass
 DigestedArguments: TypeAlias = Literal["all", "declared", "none"]
 
 _REMEMBERED = 256  # sets of addresses of one template
-_TEMPLATES = 1 << 16  # that are remembered: launches of dynamic shapes make new ones for ever
+_TEMPLATES = 1 << 15  # that are remembered, of some KB each: dynamic shapes make new ones for ever
 
 
 @dataclass(slots=True)

@@ -9,20 +9,21 @@ from typing import Any
 
 from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, OutputDiffers, digests_of
 from tracing.analyze.compare.verdict import ComparisonVerdict
+from tracing.analyze.passes.compared_compilations import ComparedCompilations, CompilationComparer
 from tracing.analyze.passes.compilation_pairs import differing, paired
 from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
 from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.renaming import renamed
 from tracing.analyze.runs.digest_ranges import differing_elements
 from tracing.analyze.runs.producers import producers
-from tracing.model import Compilation, PassRecord
+from tracing.model import PassRecord
 from tracing.report.compare.comparison import equality_text, summary_text, why_text
 from tracing.report.compare.comparison_json import result_json
 from tracing.report.compare.divergence import divergence_text
 from tracing.report.html.chunks import Chunks
 from tracing.report.html.launch_data import DIVERGES, LaunchKey
 from tracing.report.html.pass_data import text_diff
-from tracing.report.passes.pass_pairs import attributes_text, settings, verdict_text
+from tracing.report.passes.pass_pairs import attributes_text, verdict_text
 from tracing.store import Run
 
 SHOWN = 200  # divergences that a report holds
@@ -124,12 +125,12 @@ def kernel_pairs(
 
     Cost: 1 to 50 ms for each distinct IR of a kernel whose code differs.
     """
-    rows = []
+    rows, comparer = [], CompilationComparer(*runs)
     for a, b in paired(compilations(runs[0]), compilations(runs[1])).pairs:
         sides = passes[0].get(a.hash, ()), passes[1].get(b.hash, ())
-        equal = a.hash == b.hash and _blobs(sides[0]) == _blobs(sides[1])
+        equal = a.hash == b.hash and _blobs(sides[0]) == _blobs(sides[1]) and comparer.have_equal_text(a, b)
         known = all(sides) and all(one.before and one.after != "" for side in sides for one in side)
-        data = _pass_pairs(runs, a, b, *sides) if known and not equal else None
+        data = _pass_pairs(comparer.compared(a, b)) if known and not equal else None
         rows.append({
             "a": a.hash, "b": b.hash, "name": a.kernel_name,
             "equal": equal or (data is not None and data["equal"]), "known": known or equal,
@@ -144,19 +145,13 @@ def _blobs(passes: Sequence[PassRecord]) -> list[tuple[str, str | None]]:
     return [(one.before, one.after) for one in passes]
 
 
-def _pass_pairs(
-    runs: tuple[Run, Run],
-    a: Compilation,
-    b: Compilation,
-    of_a: Sequence[PassRecord],
-    of_b: Sequence[PassRecord],
-) -> dict[str, Any]:
-    pairs = PassPairs(of_a, of_b, runs[0].text, runs[1].text)
+def _pass_pairs(compared: ComparedCompilations) -> dict[str, Any]:
+    a, b, pairs = compared.a, compared.b, compared.passes
     shown = {id(one) for one in (pairs.first_divergence(), pairs.last_divergence())}
     return {
-        "equal": pairs.entry_equal and pairs.first_divergence() is None,
+        "equal": not compared.differ,
         "entry_equal": pairs.entry_equal,
-        "verdict": [str(line) for line in (*verdict_text(pairs, settings(a, b)), *attributes_text(pairs))],
+        "verdict": [str(line) for line in (*verdict_text(compared), *attributes_text(pairs))],
         "constants": [[name, *values] for name, values in differing(a.constants, b.constants).items()],
         "options": [[name, *values] for name, values in differing(a.options, b.options).items()],
         "pairs": [_pair(pairs, one, id(one) in shown) for one in pairs.pairs],

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.text import Text
 
 from tracing.analyze.line_matching import unified_diff
+from tracing.analyze.passes.compared_compilations import ComparedCompilations
 from tracing.analyze.passes.compilation_pairs import CompilationPairs, differing, partner_of
 from tracing.analyze.passes.operations import counts
 from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
@@ -118,20 +119,19 @@ def pass_text(pair: PassPair) -> str:
     return f"{pair.name} ({_index(pair.a) or 'none'} | {_index(pair.b) or 'none'})"
 
 
-def verdict_text(pairs: PassPairs, changed: Sequence[str]) -> Iterator[Line]:
-    """The passes after which the IR differs, becomes equal, and differs to the end.
-
-    changed -- the `settings` of the two compilations
-    """
+def verdict_text(compared: ComparedCompilations) -> Iterator[Line]:
+    """The passes after which the IR differs, becomes equal, and differs to the end."""
+    pairs = compared.passes
     if not pairs.entry_equal:
+        changed = settings(compared.a, compared.b)
         yield Text(_entry_text(pairs, changed), style="" if pairs.first_divergence() else "bold")
     first, last, moved = pairs.first_divergence(), pairs.last_divergence(), pairs.reordered()
     if moved is not None:
         yield Text(f"operations without effects are in another order after {pass_text(moved)}")
     if first is None:
         if pairs.entry_equal:
-            equal = "the IR is equal after every pass, but for locations and the names of values"
-            yield Text(equal, style="bold")
+            yield Text(_equal_text(compared), style="bold")
+        yield from _not_repeated_text(compared)
         return
     yield Text(f"the IR first differs after {pass_text(first)}: b has {more(pairs, first)}", style="bold")
     yield from _before(pairs, first)
@@ -142,6 +142,28 @@ def verdict_text(pairs: PassPairs, changed: Sequence[str]) -> Iterator[Line]:
     if last is not None and last is not first:
         yield Text(f"it differs to the end from {pass_text(last)}: b has {more(pairs, last)}", style="bold")
         yield from _before(pairs, last)
+    yield from _not_repeated_text(compared)
+
+
+def _equal_text(compared: ComparedCompilations) -> str:
+    known = not any(compared.not_repeated)
+    equal = "the IR is equal after every pass, but for locations and the names of values"
+    if not compared.unexplained:
+        return equal if known else "no artefact of the two differs"
+    verb = "differs" if len(compared.unexplained) == 1 else "differ"
+    differing = f"{', '.join(compared.unexplained)} {verb}"
+    if not known:
+        return f"{differing}; which pass makes the difference is not known"
+    return f"{differing}, although {equal}: something else replaced it, or LLVM's passes do"
+
+
+def _not_repeated_text(compared: ComparedCompilations) -> Iterator[Line]:
+    for side, differs in zip("ab", compared.not_repeated, strict=True):
+        if differs:
+            yield Text(
+                f"the IR between the passes of {side} comes from a repeated compilation, which is not the "
+                f"recorded one: {differs}; `tracing run --ir during` records the IR as the passes run"
+            )
 
 
 def _entry_text(pairs: PassPairs, changed: Sequence[str]) -> str:
@@ -211,31 +233,34 @@ def _diff_text(pairs: PassPairs, blobs: tuple[Blob, Blob], titles: tuple[str, st
         yield Text(line, style=DIFF_STYLES.get(line[:1], ""))
 
 
-def kernels_table(rows: Sequence[tuple[str, Compilation, Compilation, PassPairs]]) -> Iterator[Line]:
+def kernels_table(rows: Sequence[tuple[str, ComparedCompilations]]) -> Iterator[Line]:
     """The constants and options that differ; then for each kernel the pass after which its IR differs."""
     kernels: dict[str, list[str]] = {}
-    for name, a, b, _ in rows:
-        for one in settings(a, b):
+    for name, compared in rows:
+        for one in settings(compared.a, compared.b):
             kernels.setdefault(one, []).append(name)
     for one, names in kernels.items():
         more = f" and {plural(len(names) - NAMES, 'kernel')} more" if len(names) > NAMES else ""
         yield Text(f"{one}, of {', '.join(names[:NAMES])}{more}")
     table = [("kernel", "a", "b", "the IR first differs", "differs to the end from")]
-    for name, a, b, pairs in rows:
-        side_a, side_b = (f"{one.hash[:DIGITS]} {one.target}" for one in (a, b))
-        table.append((name, side_a, side_b, _first_text(pairs), _last_text(pairs)))
+    for name, compared in rows:
+        side_a, side_b = (f"{one.hash[:DIGITS]} {one.target}" for one in (compared.a, compared.b))
+        table.append((name, side_a, side_b, _first_text(compared), _last_text(compared)))
     yield from columns(table, "lllll")
 
 
-def _first_text(pairs: PassPairs) -> str:
-    if not pairs.entry_equal:
+def _first_text(compared: ComparedCompilations) -> str:
+    if not compared.passes.entry_equal:
         return "before the first pass"
-    first = pairs.first_divergence()
+    if compared.unexplained:
+        return f"not known; {', '.join(compared.unexplained)} differ"
+    first = compared.passes.first_divergence()
     return f"after {pass_text(first)}" if first else "equal"
 
 
-def _last_text(pairs: PassPairs) -> str:
+def _last_text(compared: ComparedCompilations) -> str:
+    pairs = compared.passes
     if pairs.ends_equal:
-        return "" if _first_text(pairs) == "equal" else "equal at the end"
+        return "equal at the end" if compared.passes_differ else ""
     last = pairs.last_divergence()
     return pass_text(last) if last else "the first pass"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tracing.analyze.passes.compared_compilations import ComparedCompilations
 from tracing.analyze.passes.compilation_pairs import CompilationPairs, differing
-from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
+from tracing.analyze.passes.pass_pairs import PassPair
 from tracing.analyze.passes.pass_table import AnyPass, P, PassStep
 from tracing.analyze.passes.source_map import StageLines, Thread
 from tracing.model import Compilation, LlvmPass, PassRecord
@@ -101,15 +102,15 @@ def lines_json(stages: Sequence[StageLines], threads: Sequence[Thread]) -> dict[
 
 def pass_pairs_json(
     runs: tuple[Run, Run],
-    kernels: Sequence[tuple[Compilation, Compilation, PassPairs]],
+    kernels: Sequence[ComparedCompilations],
     matched: CompilationPairs,
 ) -> dict[str, Any]:
     """The passes after which the IR of two runs' kernels first differs, and kernels that only one run has."""
-    entries = [_kernel(*one) for one in kernels]
     only = {"only_a": _one_sided(matched.only_a), "only_b": _one_sided(matched.only_b)}
-    differs = any(not one["entry_equal"] or one["first_difference"] for one in entries) or any(only.values())
+    differs = any(one.differ for one in kernels) or any(only.values())
     return {
-        "a": str(runs[0].path), "b": str(runs[1].path), "status": int(differs), "kernels": entries, **only,
+        "a": str(runs[0].path), "b": str(runs[1].path), "status": int(differs),
+        "kernels": [_kernel(one) for one in kernels], **only,
     }  # fmt: skip
 
 
@@ -117,7 +118,8 @@ def _one_sided(only: Sequence[Compilation]) -> list[dict[str, Any]]:
     return [{"kernel": one.kernel_name, "hash": one.hash, "target": one.target} for one in only]
 
 
-def _kernel(a: Compilation, b: Compilation, pairs: PassPairs) -> dict[str, Any]:
+def _kernel(compared: ComparedCompilations) -> dict[str, Any]:
+    a, b, pairs = compared.a, compared.b, compared.passes
     return {
         "kernel": a.kernel_name,
         "hash": {"a": a.hash, "b": b.hash},
@@ -126,6 +128,8 @@ def _kernel(a: Compilation, b: Compilation, pairs: PassPairs) -> dict[str, Any]:
         "options": _values(differing(a.options, b.options)),
         "entry_equal": pairs.entry_equal,
         "first_difference": pair_json(first) if (first := pairs.first_divergence()) else None,
+        "artefacts_equal": dict(compared.equal),
+        "not_repeated": dict(zip("ab", compared.not_repeated, strict=True)),
     }
 
 

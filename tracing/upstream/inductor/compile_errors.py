@@ -47,13 +47,18 @@ def kernel_in(frame: FrameType) -> tuple[str, Any] | None:
     return None
 
 
-def stage_in(frame: FrameType) -> tuple[str, Any, str] | None:
-    """Kernel, its function and the stage of the compile that a frame of Triton's compiler runs."""
+def stage_in(frame: FrameType) -> tuple[str, Any, str, str] | None:
+    """Kernel, its function, the stage of the compile that a frame of Triton's compiler runs, and its input.
+
+    The input is "" if it is no text.
+    """
     if frame.f_code is not compile_kernel.__code__:
         return None
-    source, stage = frame.f_locals.get("src"), frame.f_locals.get("ext")
+    source, stage, module = (frame.f_locals.get(name) for name in ("src", "ext", "module"))
     function = getattr(source, "fn", None)
-    return None if function is None or stage is None else (str(function.__name__), function, str(stage))
+    if function is None or stage is None:
+        return None
+    return str(function.__name__), function, str(stage), module if isinstance(module, str) else ""
 
 
 def contract() -> None:
@@ -63,6 +68,6 @@ def contract() -> None:
     require_parameters(CppCompileError.__init__, "cmd", "output")
     require_parameters(SubprocException.__init__, "details", "name")
     names = compile_kernel.__code__.co_varnames
-    require("src" in names and "ext" in names, "source and stage in the compiler's frame")
+    require({"src", "ext", "module"} <= {*names}, "source, stage and its input in the compiler's frame")
     require(issubclass(PTXASError, Exception), "the error of ptxas")
     require_parameters(CachingAutotuner.__init__, "fn", "inductor_meta")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -11,13 +11,11 @@ from rich.text import Text
 
 from tracing import store
 from tracing.analyze.passes import pass_table as analysis
+from tracing.analyze.passes.compared_compilations import ComparedCompilations, CompilationComparer
 from tracing.analyze.passes.compilation_pairs import CompilationPairs, paired, partner_of
-from tracing.analyze.passes.ir_text import canonical, plain
 from tracing.analyze.passes.named_pass import require_in_a_kernel
 from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
 from tracing.analyze.passes.pass_table import label
-from tracing.analyze.passes.ptx_text import without_debug
-from tracing.analyze.passes.source_map import artefacts
 from tracing.cli.app import out, spinner
 from tracing.cli.look.passes.question import PassQuestion
 from tracing.cli.options.chosen_kernel import chosen_kernel
@@ -29,8 +27,6 @@ from tracing.model import Compilation, Kernel
 from tracing.report.passes import pass_pairs as report
 from tracing.report.passes.passes_json import pair_json, pass_pairs_json
 
-_BINARY = ("cubin", "hsaco")
-
 
 def print_pairs(a: str, b: str, runs: Path, asked: PassQuestion) -> int:
     """Print the passes after which the IR of two runs differs; the exit status is 1 if it does."""
@@ -40,7 +36,9 @@ def print_pairs(a: str, b: str, runs: Path, asked: PassQuestion) -> int:
     if len(matched.pairs) > 1:
         status = _print_all(run_a, run_b, matched.pairs)
     else:
-        status = _print_one(run_a, run_b, *matched.pairs[0], asked)
+        with spinner(f"comparing the passes of {matched.pairs[0][0].kernel_name}"):
+            compared = CompilationComparer(run_a, run_b).compared(*matched.pairs[0])
+        status = _print_one(run_a, run_b, compared, asked)
     for line in report.one_sided_text(matched, analysis.compilations(run_a), analysis.compilations(run_b)):
         out.print(line)
     return 1 if matched.only_a or matched.only_b else status
@@ -63,10 +61,11 @@ def print_pairs_json(name_a: str, name_b: str, runs: Path, asked: PassQuestion) 
     run_a, run_b = _opened(name_a, runs), _opened(name_b, runs)
     matched = _matched(run_a, run_b, asked)
     _require_one_kernel(run_a, run_b, matched.pairs, asked)
-    rows = [(a, b, _pairs(run_a, run_b, a, b)) for a, b in matched.pairs]
+    comparer = CompilationComparer(run_a, run_b)
+    rows = [comparer.compared(*pair) for pair in matched.pairs]
     answer = pass_pairs_json((run_a, run_b), rows, matched)
     if asked.which is not None:
-        pairs = rows[0][2]
+        pairs = rows[0].passes
         wanted = _wanted(pairs, asked.which, asked.stage)
         lines = report.pair_diff_text(pairs, wanted)
         answer |= {"pass": pair_json(wanted), "diff": "".join(f"{line}\n" for line in lines)}
@@ -129,55 +128,42 @@ def _chosen(run_a: store.Run, run_b: store.Run, kernels: Sequence[str]) -> tuple
     return a, b
 
 
-def _pairs(run_a: store.Run, run_b: store.Run, a: Compilation, b: Compilation) -> PassPairs:
-    of_a, of_b = analysis.passes_of(run_a, a), analysis.passes_of(run_b, b)
-    for run, passes, kernel in ((run_a, of_a, a), (run_b, of_b, b)):
-        if not passes:
-            raise Problem(f"{run.path} has no passes of {kernel.kernel_name}", "record it with a fresh cache")
-    return PassPairs(of_a, of_b, run_a.text, run_b.text)
-
-
 def _print_all(run_a: store.Run, run_b: store.Run, pairs: Sequence[tuple[Compilation, Compilation]]) -> int:
-    rows = []
-    known = analysis.compilations(run_a)
+    rows: list[tuple[str, ComparedCompilations]] = []
+    known, comparer = analysis.compilations(run_a), CompilationComparer(run_a, run_b)
     with spinner(f"comparing the passes of {len(pairs)} kernels") as now:
         for number, (a, b) in enumerate(pairs, 1):
             now(f"comparing the passes of kernel {number} of {len(pairs)}")
-            rows.append((label(known, a), a, b, _pairs(run_a, run_b, a, b)))
+            rows.append((label(known, a), comparer.compared(a, b)))
     for line in report.kernels_table(rows):
         out.print(line)
     both = f"{quote(str(run_a.path))} {quote(str(run_b.path))}"
-    shown = next((name for name, *_, pairs in rows if _differs(pairs)), rows[0][0])
+    shown = next((name for name, one in rows if one.differ), rows[0][0])
     out.print(Text(f"one kernel: tracing passes {both} --kernel {quote(shown)}"))
-    return int(any(_differs(pairs) for *_, pairs in rows))
-
-
-def _differs(pairs: PassPairs) -> bool:
-    return not pairs.entry_equal or pairs.first_divergence() is not None
+    return int(any(one.differ for _, one in rows))
 
 
 def _print_one(
-    run_a: store.Run, run_b: store.Run, a: Compilation, b: Compilation, asked: PassQuestion
+    run_a: store.Run, run_b: store.Run, compared: ComparedCompilations, asked: PassQuestion
 ) -> int:
-    with spinner(f"comparing the passes of {a.kernel_name}"):
-        pairs = _pairs(run_a, run_b, a, b)
+    pairs = compared.passes
     versions = (run_a.info.environment.triton, run_b.info.environment.triton)
-    lines = [*report.pair_heading(a, b, versions)]
+    lines = [*report.pair_heading(compared.a, compared.b, versions)]
     if asked.which is not None:
         lines += report.pair_diff_text(pairs, _wanted(pairs, asked.which, asked.stage))
     else:
         if not pairs.differs_throughout:  # each row would say that
             lines += report.pairs_text(pairs, [row for row in pairs.pairs if _shown(row, asked)])
-        lines += report.verdict_text(pairs, report.settings(a, b))
+        lines += report.verdict_text(compared)
         lines += report.attributes_text(pairs)
-        lines += report.artefacts_text(_equal_artefacts(run_a, run_b, a, b))
+        lines += report.artefacts_text(compared.equal)
         if pairs.differs_throughout:
             lines += report.entry_diff_text(pairs)
         elif (first := pairs.first_divergence()) is not None:
             lines += report.pair_diff_text(pairs, first)
     for line in lines:
         out.print(line)
-    return int(_differs(pairs))
+    return int(compared.differ)
 
 
 def _shown(row: PassPair, asked: PassQuestion) -> bool:
@@ -191,22 +177,3 @@ def _wanted(pairs: PassPairs, which: str, stage: str | None) -> PassPair:
     among = of_a if which.isdecimal() or any(one.name == which.partition("#")[0] for one in of_a) else of_b
     wanted = analysis.find_pass(among or of_a, which, stage)
     return next(row for row in pairs.pairs if wanted in (row.a, row.b))
-
-
-def _equal_artefacts(
-    run_a: store.Run, run_b: store.Run, a: Compilation, b: Compilation
-) -> Mapping[str, bool]:
-    of_a, of_b = artefacts(run_a, a), artefacts(run_b, b)
-    return {stage: _equal(run_a, run_b, stage, of_a[stage], of_b[stage]) for stage in of_a if stage in of_b}
-
-
-def _equal(run_a: store.Run, run_b: store.Run, stage: str, a: str, b: str) -> bool:
-    if a == b or stage in _BINARY:
-        return a == b
-    text_a, text_b = run_a.text(a), run_b.text(b)
-    if stage in ("ttir", "ttgir"):
-        modules = plain(text_a), plain(text_b)
-        return (
-            canonical(modules[0]) == canonical(modules[1]) and modules[0].attributes == modules[1].attributes
-        )
-    return without_debug(text_a) == without_debug(text_b)
