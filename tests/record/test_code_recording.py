@@ -82,3 +82,26 @@ def test_a_workload_is_compiled_as_it_asks() -> None:
 
     assert len(graphs) == 1
     assert workload.compiling == {"fullgraph": True, "backend": backend}
+
+
+def test_a_recording_is_refused_while_another_thread_holds_the_virtual_gpu(tmp_path: Path) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def record() -> None:
+        with tracing.recording(runs=tmp_path):
+            begun.set()
+            may_end.wait(60)
+
+    thread = threading.Thread(target=record)
+    thread.start()
+    begun.wait(60)
+    try:
+        with pytest.raises(Problem, match="begin one in the main thread"):
+            tracing.recording(runs=tmp_path).__enter__()
+    finally:
+        may_end.set()
+        thread.join()
+
+    with tracing.recording(runs=tmp_path) as run:
+        torch.compile(lambda x: x + 1)(torch.ones(8))
+    assert len(list(run.launches())) == 1

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Sequence
 
+from tracing.errors import Problem
 from tracing.model import Outcome
 from tracing.program.device import Device
 from tracing.record.autotuning.winners import Winners
@@ -20,6 +22,7 @@ from tracing.store import RunWriter
 from tracing.virtual_gpu import is_active
 
 _active: list[Session] = []
+_starting = threading.Lock()
 _Context = contextlib.AbstractContextManager[object]
 
 
@@ -43,15 +46,22 @@ class Session:
         self._device, self._recorder = device, recorder
         self._passes, self._winners, self._around = passes, winners or Winners(self.writer), around
         self._exit = contextlib.ExitStack()
+        self._thread = threading.current_thread()  # that starts it
+        self._installed = False  # a virtual GPU
         self._pid = 0
         self._outcome: Outcome | None = None
 
     def start(self) -> None:
-        """Record from now on."""
-        self._pid = os.getpid()
-        with contextlib.ExitStack() as stack:
+        """Record from now on.
+
+        Raises Problem if a thread other than the main one records on a virtual GPU, which ends with that.
+        """
+        self._pid, self._thread = os.getpid(), threading.current_thread()
+        with _starting, contextlib.ExitStack() as stack:
+            self._require_lasting_device()
             nested = _active or (self._device.virtual and is_active())  # the device is active already
             stack.enter_context(contextlib.nullcontext() if nested else self._device.active())
+            self._installed = self._device.virtual and not nested
             _active.append(self)
             stack.callback(_active.remove, self)
             stack.enter_context(self._winners)
@@ -62,6 +72,15 @@ class Session:
                 stack.enter_context(context)
             stack.enter_context(self._recorder)
             self._exit = stack.pop_all()
+
+    def _require_lasting_device(self) -> None:
+        owner = next((one._thread for one in _active if one._installed), None)
+        if owner is not None and owner not in (self._thread, threading.main_thread()):
+            raise Problem(
+                f"{owner.name} records on a virtual GPU, which ends with its recording: begin one in "
+                "the main thread, around all threads",
+                "further ones may begin inside of it",
+            )
 
     @property
     def launches(self) -> int:

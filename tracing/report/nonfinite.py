@@ -64,7 +64,8 @@ def _origin(
 
 def first_text(origin: NonFiniteOrigin, kind: Kind = "any") -> str:
     """`the first NaN or inf`, and how far that is known."""
-    certain, shown = "" if origin.first else "certain ", " that digests show" if origin.unseen else ""
+    certain = "" if origin.first else "certain "
+    shown = " that digests show" if origin.unseen else " that was recorded" if origin.partial else ""
     return f"the first {certain}{_VALUE[kind]}{shown}"
 
 

@@ -49,6 +49,19 @@ def test_settings_of_compiles_that_are_others_now_are_set_as_they_were(
     }
 
 
+def test_a_folder_that_a_compile_reads_is_set_where_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(other_settings, "compile_settings", dict)
+    there, gone = str(tmp_path), str(tmp_path / "nowhere")
+    for name, folder in (("there", there), ("gone", gone)):
+        knobs = {"TRITON_KERNEL_OVERRIDE": "1", "TRITON_OVERRIDE_DIR": folder, "TRITON_CACHE_DIR": there}
+        run = saved(tmp_path / name / "runs", [], environment=replace(HOST, knobs=knobs))
+
+        assert variables(run).get("TRITON_OVERRIDE_DIR") == (there if folder == there else None)
+        assert "TRITON_CACHE_DIR" not in variables(run)
+
+
 def test_recordings_in_one_file_are_of_one_program_whatever_their_names_are() -> None:
     a = replace(INFO, kind="code", path="/m/train.py", case="before")
 

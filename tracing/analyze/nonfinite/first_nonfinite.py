@@ -15,9 +15,9 @@ from typing import Literal, TypeAlias
 from tracing.analyze.graphs.launch_lines import filling_lines, launch_lines
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor, data_events
 from tracing.analyze.nonfinite.memory_contents import MemoryContents, OldContents, Undigested
-from tracing.analyze.runs.recorded_steps import not_covered_steps
+from tracing.analyze.runs.recorded_steps import RecordedSteps, not_covered_steps
 from tracing.model import Access, KernelLaunch
-from tracing.store import Run
+from tracing.store import Run, rank_of
 from tracing.store.cut_files import cut_files
 from tracing.store.graph_file import PythonLine
 
@@ -45,6 +45,7 @@ class NonFiniteOrigin:
     old: OldContents | None = None  # if a launch left it there: that launch
     first: bool = True  # False: a launch before it may have stored one
     unseen: bool = False  # an operator before it, which has no digests, may have made one
+    partial: bool = False  # the run lacks launches before it
     unwritten: tuple[str, ...] = ()  # arguments that it reads, and of which nothing wrote any element
 
     @property
@@ -247,6 +248,17 @@ def _from_unknown(
     return len(answer.unknown) + len(answer.undecided) > known
 
 
+def _lacks_earlier(run: Run, event: DataEvent) -> bool:
+    # whether the run lacks steps before that of an event
+    launch = event.source.index if isinstance(event.source, KernelLaunch) else event.source.launch
+    for process in run.processes():
+        if rank_of(process) == event.rank:
+            steps = RecordedSteps.of(run, process)
+            if not all(map(steps.has, range(steps.step(launch)))):
+                return True
+    return False
+
+
 def _unknown(run: Run, answer: NonFiniteAnswer) -> None:
     info = run.info
     if info.digests == "none":
@@ -268,6 +280,8 @@ def _unknown(run: Run, answer: NonFiniteAnswer) -> None:
         answer.record.append("all launches")
     answer.missing = [one.what for one in not_covered_steps(run)]
     answer.unknown += answer.missing
+    if answer.origin is not None and (answer.selected or _lacks_earlier(run, answer.origin.event)):
+        answer.origin = replace(answer.origin, partial=True)
     answer.unknown += [f"{cut.path.name}: {cut.how}" for cut in cut_files(run.path) if cut.damaged]
     if not run.processes():
         answer.unknown.append("the run has no launches")

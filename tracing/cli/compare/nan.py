@@ -94,7 +94,7 @@ def _complete(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     # what records all that the answer lacks; where steps were deleted, those before the NaN are kept
     steps = run.info.steps
     lacks = "--operators digests" in answer.record
-    if not lacks and not steps.skips:
+    if not lacks and not steps.skips and not (steps.drops and answer.origin and answer.origin.partial):
         return []
     until = steps.until or (answer.kind if steps.drops else "")
     whole = replace(steps, every=1, start=0, stop=None, until=until)
