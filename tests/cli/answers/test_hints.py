@@ -474,3 +474,18 @@ def test_repetitions_that_decide_on_unwritten_memory_have_the_same_inputs(
     assert hints.of_unwritten(run) == command
     assert hints.of_unwritten(run_of(run.path / NEW_RECORDINGS)) == command
     assert ("--seed" in hints.record_anew(run)) is (seed is not None)
+
+
+def test_a_launch_whose_program_was_edited_is_replayed_on_the_inputs_of_the_other_run(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.touch()
+    began = ("2001-01-01T00:00:00Z", "2101-01-01T00:00:00Z")
+    runs = [
+        saved(tmp_path / name, [launch(2)], path=str(program), started=started)
+        for name, started in zip("ab", began, strict=True)
+    ]
+
+    difference = LaunchDiffers(BOTH, (), CodeDifference("source", ()), False, ("y",))
+
+    (typed,) = words_of(difference, (runs[0], runs[1]))
+    assert typed.startswith("replay b --launch 2") and typed.endswith("--against a")

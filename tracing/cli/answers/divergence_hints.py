@@ -28,6 +28,7 @@ from tracing.analyze.compare.evidence import may_have_other_seeds
 from tracing.analyze.passes.compilation_pairs import partner_of
 from tracing.analyze.passes.pass_table import DIGITS, compilations, label
 from tracing.analyze.ranks.rank_divergence import RankDivergence
+from tracing.analyze.runs.repetition import changed_since
 from tracing.analyze.runs.results import differing_results
 from tracing.analyze.runs.winners import choices
 from tracing.cli.answers.hints import (
@@ -133,13 +134,15 @@ def _of_output(difference: OutputDiffers, runs: RunPair) -> list[str]:
 
 
 def _replay(runs: RunPair, pair: LaunchPair) -> list[str]:
-    launch, rank = pair.a, pair.rank
-    if launch is None or pair.b is None or pair.b.kernel.kind != "triton":
+    launch, other, rank = pair.a, pair.b, pair.rank
+    if launch is None or other is None or other.kernel.kind != "triton":
         return []
+    first, second = runs  # as for `tracing compare`
+    if changed_since(first) and not is_kept(first, launch, rank):  # its inputs cannot be recorded anew
+        first, second, launch = second, first, other
     whose = f" --rank {rank}" if rank else ""
     of_it = f"--launch {launch.index} --kernel {launch.kernel.hash[:12]}{whose}"
-    # the first run is a, as for `tracing compare`
-    return [f"tracing replay {quote(str(runs[0].path))} {of_it} --against {quote(str(runs[1].path))}"]
+    return [f"tracing replay {quote(str(first.path))} {of_it} --against {quote(str(second.path))}"]
 
 
 def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]:

@@ -14,6 +14,7 @@ from tracing.analyze.compare.suspect import suspect
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.memory.evidence import memory_evidence
 from tracing.analyze.replay.replay_verdict import (
+    InputsChanged,
     NotComparable,
     NothingRecorded,
     Reproduced,
@@ -33,6 +34,7 @@ from tracing.model import MemoryEvidence, Side
 from tracing.report import replay as report
 from tracing.store.recorded_launch import RecordedLaunch, recorded_launch, same_call
 
+_NOT_DECIDED = (NothingRecorded, UndecidedReplay, NotComparable, InputsChanged)
 LaunchOfSide = dict[Side, RecordedLaunch]
 _EXAMPLE = "`tracing replay RUN --launch 7`, or `tracing replay RUN --against RUN`"
 
@@ -101,7 +103,7 @@ def _replayed(launches: LaunchOfSide, how: Replaying, *, as_json: bool) -> int:
     else:
         _print(answer)
     status = 0 if isinstance(answer.verdict, Reproduced) else 1
-    if isinstance(answer.verdict, NothingRecorded | UndecidedReplay | NotComparable):
+    if isinstance(answer.verdict, _NOT_DECIDED):
         status = 2
     if any(one.kind == "race" for one in _evidence(answer)):
         status = 1
