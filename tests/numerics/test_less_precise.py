@@ -48,5 +48,11 @@ def test_one_element_that_is_far_away_makes_no_result_less_precise() -> None:
     assert not judge(single, eager, EXACT).less_precise
 
 
+def test_where_values_of_eager_stand_for_exact_ones_nothing_is_less_precise() -> None:
+    missing = Expected(EXACT.exact, EXACT.spread, missing=("aten::lstm",))
+
+    assert not judge(X + 7 * UNIT, X + UNIT, missing).less_precise
+
+
 def test_a_result_about_as_far_away_as_eagers_is_not_less_precise() -> None:
     assert not judge(X + 7 * UNIT, X + 3 * UNIT, EXACT).less_precise

@@ -75,8 +75,10 @@ def _moved(
         noted = schedule.buffers[earlier].node if earlier in schedule.buffers else ""
         own = root if noted in program.writers[root] else held.node  # a buffer may hold a view of the root
         values[name] = FxValue(own, program.after(writers[-1], root).writes)
-        if held == values[name]:  # an in-place operator returns the buffer, and Inductor notes its node
-            values[earlier] = FxValue(own, held.writes - 1)
+        first = program.after(writers[0], root).writes
+        if held.node == own and held.writes >= first:
+            # an in-place operator returns the buffer, and Inductor notes the node of the last one
+            values[earlier] = FxValue(own, first - 1)
     elif held.node in origins and earlier not in schedule.inputs:
         spent.add(earlier)  # a copy that is written to: its value exists after the last write
         if name == [one for one, them in schedule.overwrites.items() if earlier in them][-1]:

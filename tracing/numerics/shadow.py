@@ -35,6 +35,7 @@ from tracing.upstream.torch.dispatch_modes import OperatorMode
 from tracing.upstream.torch.higher_order import DENSE
 from tracing.upstream.torch.operator_schemas import draws, is_operator, schema_of
 from tracing.upstream.torch.pytrees import tree_leaves, tree_map
+from tracing.upstream.torch.tensor_subclasses import as_tensor, is_zero
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _EMPTY = ("aten::empty", "aten::new_empty", "aten::_empty")
@@ -107,12 +108,11 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
                 with self:
                     return dense(*args, **kwargs)
             return self._as_it_is(func, args, kwargs)
-        if _gives_views(func) or not _all_plain((args, kwargs)):
+        own: Any = tree_map(_as_tensor, (args, kwargs))
+        if _gives_views(func) or not _all_plain(own):
             return func(*args, **kwargs)
-        given = self._given(func, args, kwargs)
-        sources = [
-            known for leaf in tree_leaves((args, kwargs)) if (known := self._storages.known(leaf)) is not None
-        ]
+        given = self._given(func, *own)
+        sources = [known for leaf in tree_leaves(own) if (known := self._storages.known(leaf)) is not None]
         # the inputs of a compiled program are those of eager, whatever they were made of
         drawn = draws(func, args, kwargs) and not is_building()
         origin = ValueOrigin(
@@ -122,7 +122,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         inputs = InputBits(func, args, kwargs)
         result = func(*args, **kwargs)
         changed = inputs.changed()
-        self._follow(func, (args, kwargs), given, result, origin)
+        self._follow(func, own, given, tree_map(_as_tensor, result), origin)
         for name, tensor in changed:
             self._note(f"{inputs.operator} writes {name}, and its schema does not say so")
             self.written(tensor, inputs.operator)
@@ -137,8 +137,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
 
     def _as_it_is(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         result = func(*args, **kwargs)
-        for tensor in _tensors(result):
-            if type(tensor) in _PLAIN and tensor.layout == torch.strided:
+        for tensor in _tensors(tree_map(_as_tensor, result)):
+            if _all_plain(tensor) and tensor.layout == torch.strided:
                 self._storages.take(tensor, ValueOrigin(frozenset([str(func)])))
         return result
 
@@ -171,7 +171,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         for tensor, exact in zip(tree_leaves(result), tree_leaves(results), strict=True):
             if not isinstance(tensor, torch.Tensor):  # as a gradient that nothing needs
                 continue
-            if self._storages.known(tensor) is not None:  # it was written in place, or is an input
+            if is_zero(tensor) or self._storages.known(tensor) is not None:  # written in place, or an input
                 continue
             if isinstance(exact, torch.Tensor) and exact.shape == tensor.shape:
                 copied = name == "aten::clone" and self._storages.entered(own[0][0])
@@ -288,6 +288,10 @@ def _is_wide(value: Any) -> bool:
 
 def _tensors(value: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def _as_tensor(leaf: Any) -> Any:
+    return as_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
 
 def _all_plain(given: Any) -> bool:

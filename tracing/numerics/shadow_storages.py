@@ -9,7 +9,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tracing.numerics.rounding import Noise, perturbed, wide
-from tracing.upstream.torch.tensor_subclasses import negated_view
+from tracing.upstream.torch.tensor_subclasses import is_zero, negated_view
 
 _MOST = 256  # number of shadows beyond which those of freed storages are dropped
 
@@ -56,6 +56,8 @@ class ShadowStorages:
 
     def view(self, tensor: torch.Tensor) -> torch.Tensor:
         """[*] the shadow of a tensor; writing to it writes to the shadow of its storage."""
+        if is_zero(tensor):
+            return torch.zeros(tensor.shape, dtype=wide(tensor.dtype), device=tensor.device)
         known = self.known(tensor)
         if known is None:
             known = self.take(tensor, ValueOrigin(), enters=True)
@@ -80,7 +82,7 @@ class ShadowStorages:
 
     def known(self, tensor: Any) -> ShadowStorage | None:
         """The shadow of a tensor's storage; None: it has none yet, or is no dense tensor."""
-        if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
+        if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided or is_zero(tensor):
             return None
         known = self._storages.get(tensor.untyped_storage().data_ptr())
         if known is None or _gone(known):

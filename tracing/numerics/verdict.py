@@ -96,6 +96,7 @@ class Judged:
         """True if compiled is within rounding, and eager is much nearer to the exact result."""
         return (
             self.verdict == "within rounding"
+            and not self.missing  # else eager's own values stand for exact ones
             and not self.as_compiled
             and self.compiled.less_precise(self.eager)
         )

@@ -32,6 +32,10 @@ has_storage: Callable[[torch.Tensor], bool] = torch._C._has_storage
 negated_view: Callable[[torch.Tensor], torch.Tensor] = torch._neg_view
 
 
+# (tensor) -> bool: True for zeros that are no memory, as the tangents of constants are
+is_zero: Callable[[torch.Tensor], bool] = torch.Tensor._is_zerotensor
+
+
 # (storage) -> int: equal for two live objects if and only if they are the same storage
 storage_key: Callable[[torch.UntypedStorage], int] = operator.attrgetter("_cdata")
 
@@ -54,6 +58,7 @@ def as_tensor(value: torch.Tensor) -> torch.Tensor:
 
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require(is_zero(torch.ops.aten._efficientzerotensor([2])), "zeros that are no memory")
     dense, sparse = torch.ones(2), torch.ones(2).to_sparse()
     require(has_storage(dense) and not has_storage(sparse), "storages of dense tensors")
     require(
