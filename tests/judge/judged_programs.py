@@ -136,6 +136,15 @@ PROGRAMS: dict[str, Program] = {
             values(30, 5, g=1),
         ),
     ),
+    "scatters": Program(
+        lambda x, i, a, b: torch.zeros_like(x).index_add(0, i, a.sin()).index_add(0, i, b),
+        lambda: (
+            values(9, 5),
+            torch.randint(0, 9, (30,), generator=torch.Generator().manual_seed(2)),
+            values(30, 5, g=1),
+            values(30, 5, g=2),
+        ),
+    ),
     "random": Program(rand, lambda: (values(40, 20),), calls=2),
     "dropout bw": Program(
         lambda x: F.dropout(x.sin(), 0.4) * x, lambda: (values(40, 20).requires_grad_(),), backward=True
