@@ -29,6 +29,10 @@ class Named(torch.Tensor):
     """A subclass without a dispatch of its own."""
 
 
+class Held(torch.nn.Parameter):
+    """A subclass of parameters."""
+
+
 def _in_place(x: torch.Tensor) -> torch.Tensor:
     x = x * 1.1
     x.t()[2:5].mul_(3).add_(0.3)
@@ -47,6 +51,7 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "complex": lambda x: torch.view_as_real(torch.fft.fft(x) * 0.3).square().sum(-1),
     "scatter": lambda x: torch.zeros_like(x).index_add(0, torch.tensor([1] * x.shape[0]), x / 3),
     "forward mode": lambda x: torch.func.jvp(lambda y: (y.sin() * 1.1).tanh() * 0.3, (x,), (x.cos(),))[1],
+    "parameter": lambda x: (Held(x) * 1.1).sin().exp() * 0.7,
     "subclass": lambda x: ((x * 1.1).as_subclass(Named).sin() + x.exp()).as_subclass(torch.Tensor) * 0.7,
 }
 

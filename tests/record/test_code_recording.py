@@ -96,7 +96,7 @@ def test_a_recording_is_refused_while_another_thread_holds_the_virtual_gpu(tmp_p
     thread.start()
     begun.wait(60)
     try:
-        with pytest.raises(Problem, match="begin one in the main thread"):
+        with pytest.raises(Problem, match="begin a recording in the main thread"):
             tracing.recording(runs=tmp_path).__enter__()
     finally:
         may_end.set()

@@ -70,7 +70,7 @@ class InductorSite:
         self._autotuner = autotuner
         if not autotuner.launchers:
             autotuner.precompile()  # as its first run would, but before the arguments are looked at
-        self._grid: tuple[object, Callable[[Sequence[Any]], Grid]] = (None, lambda values: (0, 0, 0))
+        self._grid: tuple[object, Callable[[Sequence[Any]], Grid]] | None = None  # of a launcher
         names = launcher_arguments(autotuner.launchers[0])
         self.name = autotuner.fn.__name__
         self.names: Sequence[str] = [name for name in names if not name.startswith("_grid_")]
@@ -88,10 +88,9 @@ class InductorSite:
         return self._autotuner.launchers[0]
 
     def grid(self, values: Sequence[Any]) -> Grid:
-        launcher, function = self._grid
-        if launcher is not self.binary:
-            launcher, function = self._grid = self.binary, grid_function(self._autotuner, self.binary)
-        return function(values)
+        if self._grid is None or self._grid[0] is not self.binary:
+            self._grid = self.binary, grid_function(self._autotuner, self.binary)
+        return self._grid[1](values)
 
     def trailing_grid(self, args: Sequence[Any]) -> Grid:
         """The grid of a user's kernel, which its caller computes and passes after the arguments."""

@@ -60,7 +60,7 @@ _Value: TypeAlias = Form | _Address | _Mask
 
 
 class WholeWrites:
-    """Proves it for the launches of one kernel."""
+    """Proves which tensors the launches of one kernel overwrite as a whole."""
 
     def __init__(self, ttir: str, types: Mapping[str, Any]) -> None:
         """Read the kernel's TTIR.

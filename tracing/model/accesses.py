@@ -71,7 +71,7 @@ class OutOfBounds(Record, frozen=True, file="outofbounds", segmented=True):
     """
 
     launch: int
-    argument: str  # the nearest one
+    argument: str  # that the access leaves, or the nearest one
     access: Literal["load", "store"]  # an atomic is one of each
     element: int  # the first such access, in elements from the argument's first one
     program: tuple[int, int, int]  # the program that made it

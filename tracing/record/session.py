@@ -77,8 +77,8 @@ class Session:
         owner = next((one._thread for one in _active if one._installed), None)
         if owner is not None and owner not in (self._thread, threading.main_thread()):
             raise Problem(
-                f"{owner.name} records on a virtual GPU, which ends with its recording: begin one in "
-                "the main thread, around all threads",
+                f"{owner.name} records on a virtual GPU, which ends with its recording: begin a recording "
+                "in the main thread, around all threads",
                 "further ones may begin inside of it",
             )
 

@@ -9,7 +9,7 @@ from tracing.model import Environment
 
 _OF_COMPILES = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TRITON_", "TORCH_ALLOW_", "NVIDIA_")
 _LOCAL = ("DIR", "PATH", "PATHS", "HOME", "CACHE", "CACHES", "FILE", "THREADS", "HOOK")  # ends of names
-# What is there is compiled, or compiles: IR in place of a stage's, assemblers, libraries.
+# They name what a compile reads or executes: IR in place of a stage's, assemblers, libraries.
 _INPUTS = ("TRITON_OVERRIDE_DIR", "TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "TRITON_LIBDEVICE_PATH")
 
 

@@ -25,7 +25,10 @@ from tracing.model import (
     OperatorCall,
     OperatorDigests,
     OperatorSignature,
+    ProgramStep,
     Record,
+    Segment,
+    StepSelection,
     Values,
 )
 from tracing.report.nonfinite import nonfinite_text
@@ -62,6 +65,30 @@ def operator(launches: int, reads: int, writes: int, nan: tuple[int, int] | None
     if nan is not None:
         records.append(OperatorDigests(0, (Digest(BITS, nan=nan[0]),), (Digest(BITS, nan=nan[1]),)))
     return records
+
+
+@pytest.mark.parametrize(("every", "start", "partial"), [(1, 0, False), (2, 0, True), (1, 2, True)])
+def test_a_run_that_lacks_earlier_steps_does_not_call_its_first_nan_the_first(
+    every: int, start: int, partial: bool, tmp_path: Path
+) -> None:
+    selection = StepSelection(every=every, start=start)
+    steps = [index for index in range(4) if selection.wants(index)]
+    launches = [step(index, 1, 2, nan_out=5 * (index >= 2)) for index in steps]
+    ends = [ProgramStep(index, index + 1) for index in range(4)]
+
+    answer = first_nonfinite(saved(tmp_path, launches, ends, steps=selection))
+
+    title, *_ = nonfinite_text(answer, {}, [])
+    assert title.plain.startswith("✗ launch #2") and title.plain.endswith(" that was recorded") is partial
+
+
+def test_launches_that_were_deleted_precede_the_first_nan_of_a_program_without_steps(tmp_path: Path) -> None:
+    launches = [step(7, 1, 2, nan_out=5)]
+    selection = StepSelection(last=2)
+
+    answer = first_nonfinite(saved(tmp_path, launches, [Segment(3, 0, 7, 0, True)], steps=selection))
+
+    assert answer.origin is not None and answer.origin.partial
 
 
 def test_the_first_launch_that_makes_a_nan_of_finite_values_is_named_with_those_that_carry_it(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import triton
@@ -79,6 +80,30 @@ def test_a_load_after_a_tensors_end_fails_with_a_full_report(gpu: None, tmp_path
     )
     for part in ("double", "x[100]", "100 elements", "(1, 0, 0)", LOAD, "--allow-out-of-bounds"):
         assert part in str(error)
+
+
+@triton.jit
+def copied(x, out, rows, BLOCK: tl.constexpr):
+    # the load lacks a mask for its rows
+    i, j = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, BLOCK)
+    values = tl.load(x + i[:, None] * BLOCK + j[None, :])
+    tl.store(out + i[:, None] * BLOCK + j[None, :], values, (i < rows)[:, None] & (j < BLOCK)[None, :])
+
+
+@pytest.mark.parametrize("distance", [0, 64, 4096])
+def test_an_access_is_of_the_argument_in_which_it_begins_and_not_of_the_nearest(
+    distance: int, gpu: None, tmp_path: Path
+) -> None:
+    # the output lies after the input and is nearer to the last rows; with distance 0 some are inside of it
+    memory = np.zeros(4 * 40 * 16 + distance + 4 * 4 * 16, np.uint8)
+    x = torch.from_numpy(memory[: 4 * 40 * 16]).view(torch.float32).view(40, 16)
+    out = torch.from_numpy(memory[4 * 40 * 16 + distance :]).view(torch.float32).view(4, 16)
+
+    run, error = failed(tmp_path, lambda: copied[(3,)](x, out, 4, BLOCK=16))
+    (access,) = outside(run)
+
+    assert (access.argument, access.access, access.element, access.count) == ("x", "load", 640, 128)
+    assert "x[640] of 640 elements" in str(error) and "mask the access" in str(error)
 
 
 def test_a_store_after_a_tensors_end_fails_and_changes_no_memory(gpu: None, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_a_stage_with_a_different_output_is_named(tmp_path: Path, monkeypatch: p
         kernels.compiled("vector_add", "sm_90")
     (derived,) = derive(writer.path)
 
-    assert derived.differs == "llir differ from the recorded ones"
+    assert derived.differs == "llir differs from what was recorded"
 
 
 def test_an_ir_is_stored_only_once(tmp_path: Path) -> None:

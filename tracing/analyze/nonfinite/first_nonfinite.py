@@ -249,12 +249,12 @@ def _from_unknown(
 
 
 def _lacks_earlier(run: Run, event: DataEvent) -> bool:
-    # whether the run lacks steps before that of an event
+    # whether the run lacks steps before that of an event, or launches of a program without steps
     launch = event.source.index if isinstance(event.source, KernelLaunch) else event.source.launch
     for process in run.processes():
         if rank_of(process) == event.rank:
             steps = RecordedSteps.of(run, process)
-            if not all(map(steps.has, range(steps.step(launch)))):
+            if not steps.has_launch(0, 0) or not all(map(steps.has, range(steps.step(launch)))):
                 return True
     return False
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tracing.analyze.passes.ir_text import canonical, plain
 from tracing.analyze.passes.pass_pairs import PassPairs
-from tracing.analyze.passes.pass_table import passes_of
+from tracing.analyze.passes.pass_table import passes_by_hash
 from tracing.analyze.passes.ptx_text import without_debug
 from tracing.analyze.passes.source_map import artefacts_by_hash
 from tracing.errors import Problem
@@ -51,6 +51,7 @@ class CompilationComparer:
 
     def __init__(self, a: Run, b: Run) -> None:
         self._runs = (a, b)
+        self._passes = passes_by_hash(a), passes_by_hash(b)
         self._stages = _stages(a), _stages(b)
         self._not_repeated = _not_repeated(a), _not_repeated(b)
 
@@ -59,32 +60,33 @@ class CompilationComparer:
 
         Cost: 1 to 50 ms for each distinct IR.
         """
-        pair = (a, b)
-        passes = [passes_of(run, one) for run, one in zip(self._runs, pair, strict=True)]
-        for run, one, of_one in zip(self._runs, pair, passes, strict=True):
-            if not of_one:
-                raise Problem(
-                    f"{run.path} has no passes of {one.kernel_name}", "record it with a fresh cache"
-                )
-        of_a, of_b = (known.get(one.hash, {}) for known, one in zip(self._stages, pair, strict=True))
-        inlined = a.target.startswith("hip") and self._asserts(of_a)
+        passes_a, passes_b = self._passes[0].get(a.hash, []), self._passes[1].get(b.hash, [])
+        for run, one, passes in ((self._runs[0], a, passes_a), (self._runs[1], b, passes_b)):
+            if not passes:
+                what = f"{run.path} has no passes of {one.kernel_name}"
+                raise Problem(what, "record it with a fresh cache")
         return ComparedCompilations(
             a,
             b,
-            PassPairs(passes[0], passes[1], self._runs[0].text, self._runs[1].text),
-            {
-                stage: self._equal(stage, of_a[stage], of_b[stage])
-                for stage in of_a
-                # for AMD the path in the message of an assertion is code
-                if stage in of_b and not (inlined and stage in ("llir", "amdgcn"))
-            },
+            PassPairs(passes_a, passes_b, self._runs[0].text, self._runs[1].text),
+            self._equal_stages(a, b),
             (self._not_repeated[0].get(a.hash, ""), self._not_repeated[1].get(b.hash, "")),
         )
 
     def have_equal_text(self, a: Compilation, b: Compilation) -> bool:
         """True if every artefact that both have is equal, locations included."""
-        of_a, of_b = (known.get(one.hash, {}) for known, one in zip(self._stages, (a, b), strict=True))
+        of_a, of_b = self._stages[0].get(a.hash, {}), self._stages[1].get(b.hash, {})
         return all(blob == of_b[stage] for stage, blob in of_a.items() if stage in of_b)
+
+    def _equal_stages(self, a: Compilation, b: Compilation) -> dict[str, bool]:
+        of_a, of_b = self._stages[0].get(a.hash, {}), self._stages[1].get(b.hash, {})
+        inlined = a.target.startswith("hip") and self._asserts(of_a)
+        return {
+            stage: self._equal(stage, of_a[stage], of_b[stage])
+            for stage in of_a
+            # for AMD the path in the message of an assertion is code
+            if stage in of_b and not (inlined and stage in ("llir", "amdgcn"))
+        }
 
     def _asserts(self, of_a: Mapping[str, Blob]) -> bool:
         return "ttir" in of_a and "tt.assert" in self._runs[0].text(of_a["ttir"])

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -18,7 +17,7 @@ from tracing.interpreter.kernel_line import kernel_line
 from tracing.launch.memory.happens_before import HappensBefore
 from tracing.launch.memory.memory_block import AccessedArgument, MemoryBlock
 from tracing.launch.memory.occupied_mask import occupied
-from tracing.launch.memory.out_of_bounds import OutOfBoundsError, OutsideAccesses
+from tracing.launch.memory.out_of_bounds import OutOfBoundsError, OutsideAccesses, nearest, owner_of
 from tracing.launch.memory.program_order import Conflict, ProgramAccess, ProgramOrder
 from tracing.launch.storages import Reach
 from tracing.launch.tensors import tensor_meta
@@ -152,19 +151,15 @@ class Accesses:
         if self.reach is not None and addresses.size:
             addresses = self._followed(self.reach, addresses, size, parts)
         if addresses.size and self.bounded:
-            owner = self._owner(every, parts)
-            mine = owner.holds(every, size) if owner else np.isin(every, addresses, invert=True)
-            self._report(kinds, every[~mine], size, None, owner)
+            owner = owner_of(every, size, [block for block, _ in parts])
+            others = [part for block, part in parts if block.arguments and block is not owner]
+            outside = every[np.isin(every, np.concatenate([addresses, *others]))]
+            self._report(kinds, outside, size, None, owner)
             refused = self._refused(every, addresses, size)
         for block, part in parts:
             self._report_strange(block, kinds, part, size)
             self._note(block, kinds, part, size, access)
         return refused
-
-    def _owner(self, every: Addresses, parts: Sequence[tuple[MemoryBlock, Addresses]]) -> MemoryBlock | None:
-        # whose memory an access is meant for that leaves it: pointers of one access begin in one argument
-        touched = {int(address): block for block, part in parts for address in part if block.arguments}
-        return next((touched[int(address)] for address in every if int(address) in touched), None)
 
     def _refused(self, every: Addresses, outside: Addresses, size: int) -> Mask | None:
         # a GPU accesses the storage of another tensor; the process would not survive other memory
@@ -261,22 +256,21 @@ class Accesses:
         if self._batched:
             raise OneAtATime("accesses memory outside of its arguments")
         where = kernel_line()
-        for argument, part in _nearest(addresses, size, self._candidates(block or owner, size)):
+        for argument, part in nearest(addresses, size, self._candidates(block or owner)):
             for kind in kinds:
                 name = argument.name if argument else ""
                 key = (name, kind, where, block is not None)
-                new = _outside(argument, kind, part, size, block is not None, where)
+                new = OutsideAccesses.of(argument, kind, part, size, block is not None, where)
                 known = self._outside.get(key)
-                self._outside[key] = _joined(known, new) if known else new
+                self._outside[key] = known.joined(new) if known else new
                 for reported in self.reported if known is None else ():
                     reported(new)
         if self.fatal and block is None:
             element = argument.itemsize if argument else size
             raise OutOfBoundsError(self.kernel, self._outside[key], element, size)
 
-    def _candidates(self, block: MemoryBlock | None, size: int) -> list[AccessedArgument]:
-        known = [one for one, its_block in self._arguments.values() if block in (None, its_block)]
-        return [one for one in known if one.itemsize == size] or known
+    def _candidates(self, block: MemoryBlock | None) -> list[AccessedArgument]:
+        return [one for one, its_block in self._arguments.values() if block in (None, its_block)]
 
 
 def _blocks(tensors: Mapping[str, torch.Tensor]) -> list[MemoryBlock]:
@@ -299,48 +293,3 @@ def _blocks(tensors: Mapping[str, torch.Tensor]) -> list[MemoryBlock]:
 
 def _has(argument: AccessedArgument, address: int) -> bool:
     return dense(argument.meta) or bool(occupied(argument.meta)[address - argument.start])
-
-
-def _nearest(
-    addresses: Addresses, size: int, arguments: list[AccessedArgument]
-) -> Iterable[tuple[AccessedArgument | None, Addresses]]:
-    if not arguments:
-        yield None, addresses
-        return
-    floating = addresses.astype(np.float64)  # an invalid address may be 2**63 bytes away
-    distances = [np.maximum(one.start - (floating + size), floating - one.stop) for one in arguments]
-    nearest = np.argmin(distances, axis=0)
-    for index in np.unique(nearest):
-        yield arguments[index], addresses[nearest == index]
-
-
-def _outside(
-    argument: AccessedArgument | None,
-    kind: AccessKind,
-    addresses: Addresses,
-    size: int,
-    inside: bool,
-    where: str,
-) -> OutsideAccesses:
-    start, itemsize = (argument.start, argument.itemsize) if argument else (0, 1)
-    return OutsideAccesses(
-        argument=argument.name if argument else "",
-        kind=kind,
-        element=(int(addresses[0]) - start) // itemsize,
-        count=argument.count if argument else 0,
-        program=program_index(),
-        start=int(addresses.min()),
-        stop=int(addresses.max()) + size,
-        accesses=addresses.size,
-        inside=inside,
-        where=where,
-    )
-
-
-def _joined(known: OutsideAccesses, new: OutsideAccesses) -> OutsideAccesses:
-    return replace(
-        known,
-        start=min(known.start, new.start),
-        stop=max(known.stop, new.stop),
-        accesses=known.accesses + new.accesses,
-    )

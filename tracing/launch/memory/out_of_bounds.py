@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from tracing.interpreter.gates import AccessKind
+import numpy as np
+
+from tracing.interpreter.gates import AccessKind, Addresses
+from tracing.launch.memory.memory_block import AccessedArgument, MemoryBlock
 from tracing.model import OutOfBounds
+from tracing.upstream.triton.interpreter import program_index
 
 
 @dataclass(frozen=True, slots=True)
 class OutsideAccesses:
     """Accesses outside of an argument, made by one line of the kernel."""
 
-    argument: str  # the nearest one; empty: the kernel has no tensor
+    argument: str  # that the access leaves, or the nearest one; empty: the kernel has no tensor
     kind: AccessKind  # an atomic is one of each
     element: int  # the first such access, in elements from the argument's first one
     count: int  # elements that the argument has
@@ -22,6 +27,40 @@ class OutsideAccesses:
     accesses: int  # addresses, over all programs
     inside: bool  # within the argument's storage
     where: str  # "file.py:12" of the kernel; empty if unknown
+
+    @classmethod
+    def of(
+        cls,
+        argument: AccessedArgument | None,
+        kind: AccessKind,
+        addresses: Addresses,
+        size: int,
+        inside: bool,
+        where: str,
+    ) -> OutsideAccesses:
+        """Those of the current program to `size` bytes at each address, at least one."""
+        start, itemsize = (argument.start, argument.itemsize) if argument else (0, 1)
+        return cls(
+            argument=argument.name if argument else "",
+            kind=kind,
+            element=(int(addresses[0]) - start) // itemsize,
+            count=argument.count if argument else 0,
+            program=program_index(),
+            start=int(addresses.min()),
+            stop=int(addresses.max()) + size,
+            accesses=addresses.size,
+            inside=inside,
+            where=where,
+        )
+
+    def joined(self, later: OutsideAccesses) -> OutsideAccesses:
+        """These and later ones of the same line to the same argument."""
+        return replace(
+            self,
+            start=min(self.start, later.start),
+            stop=max(self.stop, later.stop),
+            accesses=self.accesses + later.accesses,
+        )
 
     def record(self, launch: int) -> OutOfBounds:
         """The record of these accesses in a run."""
@@ -51,3 +90,27 @@ class OutOfBoundsError(Exception):
             "or let the kernel continue with `tracing run --allow-out-of-bounds`"
         )
         self.kernel, self.outside = kernel, outside
+
+
+def owner_of(every: Addresses, size: int, blocks: Sequence[MemoryBlock]) -> MemoryBlock | None:
+    """The block that one access is meant for which leaves it; None: it touches the memory of no argument.
+
+    every  -- the addresses of `size` bytes; where the first of them lies in the memory of an argument decides
+    blocks -- that they touch
+    """
+    first = {int(np.argmax(one.holds(every, size))): one for one in blocks if one.arguments}
+    return first[min(first)] if first else None
+
+
+def nearest(
+    addresses: Addresses, size: int, arguments: list[AccessedArgument]
+) -> Iterable[tuple[AccessedArgument | None, Addresses]]:
+    """The addresses by the argument to which they are nearest; None: there is no argument."""
+    if not arguments:
+        yield None, addresses
+        return
+    floating = addresses.astype(np.float64)  # an invalid address may be 2**63 bytes away
+    distances = [np.maximum(one.start - (floating + size), floating - one.stop) for one in arguments]
+    nearest = np.argmin(distances, axis=0)
+    for index in np.unique(nearest):
+        yield arguments[index], addresses[nearest == index]

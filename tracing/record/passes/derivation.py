@@ -212,4 +212,5 @@ def _differs(run: Run, writer: RunWriter, one: _Waiting) -> str:
     except Problem as problem:
         return problem.problem
     other = [stage for stage, content in given.items() if blob_name(content) != one.artefacts.get(stage)]
-    return f"{', '.join(other)} differ from the recorded ones" if other else ""
+    verb = "differs" if len(other) == 1 else "differ"
+    return f"{', '.join(other)} {verb} from what was recorded" if other else ""

@@ -131,7 +131,7 @@ def verdict_text(compared: ComparedCompilations) -> Iterator[Line]:
     if first is None:
         if pairs.entry_equal:
             yield Text(_equal_text(compared), style="bold")
-        yield from _not_repeated_text(compared)
+        yield from not_repeated_text(compared)
         return
     yield Text(f"the IR first differs after {pass_text(first)}: b has {more(pairs, first)}", style="bold")
     yield from _before(pairs, first)
@@ -142,7 +142,7 @@ def verdict_text(compared: ComparedCompilations) -> Iterator[Line]:
     if last is not None and last is not first:
         yield Text(f"it differs to the end from {pass_text(last)}: b has {more(pairs, last)}", style="bold")
         yield from _before(pairs, last)
-    yield from _not_repeated_text(compared)
+    yield from not_repeated_text(compared)
 
 
 def _equal_text(compared: ComparedCompilations) -> str:
@@ -150,14 +150,20 @@ def _equal_text(compared: ComparedCompilations) -> str:
     equal = "the IR is equal after every pass, but for locations and the names of values"
     if not compared.unexplained:
         return equal if known else "no artefact of the two differs"
-    verb = "differs" if len(compared.unexplained) == 1 else "differ"
-    differing = f"{', '.join(compared.unexplained)} {verb}"
     if not known:
-        return f"{differing}; which pass makes the difference is not known"
-    return f"{differing}, although {equal}: something else replaced it, or LLVM's passes do"
+        return f"{_differing(compared)}; which pass makes the difference is not known"
+    of_mlir = compared.unexplained[0] in ("ttir", "ttgir")
+    cause = "another text replaced what the passes made" if of_mlir else "LLVM's passes make the difference"
+    return f"{_differing(compared)}, although {equal}: {cause}"
 
 
-def _not_repeated_text(compared: ComparedCompilations) -> Iterator[Line]:
+def _differing(compared: ComparedCompilations) -> str:
+    verb = "differs" if len(compared.unexplained) == 1 else "differ"
+    return f"{', '.join(compared.unexplained)} {verb}"
+
+
+def not_repeated_text(compared: ComparedCompilations) -> Iterator[Line]:
+    """Why the IR between the passes of a compilation is not the recorded one."""
     for side, differs in zip("ab", compared.not_repeated, strict=True):
         if differs:
             yield Text(
@@ -253,7 +259,7 @@ def _first_text(compared: ComparedCompilations) -> str:
     if not compared.passes.entry_equal:
         return "before the first pass"
     if compared.unexplained:
-        return f"not known; {', '.join(compared.unexplained)} differ"
+        return f"not known; {_differing(compared)}"
     first = compared.passes.first_divergence()
     return f"after {pass_text(first)}" if first else "equal"
 

@@ -46,11 +46,7 @@ def as_tensor(value: torch.Tensor) -> torch.Tensor:
     Such a subclass may define what comparing it means, and may be another class at each build of a case.
     """
     kind: Any = type(value)
-    if (
-        issubclass(kind, torch.nn.Parameter)
-        or kind is torch.Tensor
-        or kind.__torch_dispatch__ is not NO_DISPATCH
-    ):
+    if kind in (torch.Tensor, torch.nn.Parameter) or kind.__torch_dispatch__ is not NO_DISPATCH:
         return value
     with torch._C.DisableTorchFunctionSubclass():
         return value.as_subclass(torch.Tensor)

@@ -151,6 +151,8 @@ def _print_one(
     lines = [*report.pair_heading(compared.a, compared.b, versions)]
     if asked.which is not None:
         lines += report.pair_diff_text(pairs, _wanted(pairs, asked.which, asked.stage))
+        lines += report.not_repeated_text(compared)
+        lines += report.artefacts_text(compared.equal) if compared.unexplained else ()
     else:
         if not pairs.differs_throughout:  # each row would say that
             lines += report.pairs_text(pairs, [row for row in pairs.pairs if _shown(row, asked)])
