@@ -41,6 +41,7 @@ NEITHER = "there is neither a case gated_mpl nor a run of that name below runs\n
 PROBLEMS = {
     "run silu --target sm_999": "there is no target 'sm_999'; known are sm_75",
     "run silu --mode fast": "torch.compile has no mode 'fast'; known are default",
+    "run mine.py:size=4,size=5": "the option size of",
     "run mine.py:siez=4": "has no option siez\n  its options, with their defaults: size=3, small=False",
     "repeat mine.py:size=big": "option size cannot be big",
     "run --launches 5 train.py": "'5' is not a range of launches",

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tracing.model import Container, PlainValue, Uncomparable
-from tracing.numerics.agreement import judged
+from tracing.numerics.agreement import agreement, judged
 from tracing.numerics.referee import Referee, Results
 from tracing.numerics.reference import Expected
 from tracing.numerics.verdict import judge
@@ -43,6 +43,15 @@ def test_values_too_small_for_fixed_tolerances_are_not_decided_without_a_referen
 
     assert verdict.status == status
     assert "no reference: RuntimeError: not implemented in float64" in verdict.detail
+
+
+@pytest.mark.parametrize(("actual", "alone"), [((X + 1, X), True), ((X + 1, 7), False), ((X, X), False)])
+def test_tolerances_decide_where_each_wrong_result_has_no_reference(actual: Any, alone: bool) -> None:
+    referee = Referee(unable, unable, lambda stage: None)
+
+    answer = agreement(facts_of(actual, "output"), facts_of((X, X), "output"), referee)
+
+    assert answer.by_tolerances is alone
 
 
 @pytest.mark.parametrize(

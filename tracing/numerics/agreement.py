@@ -46,6 +46,7 @@ class Agreement:
     outcome: Outcome
     differing: tuple[Disagreement, ...]  # the worst first
     eager_off: tuple[str, ...]  # results that are off in eager and right when compiled
+    by_tolerances: bool = False  # fixed tolerances decide on each disagreement, as there is no reference
 
 
 def judged(actual: Facts, expected: Facts, referee: Referee | None = None) -> Outcome:
@@ -76,7 +77,8 @@ def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) ->
         less_precise=tuple(verdicts.less_precise()),
         undeclared=undeclared,
     )
-    return Agreement(outcome, tuple(differing), verdicts.eager_off())
+    by_tolerances = bool(differing) and {one.name for one in differing} <= set(verdicts.by_tolerances)
+    return Agreement(outcome, tuple(differing), verdicts.eager_off(), by_tolerances)
 
 
 def _summary(
@@ -201,21 +203,26 @@ class _Verdicts:
         self.off_and_drawn: list[str] = []
         self._without: list[str] = []
         self._tolerated: list[str] = []
+        self.by_tolerances: list[str] = []
         self.eager_repeats = True
 
     def of(self, name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float] | None:
         """The disagreement and its size; None: the referee cannot decide."""
         alike = actual.shape == expected.shape and actual.dtype == expected.dtype
         strided = actual.layout == expected.layout == torch.strided
-        if self._referee is None or not (alike and strided):
+        if not (alike and strided):
             return None
-        if digest(actual).bits == digest(expected).bits:
-            return "", 0.0
-        judged = self._referee.judge(name, actual, expected)
+        judged = None
+        if self._referee is not None:
+            if digest(actual).bits == digest(expected).bits:
+                return "", 0.0
+            judged = self._referee.judge(name, actual, expected)
         if judged is None:
+            self.by_tolerances.append(name)
             return None
         if judged.verdict == "no reference":
             self.eager_repeats &= UNREPEATABLE not in judged.missing
+            self.by_tolerances.append(name)
             why = _some(list(judged.missing))
             self._without.append(f"fixed tolerances decide on {name}: it has no reference, because of {why}")
             return None

@@ -169,11 +169,14 @@ def is_case(name: str) -> bool:
     return name in known_cases() or name.endswith(".py") or Path(name).is_file()
 
 
-def imports_workload(path: Path) -> bool:
-    """True if a file imports `Workload` of `tracing` at top level, as each case does; it is not executed."""
-    imports = [one for one in _top_level(path) if isinstance(one, ast.ImportFrom)]
+def resembles_case(path: Path) -> bool:
+    """True if a file imports `Workload`, or imports `tracing` and defines `build`; it is not executed."""
+    top = _top_level(path)
+    imports = [one for one in top if isinstance(one, ast.ImportFrom)]
     names = {name.name for one in imports if (one.module or "").startswith("tracing") for name in one.names}
-    return "Workload" in names
+    modules = {name.name for one in top if isinstance(one, ast.Import) for name in one.names}
+    builds = any(isinstance(one, ast.FunctionDef) and one.name == "build" for one in top)
+    return "Workload" in names or ("tracing" in modules and builds)
 
 
 def _top_level(path: Path) -> list[ast.stmt]:
@@ -230,6 +233,8 @@ def _options(path: Path, defaults: dict[str, object], chosen: list[str]) -> dict
                 f"the option {name} of {path} was not recorded: its name says that it is secret",
                 f"record the case yourself: `tracing run {path}:{name}=...`",
             )
+        if name in options:
+            raise Problem(f"the option {name} of {path} is given twice", "give each option once")
         options[name] = _converted(name, text, defaults[name])
     return options
 

@@ -150,7 +150,8 @@ def _described(one: Agreement, actual: Facts, expected: Facts) -> dict[str, Any]
             {"name": other.name, "how": _how(other, actual.get(other.name), expected.get(other.name))}
             for other in one.differing
         ]
-        return {"kind": "differs", "text": one.outcome.detail, "results": results}
+        text, by_tolerances = one.outcome.detail, one.by_tolerances
+        return {"kind": "differs", "text": text, "results": results, "by_tolerances": by_tolerances}
     return {"kind": "eager is off" if one.eager_off else "right", "text": one.outcome.detail}
 
 

@@ -8,11 +8,11 @@ from rich.text import Text
 
 from tracing.analyze.memory.access_lines import access_line
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
-from tracing.analyze.memory.uninitialised_reads import uninitialised_reads
+from tracing.analyze.memory.uninitialised_reads import UninitialisedRead, uninitialised_reads
 from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.analyze.runs.unlaunched import reasons_for_no_kernel
 from tracing.analyze.runs.winners import changed_by_trials
-from tracing.model import Cut, KernelLaunch, Outcome, OutOfBounds
+from tracing.model import Cut, KernelLaunch, MemoryEvidence, Outcome, OutOfBounds
 from tracing.model.record import with_fields
 from tracing.report.text import Line, outcome_lines, plural
 from tracing.report.user_frames import traceback_text
@@ -59,17 +59,25 @@ def out_of_bounds_text(run: Run, *, padding: bool = True) -> Iterator[str]:
 
     padding -- False: without loads inside the argument's storage, which a kernel may mean
     """
+    for rank, launch, one in accesses_outside(run):
+        if padding or not one.inside or one.access != "load":
+            yield access_outside_sentence(run, rank, launch, one)
+
+
+def accesses_outside(run: Run) -> Iterator[tuple[int, KernelLaunch | None, OutOfBounds]]:
+    """The rank, the launch (None: it is not recorded) and accesses outside of an argument, by process."""
     for process in run.processes(OutOfBounds):
-        accesses = [
-            one for one in run.out_of_bounds(process) if padding or not one.inside or one.access != "load"
-        ]
-        rank = rank_of(process)
+        accesses = run.out_of_bounds(process)
         launches = _launches(run, [process], {one.launch for one in accesses})
         for one in accesses:
-            launch = launches.get(one.launch)
-            where = access_line(run, rank, launch, one.where) if launch else one.where
-            kernel = launch.kernel_name if launch else _UNKNOWN
-            yield f"#{one.launch} {kernel}: {one.what}" + (f" ({where})" if where else "")
+            yield rank_of(process), launches.get(one.launch), one
+
+
+def access_outside_sentence(run: Run, rank: int, launch: KernelLaunch | None, one: OutOfBounds) -> str:
+    """A line: `#3 softmax: 56 stores outside of out, first out[100] in program (1, 0, 0) (case.py:9)`."""
+    where = access_line(run, rank, launch, one.where) if launch else one.where
+    kernel = launch.kernel_name if launch else _UNKNOWN
+    return f"#{one.launch} {kernel}: {one.what}" + (f" ({where})" if where else "")
 
 
 def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
@@ -77,18 +85,29 @@ def memory_text(run: Run, but: tuple[str, ...] = ()) -> Iterator[Text]:
 
     but -- kinds that are left out
     """
+    for rank, launch, one in evidence_of_launches(run):
+        if one.kind not in but:
+            yield Text.assemble(("memory", "yellow"), f": {launch_evidence_sentence(run, rank, launch, one)}")
+
+
+def evidence_of_launches(run: Run) -> Iterator[tuple[int, KernelLaunch | None, MemoryEvidence]]:
+    """The rank, the launch (None: it is not recorded) and each memory evidence, rank by rank."""
     for rank in dict.fromkeys(map(rank_of, run.processes())):
-        evidence = [one for one in memory_evidence(run, rank) if one.kind not in but]
+        evidence = memory_evidence(run, rank)
         of_rank = [process for process in run.processes() if rank_of(process) == rank]
         launches = _launches(run, of_rank, {one.launch for one in evidence})
         for one in evidence:
-            launch = launches.get(one.launch)
-            of = f" of rank {rank}" if rank else ""
-            name = launch.kernel_name if launch else _UNKNOWN
-            kernel = f"#{one.launch}{of} {name}: " if one.launch >= 0 else ""
-            if launch is not None:
-                one = with_fields(one, where=access_line(run, rank, launch, one.where))
-            yield Text.assemble(("memory", "yellow"), f": {kernel}{evidence_sentence(one)}")
+            yield rank, launches.get(one.launch), one
+
+
+def launch_evidence_sentence(run: Run, rank: int, launch: KernelLaunch | None, one: MemoryEvidence) -> str:
+    """A line: `#3 of rank 1 softmax: race: program (1, 0, 0) reads x[256], ... (case.py:9)`."""
+    of = f" of rank {rank}" if rank else ""
+    name = launch.kernel_name if launch else _UNKNOWN
+    kernel = f"#{one.launch}{of} {name}: " if one.launch >= 0 else ""
+    if launch is not None:
+        one = with_fields(one, where=access_line(run, rank, launch, one.where))
+    return f"{kernel}{evidence_sentence(one)}"
 
 
 def _launches(run: Run, processes: Iterable[str], indices: Collection[int]) -> dict[int, KernelLaunch]:
@@ -106,12 +125,16 @@ def uninitialised_text(run: Run, launch: int | None = None) -> Iterator[Text]:
     """
     for one in uninitialised_reads(run):
         if launch in (None, one.launch):
-            of = f" of rank {one.rank}" if one.rank else ""
-            more = f", and {plural(one.launches - 1, 'later launch')} of it" if one.launches > 1 else ""
-            at = f"from [{one.first}] on" if one.count > 1 else f"[{one.first}]"
-            what = f"reads {plural(one.count, 'element')} of {one.argument}, {at}, that nothing wrote"
-            sentence = f": #{one.launch}{of} {one.kernel}{more}: {what}"
-            yield Text.assemble(("uninitialised", "yellow"), sentence)
+            yield Text.assemble(("uninitialised", "yellow"), f": {uninitialised_sentence(one)}")
+
+
+def uninitialised_sentence(one: UninitialisedRead) -> str:
+    """A line: `#3 softmax: reads 2 elements of x, from [256] on, that nothing wrote`."""
+    of = f" of rank {one.rank}" if one.rank else ""
+    more = f", and {plural(one.launches - 1, 'later launch')} of it" if one.launches > 1 else ""
+    at = f"from [{one.first}] on" if one.count > 1 else f"[{one.first}]"
+    what = f"reads {plural(one.count, 'element')} of {one.argument}, {at}, that nothing wrote"
+    return f"#{one.launch}{of} {one.kernel}{more}: {what}"
 
 
 def trials_text(run: Run) -> Iterator[Text]:

@@ -259,6 +259,30 @@ def test_the_other_code_generator_tells_a_lowering_from_the_code_that_is_written
     assert other.judgement.verdict == ("good" if symptom is RIGHT else "bad")
 
 
+@pytest.mark.parametrize("by_tolerances", [True, False])
+def test_an_answer_says_that_fixed_tolerances_decide(by_tolerances: bool) -> None:
+    wrong = replace(WRONG, by_tolerances=by_tolerances)
+    events = searched(Compiler(lambda stage, made: wrong if stage == INDUCTOR else RIGHT))
+
+    text = [str(one) for one in answer_text(answer(events), {})]
+
+    assert any("fixed tolerances decide" in line for line in text) is by_tolerances
+
+
+def test_graphs_with_hand_written_kernels_are_not_compiled_to_cpp() -> None:
+    wrong = Compiler(wrong_if(INDUCTOR, lambda made: made(LOWERINGS, "exp")))
+    stages: list[str] = []
+
+    def with_kernel(variation: Variation, number: int) -> Evaluation:
+        stages.append(variation.stage)
+        return replace(wrong(variation, number), own_kernels=(OwnKernel("scale", "case.py:9"),))
+
+    events = list(CaseSearch(with_kernel, 1, lambda: None, cpp=True).events())
+
+    (other,) = [one for one in events if isinstance(one, OtherCode)]
+    assert (other.judgement.verdict, CPP in stages) == ("skip", False)
+
+
 def test_every_node_of_one_operator_is_named_if_each_makes_it_wrong() -> None:
     fault = wrong_if(INDUCTOR, lambda made: made(LOWERINGS, "sin") or made(LOWERINGS, "sin_1"))
     events = searched(Compiler(fault))

@@ -83,7 +83,7 @@ def test_a_load_without_a_mask_is_known_from_the_ttir_with_its_line(tmp_path: Pa
 
     assert (seen.kind, seen.arguments) == ("out of bounds", ("x",))
     assert (proven.kind, proven.arguments) == ("unmasked", ("x",))
-    assert "loads x[1023], outside of its storage of 1000 elements: the access has no mask" in proven.what
+    assert "loads x[1023], outside of its storage, x[0] to [999]: the access has no mask" in proven.what
     assert proven.where == seen.where != ""
 
 

@@ -40,6 +40,8 @@ def test_an_option_of_ours_after_a_program_is_noted(
         ("from tracing import Case, Workload\n\ndef biuld(device): ...\n", True),
         ("from tracing import Workload\n\ndef build(dev): ...\n", True),
         ("from tracing import Workload\n\ndef build(device): ...\n", False),
+        ("import tracing\n\ndef build(): ...\n", True),
+        ("import tracing\n\ndef main(): ...\n", False),
         ("from other import Workload\n", False),
         ("from tracing import Workload\n:\n", False),  # Python says what is wrong with it
     ],
@@ -53,7 +55,7 @@ def test_a_file_that_resembles_a_case_and_runs_as_a_program_is_noted(
 
     said = capsys.readouterr().err
     assert said == (
-        f"tracing: {file} imports Workload, and defines no build whose first parameter is `device`: "
+        f"tracing: {file} resembles a case, but it defines no build whose first parameter is `device`: "
         "it runs as a program\n"
         if noted
         else ""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from handmade.records import arg, compiled, launch, new_run
-from handmade.runs import saved
+from handmade.runs import digits, saved
 from handmade.small_runs import small_run
 from msgspec.structs import replace
 from typer.testing import CliRunner
@@ -19,11 +19,13 @@ from typer.testing import CliRunner
 from tracing import store
 from tracing.cli.app import app
 from tracing.model import (
+    Access,
     Failure,
     FrameCompile,
     GraphBreak,
     LaunchTime,
     Outcome,
+    OutOfBounds,
     PassEnd,
     StageArtefact,
     Violation,
@@ -131,14 +133,24 @@ def test_the_divergence_of_two_runs_is_a_result_of_the_second(tmp_path: Path) ->
     assert "launch #0 make: output y" in result["message"]["text"]
 
 
+def test_accesses_outside_of_an_argument_are_results_at_their_line(log: Any) -> None:
+    (result,) = [one for one in log["runs"][0]["results"] if one["ruleId"] == "memory"]
+
+    assert result["message"]["text"].startswith("#0 triton_poi_fused_mul_0: 1 store outside of y, ")
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 5
+
+
 @pytest.fixture
 def log(tmp_path: Path) -> Any:
     """Of two runs, with a result of each rule."""
     frame = FrameCompile("0/0", "forward", "case.py:3", breaks=(GraphBreak("print", "case.py:9"),))
     failure = Failure("frontend", "k", "NameError", "helper.py:4", file="/a folder/helper.py")
-    known = [VIOLATION, frame, failure, Outcome("differs", "output differs")]
+    outside = OutOfBounds(0, "y", "store", 100, (1, 0, 0), 400, 404, 1, inside=False, where="case.py:5")
+    known = [VIOLATION, frame, failure, outside, Outcome("differs", "output differs")]
+    accesses = {left: Access(0, {}, {0: digits(left)}, uninitialised={0: (3, 2)}) for left in "ab"}
     runs = [
-        saved(tmp_path / left, [launch(0, arg("y", "out", "-", left))], known, ended=False) for left in "ab"
+        saved(tmp_path / left, [launch(0, arg("y", "out", "-", left))], [*known, accesses[left]], ended=False)
+        for left in "ab"
     ]
     return exported("--sarif", tmp_path / "log.sarif", *runs)
 

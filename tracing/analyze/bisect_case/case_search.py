@@ -136,8 +136,7 @@ class CaseSearch:
         triton = bool(prober.evaluation(base).kernels)
         lowered = any(isinstance(one, Culprit) and one.part in _WRITTEN for one in culprits)
         if self._cpp and triton and lowered:
-            yield Building("compiling to C++ instead of Triton")
-            yield OtherCode(prober.judge(replace(base, stage=CPP)))
+            yield from _other_code(prober, base)
         kernels = _kernels(prober.evaluation(base), culprits) if blamed.name == INDUCTOR else ()
         yield CaseAnswer(
             prober.symptom, blamed, culprits, kernels, triton, stage_blamed.own_kernels,
@@ -244,6 +243,14 @@ def _left_over(whole: Evaluation) -> list[Culprit | PartUndecided | TogetherBlam
     steps = whole.steps.get(NO_ATEN, ())
     because = "no build leaves them out, and nothing else is to blame"
     return [PartUndecided(NO_ATEN, steps, because)] if steps else []
+
+
+def _other_code(prober: Prober, base: Variation) -> Iterator[CaseEvent]:
+    if prober.evaluation(base).own_kernels:
+        yield OtherCode(Judgement("skip", "its hand-written kernels need Triton, so it is not executed"))
+        return
+    yield Building("compiling to C++ instead of Triton")
+    yield OtherCode(prober.judge(replace(base, stage=CPP)))
 
 
 def _kernels(

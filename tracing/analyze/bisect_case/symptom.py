@@ -29,6 +29,7 @@ class Symptom:
     kind: SymptomKind
     text: str  # for people, one line
     results: tuple[Wrong, ...] = ()  # if it differs
+    by_tolerances: bool = False  # on each of them fixed tolerances decide: it has no reference
     error: str = ""  # type of the exception, the exit status, or the signal
     where: str = ""  # the line that raises it, and its source
     remedy: str = ""  # if there is no answer

@@ -72,8 +72,8 @@ def _leaving(launch: KernelLaunch, ttir: str, memory: Mapping[str, _Memory]) -> 
         element = last if last >= where.room else first
         mask = "its mask allows this element" if one.masked else "the access has no mask"
         what = (
-            f"program {one.program} {one.verb} {one.argument}[{element}], outside of its storage of "
-            f"{where.room} elements: {mask}"
+            f"program {one.program} {one.verb} {one.argument}[{element}], outside of its storage, "
+            f"{one.argument}[{where.lowest}] to [{where.room - 1}]: {mask}"
         )
         kind: Literal["out of bounds", "unmasked"] = "out of bounds" if one.masked else "unmasked"
         yield MemoryEvidence(

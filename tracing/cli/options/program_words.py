@@ -22,7 +22,7 @@ from tracing.cli.help_page import HelpCommand
 from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.completion import case_names
 from tracing.errors import Problem
-from tracing.program.case import defines_build, imports_workload, require_case, split_options
+from tracing.program.case import defines_build, require_case, resembles_case, split_options
 from tracing.program.near_files import near_files
 from tracing.program.user_program import UserProgram
 
@@ -99,9 +99,9 @@ class ProgramOrRunCommand(ProgramCommand):
 
 def _note_missing_build(program: str) -> None:
     # misspelt, or with a first parameter of another name
-    if Path(program).is_file() and imports_workload(Path(program)):
-        named = "defines no build whose first parameter is `device`"
-        err.print(f"tracing: {program} imports Workload, and {named}: it runs as a program")
+    if Path(program).is_file() and resembles_case(Path(program)):
+        named = "it defines no build whose first parameter is `device`"
+        err.print(f"tracing: {program} resembles a case, but {named}: it runs as a program")
 
 
 def runs_program(words: Sequence[str], runs: Path) -> bool:

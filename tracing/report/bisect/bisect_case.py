@@ -148,6 +148,11 @@ def answer_text(event: CaseAnswer, sources: Mapping[str, str]) -> Iterator[Line]
             yield Text(f"    {'to know which':<14} {one_by_one()}")
     elif event.stage.parts and not event.culprits:
         yield Text("    none by itself: leaving out no part of this stage makes it right")
+    if event.symptom.by_tolerances:
+        yield Text(
+            "There is no reference in float64, so fixed tolerances decide: a step that only changes rounding "
+            "is accused, too."
+        )
     if event.stage.name == UNCOMPILED:
         yield Text("A suspect, not proof: any code that only a compiled program executes may be wrong.")
         return

@@ -29,7 +29,11 @@ def case_search_json(events: Sequence[CaseEvent], sources: Mapping[str, str]) ->
     reproduced = next(one for one in events if isinstance(one, CaseTried))
     answer = next((one for one in events if isinstance(one, CaseAnswer)), None)
     return {
-        "symptom": {"kind": reproduced.symptom.kind, "text": reproduced.symptom.text},
+        "symptom": {
+            "kind": reproduced.symptom.kind,
+            "text": reproduced.symptom.text,
+            "by_tolerances": reproduced.symptom.by_tolerances,
+        },
         "unchecked_kernels": [one.name for one in reproduced.eager_kernels],
         "wrong": reproduced.bad,
         "compiles": reproduced.of,

@@ -1,7 +1,7 @@
 """Findings of runs as SARIF 2.1.0, which editors and code hosts show at the lines of the program.
 
-Violated constraints, graph breaks, failures of compilers, and, of two runs, divergences. A finding whose line
-is not known is in the file without a location.
+Violated constraints, graph breaks, failures of compilers, wrong accesses to memory, and, of two runs,
+divergences. A finding whose line is not known is in the file without a location.
 """
 
 from __future__ import annotations
@@ -11,14 +11,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from tracing.model import Failure, FrameCompile, Outcome, RunInfo, Violation
+from tracing.analyze.graphs.launch_lines import launch_lines
+from tracing.analyze.memory.uninitialised_reads import uninitialised_reads
+from tracing.model import Failure, FrameCompile, KernelLaunch, Outcome, RunInfo, Violation
 from tracing.report.compare.comparison_json import accused_text
+from tracing.report.findings import (
+    access_outside_sentence,
+    accesses_outside,
+    evidence_of_launches,
+    launch_evidence_sentence,
+    uninitialised_sentence,
+)
 from tracing.store import Run
 
 RULES = {
     "constraint": "A graph violates a constraint of an accelerator",
     "graph-break": "Dynamo ended a graph at this line, or left the function in eager, or failed",
     "failure": "A kernel or generated code failed to compile or to run",
+    "memory": "A kernel accesses memory as no correct kernel does",
+    "uninitialised": "A kernel reads elements that nothing wrote; it may drop their values",
     "difference": "The results of the compiled program differ from eager",
     "divergence": "Two runs of a program differ at this launch",
 }
@@ -62,9 +73,35 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
         line = failure.python.rpartition(":")[2]
         at = f"{failure.file}:{line}" if failure.file else failure.python
         yield _result("failure", "error", _failure(failure), at, info)
+    yield from _accesses(run)
     for outcome in run.records(Outcome):
         if outcome.status == "differs":
             yield _result("difference", "error", outcome.detail, "", info)
+
+
+def _accesses(run: Run) -> Iterator[dict[str, Any]]:
+    for rank, launch, outside in accesses_outside(run):
+        level = "note" if outside.inside and outside.access == "load" else "error"
+        text = access_outside_sentence(run, rank, launch, outside)
+        yield _result("memory", level, text, _line_of(run, rank, launch, outside.where), run.info)
+    for rank, launch, one in evidence_of_launches(run):
+        if one.kind != "out of bounds":
+            text = launch_evidence_sentence(run, rank, launch, one)
+            yield _result("memory", "error", text, _line_of(run, rank, launch, one.where or ""), run.info)
+    for read in uninitialised_reads(run):
+        yield _result("uninitialised", "warning", uninitialised_sentence(read), "", run.info)
+
+
+def _line_of(run: Run, rank: int, launch: KernelLaunch | None, where: str) -> str:
+    # "/home/me/ops.py:12": of the kernel, or of the program that a generated kernel computes
+    if launch is None:
+        return where
+    computed = launch_lines(run, rank, launch)
+    if computed:
+        return f"{computed[0].file}:{computed[0].line}"
+    name, _, line = where.rpartition(":")
+    path = (launch.kernel.file or "").rpartition(":")[0]
+    return f"{path}:{line}" if name and PurePath(path).name == name else where
 
 
 def _failure(one: Failure) -> str:
