@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tracing.digest.columns import DigestedLaunches
-from tracing.digest.gpu import RowColumns, Rows, Sides
+from tracing.digest.gpu import Rows, Sides, digested
 from tracing.digest.kernel import FIELDS
 from tracing.digest.kernel_launches import all_loaded, launch_digests, launch_into_slots
 from tracing.digest.spare_memory import OutOfSpareMemoryError, Region, SpareMemory
@@ -39,7 +39,6 @@ class CapturedDigests:
         self.regions: list[Region] = []
         self._count = 0  # slots taken
         self._rows = Rows()
-        self._columns: RowColumns | None = None
         self._spare: list[torch.Tensor] = []  # pinned buffers
         self._replays: deque[_Replay] = deque()
         self._last: tuple[int, Any] | None = None  # the stream of the last replay, and an event after it
@@ -152,9 +151,7 @@ class CapturedDigests:
             self._deliver(self._replays.popleft())
 
     def _deliver(self, replay: _Replay) -> None:
-        if self._columns is None:
-            self._columns = RowColumns(self._rows)
-        self._arrived(self._columns.digested(replay.host.numpy(), replay.launches))
+        self._arrived(digested(self._rows, replay.host.numpy(), replay.launches))
         self._spare.append(replay.host)
 
     def _new_host(self) -> torch.Tensor:

@@ -20,9 +20,9 @@ from tracing.digest.host import finish, rounded
 from tracing.digest.kernel import FIELDS
 from tracing.digest.kernel_launches import DriverCall, driver_calls, launch_digests, merged_calls
 from tracing.digest.spare_memory import spare_memory
-from tracing.digest.tables import (
-    Call,
-)
+from tracing.digest.tables import Call
+from tracing.model import Digest
+from tracing.native.extension import in_use
 from tracing.upstream.torch.streams import current_handle, stream_of
 
 SLOTS = 4096  # results a buffer holds
@@ -177,7 +177,7 @@ class StreamDigests:
 
     def _deliver(self, batch: Batch) -> None:
         if batch.rows:
-            self._arrived(RowColumns(batch.rows).digested(batch.host.numpy(), batch.rows.launches))
+            self._arrived(digested(batch.rows, batch.host.numpy(), batch.rows.launches))
         self._spare.append(batch)
 
     def _fresh(self) -> Batch:
@@ -192,28 +192,33 @@ class StreamDigests:
             return Batch(memory.outside(lambda: torch.empty((SLOTS, FIELDS), dtype=torch.int64)))
 
 
-class RowColumns:
-    """The slots of some launches, as the columns of their digests."""
+def digested(rows: Rows, slots: npt.NDArray[np.int64], launches: Sequence[int | None]) -> DigestedLaunches:
+    """The digests of some launches.
 
-    def __init__(self, rows: Rows) -> None:
-        """rows -- not empty"""
-        self._sides = rows.sides
-        tables, starts, sizes = _facts(rows.sides)
-        counts = np.array(sizes)
-        ends = counts.cumsum()
-        self._firsts = (ends - counts).tolist()
-        digest = np.arange(ends[-1])
-        self._slots = digest + np.repeat(rows.firsts - ends + counts, counts)
-        self._about = tables[digest + np.repeat(starts - ends + counts, counts)]
+    rows     -- not empty
+    slots    -- [n, FIELDS] as written by the kernel
+    launches -- the number of each launch; None: its digests are not wanted
+    """
+    if (native := in_use("launches")) is not None:
+        *columns, firsts = native.decoded(slots, rows.firsts, rows.sides)
+        return DigestedLaunches(launches, Columns(*columns), firsts, rows.sides)
+    tables, starts, sizes = _facts(rows.sides)
+    counts = np.array(sizes)
+    ends = counts.cumsum()
+    digest = np.arange(ends[-1])
+    chosen = digest + np.repeat(rows.firsts - ends + counts, counts)
+    about = tables[digest + np.repeat(starts - ends + counts, counts)]
+    return DigestedLaunches(launches, decode(slots[chosen], about), (ends - counts).tolist(), rows.sides)
 
-    def digested(self, slots: npt.NDArray[np.int64], launches: Sequence[int | None]) -> DigestedLaunches:
-        """The digests of the launches.
 
-        slots    -- [n, FIELDS] as written by the kernel
-        launches -- the number of each launch; None: its digests are not wanted
-        """
-        columns = decode(slots[self._slots], self._about)
-        return DigestedLaunches(launches, columns, self._firsts, self._sides)
+def digest_objects(columns: Columns) -> list[Digest]:
+    """Columns that `digested` returned, as objects: `Columns.digests`, compiled if it can be."""
+    if (native := in_use("launches")) is None:
+        return columns.digests()
+    made: list[Digest] = native.digests(
+        Digest, columns.bits, columns.tiles, columns.ranges, columns.l1, columns.special
+    )
+    return made
 
 
 def _facts(sides: Sequence[Sides]) -> tuple[npt.NDArray[np.int64], list[int], list[int]]:

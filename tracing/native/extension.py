@@ -38,6 +38,7 @@ _TORCH = Path(torch.__file__).parent
 _FLAGS = ("-O2", "-std=c++20", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
 _SECONDS = 300  # for one file, on a busy machine; 30 on an idle one
 _reported: list[NotCompiledError] = []  # on standard error, by this process
+_used: dict[str, ModuleType] = {}  # by this process
 
 
 class NotCompiledError(Exception):
@@ -51,6 +52,11 @@ def extension(name: str) -> ModuleType:
     asks for Python only. Cost: 30 s at the first use, then 1 ms.
     """
     return extension_of(_FOLDER / f"{name}.cpp")
+
+
+def in_use(name: str) -> ModuleType | None:
+    """The extension module of `<name>.cpp` if this process uses it; None: the Python form runs."""
+    return _used.get(name) if compiled_parts.wanted() else None
 
 
 def extension_of(source: Path) -> ModuleType:
@@ -100,6 +106,7 @@ def _loaded(source: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except ImportError as error:
         raise NotCompiledError(f"{built} cannot be loaded: {error}") from error
+    _used[source.stem] = module
     return module
 
 

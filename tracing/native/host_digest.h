@@ -79,6 +79,12 @@ inline double rounded(double norm) {
   return exponent <= 5 ? std::nearbyint(norm * scale) / scale : std::nearbyint(norm / scale) * scale;
 }
 
+inline void append_hexadecimal(uint64_t number, size_t digits, std::string& text) {
+  char written[16];
+  for (size_t i = 0; i < digits; ++i) written[i] = "0123456789abcdef"[number >> 4 * (digits - 1 - i) & 15];
+  text.append(written, digits);
+}
+
 class HostDigest {
  public:
   uint64_t nan = 0, inf = 0, negative_zero = 0;
@@ -113,13 +119,15 @@ class HostDigest {
   std::string bits() const {
     uint64_t first = 0;
     for (uint64_t one : firsts_) first += one;
-    return hexadecimal(mix64(first + mix64(2 * nbytes_ + 1)), 16) +
-           hexadecimal(mix64(second_ + mix64(2 * nbytes_ + 2)), 16);
+    std::string text;
+    append_hexadecimal(mix64(first + mix64(2 * nbytes_ + 1)), 16, text);
+    append_hexadecimal(mix64(second_ + mix64(2 * nbytes_ + 2)), 16, text);
+    return text;
   }
 
   std::string tiles() const {
     std::string text;
-    for (size_t i = 0; i < ranges_; ++i) text += hexadecimal(mix64(firsts_[i]) >> 52, 3);
+    for (size_t i = 0; i < ranges_; ++i) append_hexadecimal(mix64(firsts_[i]) >> 52, 3, text);
     return text;
   }
 
@@ -178,12 +186,6 @@ class HostDigest {
 
   template <typename Bits>
   static constexpr Bits kMagnitude = std::numeric_limits<Bits>::max() / 2;  // all bits but the sign
-
-  static std::string hexadecimal(uint64_t number, size_t digits) {
-    std::string text(digits, '0');
-    for (size_t i = digits; i-- > 0; number >>= 4) text[i] = "0123456789abcdef"[number & 15];
-    return text;
-  }
 
   size_t nbytes_, tiles_ = 0, range_tiles_, ranges_;
   uint64_t firsts_[kRanges] = {}, second_ = 0;  // the sums over tiles: of the first keys by range, of the second keys

@@ -2,12 +2,14 @@
 //
 // `Launcher` replaces CachingAutotuner.run. A launch that it has not seen goes to the Python form, which records it;
 // `KnownLaunches.learn` then keeps what is equal in all such launches.
+#define PY_SSIZE_T_CLEAN  // for "#" in formats
 #include <Python.h>
 #include <structmember.h>
 
 #include <memory>
 #include <optional>
 
+#include "arrived_digests.h"
 #include "hidden_launches.h"
 #include "known_launches.h"
 
@@ -187,8 +189,41 @@ PyObject* record(PyObject*, PyObject* recorder) {
   Py_RETURN_NONE;
 }
 
+// The result of `action`; null, with a Python exception, if it throws.
+template <typename Action>
+PyObject* returned(Action action) {
+  try {
+    return action().release();
+  } catch (const PythonError&) {
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
+// decoded(slots, firsts, sides): the members of `Columns`, and the first digest of each row
+PyObject* decoded_columns(PyObject*, PyObject* arguments) {
+  PyObject *slots, *firsts, *sides;
+  if (!PyArg_ParseTuple(arguments, "OO!O!", &slots, &PyList_Type, &firsts, &PyList_Type, &sides)) return nullptr;
+  return returned([&] { return decoded(slots, firsts, sides); });
+}
+
+// digests(type, bits, tiles, ranges, l1, special): objects of this type
+PyObject* digests_of_columns(PyObject*, PyObject* arguments) {
+  PyObject *type, *ranges, *norms, *special;
+  const char *bits, *tiles;
+  Py_ssize_t bits_size, tiles_size;
+  if (!PyArg_ParseTuple(arguments, "Os#s#O!O!O!", &type, &bits, &bits_size, &tiles, &tiles_size, &PyList_Type,
+                        &ranges, &PyList_Type, &norms, &PyDict_Type, &special))
+    return nullptr;
+  const std::string_view digits(bits, bits_size), parts(tiles, tiles_size);
+  return returned([&] { return digest_objects(type, digits, parts, ranges, norms, special); });
+}
+
 PyMethodDef functions[] = {{"launcher", launcher, METH_VARARGS, nullptr},
                            {"record", record, METH_O, nullptr},
+                           {"decoded", decoded_columns, METH_VARARGS, nullptr},
+                           {"digests", digests_of_columns, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef module = {PyModuleDef_HEAD_INIT, "launches", nullptr, -1, functions};

@@ -15,7 +15,7 @@ import torch
 
 from tracing.digest.captured import CapturedDigests
 from tracing.digest.columns import DigestedLaunches
-from tracing.digest.gpu import SLOTS, Sides, StreamDigests
+from tracing.digest.gpu import SLOTS, Sides, StreamDigests, digest_objects
 from tracing.digest.host import digest
 from tracing.digest.spare_memory import OutOfSpareMemoryError
 from tracing.launch import hooks
@@ -281,11 +281,12 @@ class OperatorDigestQueue(DigestBatches):
 
     def arrived(self, computed: DigestedLaunches) -> None:
         """Digests were computed on a GPU."""
-        digests = computed.columns.digests()
-        for one in computed:
-            taken = self.computed.pop(one.launch)
-            for position, bits in zip(one.before, digests[one.first : one.stop], strict=True):
-                taken[position] = bits
+        digests = digest_objects(computed.columns)
+        for launch, first, sides in zip(computed.launches, computed.firsts, computed.sides, strict=True):
+            if launch is not None:
+                taken = self.computed.pop(launch)
+                for i, position in enumerate(sides.before, first):
+                    taken[position] = digests[i]
         self._write()
 
     def _write(self) -> None:

@@ -59,11 +59,11 @@ class RunWriter:
     def extend(self, records: Sequence[Record]) -> None:
         """Write records of one kind, a line each, with one call to the operating system."""
         if records:
-            self.extend_encoded(type(records[0]), map(self.encoded, records))
+            self.append_text(type(records[0]), self._lines(records))
 
     def extend_encoded(self, record: type[Record], lines: Iterable[bytes]) -> None:
         """Write records of one kind that are encoded already; see `encoded`."""
-        self.append_text(record, b"".join(line + b"\n" for line in lines))
+        self.append_text(record, b"\n".join([*lines, b""]))
 
     def append_text(self, record: type[Record], text: bytes) -> None:
         """Write records of one kind that are encoded already, each with the end of its line."""
@@ -257,6 +257,12 @@ class RunWriter:
             return self._encoder.encode(record.stored())
         except UnicodeEncodeError:  # half of a pair of surrogates, as in an exception's message
             return self._encoder.encode(_encodable(msgspec.to_builtins(record.stored())))
+
+    def _lines(self, records: Sequence[Record]) -> bytes:
+        try:
+            return self._encoder.encode_lines([record.stored() for record in records])
+        except UnicodeEncodeError:
+            return b"".join(self.encoded(record) + b"\n" for record in records)
 
     def close(self) -> None:
         """Close the files; all appended data is already on disk, except for what an interrupt has left."""

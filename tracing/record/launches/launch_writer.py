@@ -57,10 +57,14 @@ class LaunchWriter:
         # only if it failed
         if len(self.held) >= 4 * _LINES:
             self._drop_unsigned()
-        ready = list(takewhile(_signed, self.held))
-        lines = [one if isinstance(one, bytes) else self._writer.encoded(_line(*one)) for one in ready]
+        lines = [one for one in self.held if isinstance(one, bytes)]  # usually all of them
+        if len(lines) < len(self.held):
+            lines = [self._encoded(one) for one in takewhile(_signed, self.held)]
         self._writer.extend_encoded(LaunchLine, lines)
-        del self.held[: len(ready)]
+        del self.held[: len(lines)]
+
+    def _encoded(self, held: _Held | bytes) -> bytes:
+        return held if isinstance(held, bytes) else self._writer.encoded(_line(*held))
 
     def digested(self, launches: DigestedLaunches) -> None:
         """Add digests, and write all that do not wait for earlier ones."""
