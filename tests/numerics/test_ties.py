@@ -1,4 +1,4 @@
-"""Of equal elements argmax and argmin return the first: another one is off, unless rounding decides."""
+"""Comparisons, argmax and argmin of equal elements: another result is off, unless rounding decides."""
 
 from __future__ import annotations
 
@@ -53,3 +53,21 @@ def test_where_rounding_decides_either_is_right() -> None:
     right = program(x)
 
     assert judge(1 - right, right, expected(program, x)).right
+
+
+COMPARISONS = (torch.gt, torch.ge, torch.lt, torch.le, torch.eq, torch.ne)
+
+
+@pytest.mark.parametrize("compare", COMPARISONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_comparison_of_equal_inputs_is_not_rounded(
+    compare: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], dtype: torch.dtype
+) -> None:
+    x = torch.tensor([0.37, -1.91, 2.53], dtype=dtype)
+    y = x.clone()
+    right = compare(x, y)
+
+    exact = reference(lambda: {"equal": compare(x.view(3), y)})["equal"]
+
+    assert judge(right, right, exact).right
+    assert judge(~right, right, exact).verdict == "compiled is off"

@@ -27,7 +27,7 @@ from tracing.numerics.conversions import with_any_integer
 from tracing.numerics.equality import EqualityTests
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
-from tracing.numerics.ties import first, selects
+from tracing.numerics.ties import compared, first, selects
 from tracing.numerics.undeclared_effects import InputBits, calling_line, other_results, returned_inputs
 from tracing.program.building import is_building
 from tracing.upstream.torch.decompositions import decomposition
@@ -162,6 +162,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
                 results = with_any_integer(name, given[0], results, self._noise)
             if selects(name) and self._storages.entered(own[0][0]):
                 results = first(own, results)
+            if (operands := compared(name, own[0])) and all(map(self._storages.entered, operands)):
+                results = result
         except _UNSUPPORTED:
             for tensor in [*written, *_tensors(result)]:
                 self._storages.take(tensor, origin | ValueOrigin(frozenset([name])))

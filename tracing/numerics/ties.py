@@ -1,7 +1,8 @@
-"""Which of several equal inputs argmax and argmin return: the first one, as torch documents.
+"""Operators whose result for equal inputs is known: comparisons, and argmax and argmin.
 
-Noise moves equal elements apart, so that any of them may be the largest in one run. What a program computes
-may round apart as well, but not what it receives.
+Noise moves equal elements apart, so that either may be the larger one in one run. What a program computes
+may round apart as well, but not what it receives. Of several largest elements argmax returns the first, as
+torch documents.
 """
 
 from __future__ import annotations
@@ -10,7 +11,19 @@ from typing import Any
 
 import torch
 
+_COMPARING = ("aten::gt.", "aten::ge.", "aten::lt.", "aten::le.", "aten::eq.", "aten::ne.")
 _SELECTING = ("aten::argmax", "aten::argmin", "aten::max.dim", "aten::min.dim")
+
+
+def compared(name: str, args: Any) -> list[torch.Tensor]:
+    """The operands of a comparison in which nothing is rounded, two tensors of one dtype; else empty.
+
+    A number is rounded to the dtype of the tensor in eager, and not in generated code.
+    """
+    operands = [one for one in args if isinstance(one, torch.Tensor)]
+    if not name.startswith(_COMPARING) or len(operands) < 2 or len(operands) < len(args):
+        return []
+    return operands if operands[0].dtype == operands[1].dtype else []
 
 
 def selects(name: str) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from typing import Any
 
 import pytest
 import torch
+from torch.utils._pytree import tree_map
 
 from tracing.upstream.contract import Broken
 from tracing.upstream.torch import frame_compiles
@@ -24,6 +26,44 @@ def test_compiles_are_read_where_the_program_has_disabled_logging(monkeypatch: p
         frame_compiles.contract()
     finally:
         logging.disable(logging.NOTSET)
+
+
+class Pair(torch.Tensor):
+    """Two tensors, each of which is computed for itself."""
+
+    def __new__(cls, a: torch.Tensor, b: torch.Tensor) -> Pair:
+        made: Pair = torch.Tensor._make_wrapper_subclass(cls, a.shape, strides=a.stride(), dtype=a.dtype)
+        return made
+
+    def __init__(self, a: torch.Tensor, b: torch.Tensor) -> None:
+        self.a, self.b = a, b
+
+    def __tensor_flatten__(self) -> tuple[list[str], None]:
+        return ["a", "b"], None
+
+    @staticmethod
+    def __tensor_unflatten__(parts: dict[str, torch.Tensor], meta: Any, size: Any, stride: Any) -> Pair:
+        return Pair(parts["a"], parts["b"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def of(name: str) -> Any:
+            return tree_map(lambda leaf: getattr(leaf, name) if isinstance(leaf, Pair) else leaf, args)
+
+        return Pair(*(func(*of(name), **(kwargs or {})) for name in "ab"))
+
+
+def test_tensors_of_a_subclass_are_compiled_as_without_the_recorder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger("torch.__trace"), "handlers", [])  # without those of pytest
+    compiles: list[frame_compiles.DynamoCompile] = []
+    x = Pair(torch.ones(4), torch.zeros(4))
+
+    with frame_compiles.frame_compiles(compiles.append):
+        y = torch.compile(lambda x: (x * 2).sin(), backend="aot_eager", fullgraph=True)(x)
+
+    assert torch.equal(y.a, torch.full((4,), 2.0).sin()) and torch.equal(y.b, torch.zeros(4))
+    (one,) = compiles
+    assert one.graph and one.operators == 2 and not one.failure
 
 
 def test_a_compile_without_its_number_breaks_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ import torch
 from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list
 from torch._dynamo import convert_frame
 from torch._dynamo.exc import FailOnRecompileLimitHit, SkipFrame
-from torch._dynamo.output_graph import GraphCompileReason
+from torch._dynamo.output_graph import GraphCompileReason, OutputGraph
 
 from tracing.upstream.contract import require, require_parameters
 from tracing.upstream.patch import Method, patched, replaced
@@ -85,17 +85,14 @@ def frame_compiles(ended: Callable[[DynamoCompile], None]) -> Iterator[None]:
     """While active, `ended` receives each compile of a frame, on the thread that compiles."""
     handler = _StructuredLog()
     with (
-        patched(convert_frame, "_compile", lambda original: _compiling(original, ended)),
+        patched(convert_frame, "_compile", lambda original: _compiling(original, ended, handler)),
+        patched(OutputGraph, "call_user_compiler", lambda original: _by_backend(original, handler)),
         patched(convert_frame.CatchErrorsWrapper, "__call__", lambda original: _called(original, ended)),
         patched(GraphCompileReason, "__post_init__", _breaking),
         # torch 2.11 does not write to its log where the program has called logging.disable
         replaced(_TRACE, "isEnabledFor", lambda level: level >= _TRACE.level),
     ):
-        _TRACE.addHandler(handler)
-        try:
-            yield
-        finally:
-            _TRACE.removeHandler(handler)
+        yield
 
 
 def is_compiled(function: Callable[..., Any]) -> bool:
@@ -131,7 +128,31 @@ def _cached(function: FunctionType) -> Iterator[DynamoCompile]:
                 yield from _cached(one)
 
 
-def _compiling(original: Method, ended: Callable[[DynamoCompile], None]) -> Method:
+@contextmanager
+def _handled(handler: logging.Handler, *, wanted: bool) -> Iterator[None]:
+    # what would write to the log is not computed without a handler
+    before = handler in _TRACE.handlers
+    _handle(handler, wanted=wanted)
+    try:
+        yield
+    finally:
+        _handle(handler, wanted=before)
+
+
+def _handle(handler: logging.Handler, *, wanted: bool) -> None:
+    (_TRACE.addHandler if wanted else _TRACE.removeHandler)(handler)
+
+
+def _by_backend(original: Method, handler: logging.Handler) -> Method:
+    # to write its graph, AOTAutograd formats fake tensors of subclasses, which fails in torch 2.13
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with _handled(handler, wanted=False):
+            return original(*args, **kwargs)
+
+    return call
+
+
+def _compiling(original: Method, ended: Callable[[DynamoCompile], None], handler: logging.Handler) -> Method:
     signature = inspect.signature(original)
 
     def compile_frame(*args: Any, **kwargs: Any) -> Any:
@@ -140,7 +161,8 @@ def _compiling(original: Method, ended: Callable[[DynamoCompile], None]) -> Meth
         before = _current.compiles
         _current.compiles = (*before, one)
         try:
-            result = original(*args, **kwargs)
+            with _handled(handler, wanted=True):
+                result = original(*args, **kwargs)
         except BaseException as error:
             _current.compiles = before
             with _reading(one):
