@@ -16,7 +16,7 @@ from torch._higher_order_ops.while_loop import while_loop
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from tracing.analyze.judge.judgement import RunJudgement
+from tracing.analyze.judge.judgement import LibraryOff, RunJudgement
 from tracing.judge import higher_order
 from tracing.judge.fx_program import FxProgram
 from tracing.judge.no_reference import NoReference
@@ -129,6 +129,14 @@ def test_a_fault_in_it_is_noticed(name: str, tmp_path: Path, device: Device) -> 
 
     assert judged.status == 1
     assert judged.accused is not None or judged.findings
+
+
+def test_the_operator_that_executes_a_graph_is_off_not_the_part_of_its_result(
+    tmp_path: Path, device: Device
+) -> None:
+    (finding,) = said("while_loop", tmp_path, device, True).findings
+
+    assert isinstance(finding, LibraryOff) and finding.operator == "torch.ops.higher_order.while_loop"
 
 
 def scanned(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

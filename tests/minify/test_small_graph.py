@@ -47,6 +47,13 @@ def mixed(x: torch.Tensor) -> torch.Tensor:
     return d[0] @ d[1]
 
 
+def test_values_inside_of_vmap_are_no_parts_of_storages() -> None:
+    graph = captured(lambda x: torch.vmap(torch.sin)(x).cos(), torch.ones(3, 4))
+
+    stored = [name for name, one in graph.values.of.items() if isinstance(one, StoredTensor)]
+    assert "cos" in stored and "sin" not in stored
+
+
 def test_every_subset_of_nodes_gives_the_values_that_were_recorded() -> None:
     graph = captured(mixed, torch.rand(3, 4))
     names = [node.name for node in graph.nodes()]

@@ -23,6 +23,8 @@ from tracing.judge.values import values_of
 from tracing.model import KernelLaunch
 from tracing.store.graph_file import PythonLine, ScheduleStep
 
+_PART = "_operator.getitem"  # one of several results
+
 
 @dataclass(slots=True)
 class StepReferee:
@@ -212,12 +214,19 @@ class StepReferee:
             return
         if not wrong:
             return
-        operator = self.memory.program.nodes[held.value.node].target
+        operator = self._operator(held.value.node)
         held.wrong = operator
         if held.launches:
             self._accuse(held, wrong[0], plan)
         else:
             self.findings.append(LibraryOff(self.graph, operator, wrong[0], self.lines([held.value.node])))
+
+    def _operator(self, node: str) -> str:
+        # the one that makes a node's value, as one of several results
+        made = self.memory.program.nodes[node]
+        while made.target == _PART and isinstance(source := made.args[0], dict):
+            made = self.memory.program.nodes[source["node"]]
+        return made.target
 
     def _accuse(self, held: BufferContent, wrong: WrongElements, plan: FxPlan) -> None:
         for i, one in enumerate(self.launches):

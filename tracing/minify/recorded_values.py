@@ -14,6 +14,8 @@ import torch
 from torch.fx import Interpreter, Node
 from torch.fx.node import map_aggregate
 
+from tracing.upstream.torch.tensor_subclasses import has_storage
+
 _DATA = (
     bool, int, float, complex, str, type(None), type(...), slice, torch.dtype, torch.device, torch.layout,
     torch.memory_format, torch.Size,
@@ -105,8 +107,8 @@ def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def is_plain_tensor(value: torch.Tensor) -> bool:
-    """True if a tensor is a strided part of a storage."""
-    plain = type(value) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+    """True if a tensor is a strided part of a storage; False inside of torch.vmap."""
+    plain = type(value) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) and has_storage(value)
     return plain and value.layout == torch.strided and not value.is_quantized and not value.is_conj()
 
 

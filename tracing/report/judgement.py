@@ -76,6 +76,8 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
         yield f"    or        the program's code around {them}, where eager executes other code"
     if any(one.graph >= 0 and not one.nodes for one in suspects):  # in a graph that an operator calls
         yield "    or        the operator that executes it, or a graph pass: nothing judges its branches"
+    if judgement.of_case:
+        yield "    or        a step before Inductor's post-grad passes, as a decomposition: not judged"
     if len(own) > 1:
         yield f"    to know   which kernel it is: {one_by_one()}"
     if len(suspects) > 1:
@@ -179,7 +181,12 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
             unseen = undeclared if finding.by is None else ()
             yield f"    cause     {'; '.join(unseen) or finding.cause}"
         case LibraryOff():
-            yield f"✗ {finding.operator} is off, an operator of a library"
+            what = (
+                "an operator of a library"
+                if "::" in finding.operator
+                else "or a launch of a graph that it executes"
+            )
+            yield f"✗ {finding.operator} is off, {what}"
             yield f"    graph     {finding.graph}: {finding.wrong.node}"
         case PassesOff():
             yield f"✗ Inductor's graph passes change {finding.wrong.name}"

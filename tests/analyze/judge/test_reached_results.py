@@ -75,6 +75,18 @@ def test_a_launch_that_wrote_more_than_the_result_is_not_cleared(tmp_path: Path)
     assert [one.launch for one in judgement.suspects] == [1, 0]  # a result that agrees depends on launch 0
 
 
+def test_each_of_several_outputs_may_depend_on_other_inputs(tmp_path: Path) -> None:
+    # a fused launch computes output[0] from nothing that `first` wrote
+    fused = launch(1, *SECOND.args, arg("own", "out", "-", "sum", storage=SUM), name="second")
+    results = {"output[0]": value(SUM, "sum"), "output[1]": value(LAST, "last")}
+
+    judgement = suspects(reached(tmp_path, results, "output[1]", launches=(FIRST, fused)))
+
+    lines = [*judgement_text(judgement, [])]
+    assert "    less so   launch 1 second: output[0] depends on it, and agrees" in lines
+    assert not any("launch 0 first: output" in line for line in lines)
+
+
 def test_a_launch_that_races_is_the_most_suspect_one(tmp_path: Path) -> None:
     results = {"output[1]": value(LAST, "last")}
 

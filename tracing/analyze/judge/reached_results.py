@@ -16,7 +16,7 @@ from tracing.store import Run
 class ReachedResults:
     """The results that depend on what one launch wrote, by name."""
 
-    agreeing: tuple[str, ...] = ()  # with eager
+    agreeing: tuple[str, ...] = ()  # with eager, and certain to depend on it
     differing: tuple[str, ...] = ()
     written: tuple[str, ...] = ()  # results that agree, if they are all that the launch wrote
 
@@ -42,7 +42,7 @@ def reached_results(run: Run, process: str, outcome: Outcome) -> Mapping[int, Re
         return {}
     names = [one.name for one in run.view(process, Result, Result) if one.name not in differing]
     agree = dict(_tensors(run, process, names))
-    agreeing = {name: writers.origins(value) for name, value in agree.items()}
+    agreeing = {name: writers.certain_origins(value) for name, value in agree.items()}
     written = writers.all_written(agree)
     return {
         launch: ReachedResults(
@@ -61,19 +61,29 @@ def _tensors(run: Run, process: str, names: Iterable[str]) -> list[tuple[str, Te
 
 
 class _Writers:
-    # origins: the launches that a tensor depends on; None: not all of its writers were recorded
-
     def __init__(self, timeline: Timeline) -> None:
-        self.launches: dict[int, frozenset[int] | None] = {}
-        self._operators: dict[int, frozenset[int] | None] = {}  # by number of the call
+        self._possible, self._certain = _Origins(), _Origins()
         self._outputs: dict[int, list[int]] = {}  # positions of arguments that a launch may write
         self._timeline = timeline
         for step in timeline.steps(Position()):
-            self.launches[step.index] = self._joined(step.sources.values(), {step.index})
-            self._outputs[step.index] = [n for n, one in enumerate(step.signature.args) if one.writes]
+            outputs = [n for n, one in enumerate(step.signature.args) if one.writes]
+            self._outputs[step.index] = outputs
+            sources = list(step.sources.values())
+            self._possible.launched(step.index, sources)
+            # which of its inputs each of several outputs depends on is not known
+            self._certain.launched(step.index, sources if len(outputs) == 1 else [])
+
+    @property
+    def launches(self) -> Iterable[int]:
+        return self._outputs
 
     def origins(self, value: TensorValue) -> frozenset[int] | None:
-        return self._joined([self._sources(value)])
+        """The launches that a tensor may depend on; None: not all of its writers were recorded."""
+        return self._possible.joined([self._sources(value)])
+
+    def certain_origins(self, value: TensorValue) -> frozenset[int] | None:
+        """The launches that a tensor is certain to depend on; None: not all of its writers were recorded."""
+        return self._certain.joined([self._sources(value)])
 
     def all_written(self, results: Mapping[str, TensorValue]) -> dict[int, tuple[str, ...]]:
         """By launch, the names of the results that are all that it wrote; without those that wrote more."""
@@ -92,7 +102,20 @@ class _Writers:
         start, stop = span(value.address, value.meta)
         return self._timeline.memory.sources(start, stop, value.meta)
 
-    def _joined(self, given: Iterable[Sources], own: Iterable[int] = ()) -> frozenset[int] | None:
+
+class _Origins:
+    # the launches that each launch and each operator depends on; None: not all writers were recorded
+
+    def __init__(self) -> None:
+        self._launches: dict[int, frozenset[int] | None] = {}
+        self._operators: dict[int, frozenset[int] | None] = {}  # by number of the call
+
+    def launched(self, launch: int, reads: Iterable[Sources]) -> None:
+        """Add a launch, which depends on what it reads."""
+        self._launches[launch] = self.joined(reads, {launch})
+
+    def joined(self, given: Iterable[Sources], own: Iterable[int] = ()) -> frozenset[int] | None:
+        """The launches that something depends on which was computed from these writes."""
         joined = frozenset(own)
         for write in {write for sources in given for write in sources}:
             origins = self._of(write)
@@ -105,11 +128,11 @@ class _Writers:
         if write is None or write.kind == "seen":
             return None
         if write.kind == "launch":
-            return self.launches[write.number]
+            return self._launches[write.number]
         if write.kind == "start":
             return frozenset()
         if write.number not in self._operators:  # of a long chain of operators the first ones are not known
             known = write.kind == "allocation" or write.depth > 0
             given = (one.sources for one in write.reads)
-            self._operators[write.number] = self._joined(given) if known else None
+            self._operators[write.number] = self.joined(given) if known else None
         return self._operators[write.number]
