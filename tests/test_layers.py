@@ -22,7 +22,7 @@ LAYERS = {  # module or package -> what it may import, itself included
     "elf": set(),
     "upstream": {"upstream"},
     "digest.columns": {"model"},
-    "digest": {"model", "upstream", "digest.columns", "digest"},
+    "digest": {"model", "upstream", "native", "digest.columns", "digest"},
     "store": {"errors", "model", "environment", "digest.columns", "store"},
     "mlir": {"errors", "mlir"},
     "interpreter": {"errors", "environment", "upstream", "interpreter"},
