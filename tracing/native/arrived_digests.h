@@ -1,4 +1,5 @@
-// Digests from what the digest kernels wrote: the compiled form of RowColumns and digest_objects in tracing/digest/gpu.py.
+// Digests from what the digest kernels wrote: the compiled form of `digested` and `digest_objects` in
+// tracing/digest/gpu.py.
 #pragma once
 
 #include <Python.h>
@@ -55,16 +56,14 @@ struct TensorFacts {
 
 class DecodedDigests {
  public:
-  explicit DecodedDigests(size_t count) { bits_.reserve(kBits * count); }
+  explicit DecodedDigests(size_t count) { bits_.reserve(kDigestDigits * count); }
 
   void add(const DigestSlot& slot, const TensorFacts& facts) {
     if (facts.ranges < 0 || facts.ranges > static_cast<int64_t>(kRanges)) throw std::runtime_error("too many ranges");
     uint64_t first = 0;
     for (uint64_t one : slot.firsts) first += one;
-    const uint64_t twice = 2 * static_cast<uint64_t>(facts.nbytes);
-    append_hexadecimal(mix64(first + mix64(twice + 1)), 16, bits_);
-    append_hexadecimal(mix64(slot.second + mix64(twice + 2)), 16, bits_);
-    for (int64_t i = 0; i < facts.ranges; ++i) append_hexadecimal(mix64(slot.firsts[i]) >> 52, 3, tiles_);
+    append_bits(first, slot.second, static_cast<uint64_t>(facts.nbytes), bits_);
+    for (int64_t i = 0; i < facts.ranges; ++i) append_range(slot.firsts[i], tiles_);
     if (slot.nan != 0 || slot.inf != 0 || slot.negative_zero != 0) {
       const Object counts = checked(Py_BuildValue("(LLL)", slot.nan, slot.inf, slot.negative_zero));
       checked(PyDict_SetItem(special_.get(), checked(PyLong_FromSize_t(count_)).get(), counts.get()));
@@ -84,8 +83,6 @@ class DecodedDigests {
   }
 
  private:
-  static constexpr size_t kBits = 32;  // hexadecimal digits of a digest
-
   static Object text(const std::string& text) {
     return checked(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
   }
@@ -144,18 +141,17 @@ inline Object decoded(PyObject* slots, PyObject* firsts, PyObject* sides) {
 // Digests as objects of a type, from the members of `Columns`.
 inline Object digest_objects(PyObject* type, const std::string_view bits, const std::string_view tiles,
                              PyObject* ranges, PyObject* norms, PyObject* special) {
-  constexpr size_t kBits = 32, kRange = 3;  // hexadecimal digits of a digest, and of one range
   const Py_ssize_t count = PyList_GET_SIZE(ranges);
-  if (PyList_GET_SIZE(norms) != count || bits.size() != kBits * static_cast<size_t>(count))
+  if (PyList_GET_SIZE(norms) != count || bits.size() != kDigestDigits * static_cast<size_t>(count))
     throw std::runtime_error("columns of different lengths");
   const Object none = checked(PyLong_FromLong(0));
   Object list = checked(PyList_New(count));
   size_t start = 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
-    const size_t size = kRange * PyLong_AsSize_t(PyList_GET_ITEM(ranges, i));
+    const size_t size = kRangeDigits * PyLong_AsSize_t(PyList_GET_ITEM(ranges, i));
     if (PyErr_Occurred()) throw PythonError();
     if (size > tiles.size() - start) throw std::runtime_error("columns of different lengths");
-    const Object name = checked(PyUnicode_FromStringAndSize(bits.data() + kBits * i, kBits));
+    const Object name = checked(PyUnicode_FromStringAndSize(bits.data() + kDigestDigits * i, kDigestDigits));
     const Object parts = checked(PyUnicode_FromStringAndSize(tiles.data() + start, static_cast<Py_ssize_t>(size)));
     start += size;
     PyObject* counts[] = {none.get(), none.get(), none.get()};

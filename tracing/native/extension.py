@@ -38,7 +38,7 @@ _TORCH = Path(torch.__file__).parent
 _FLAGS = ("-O2", "-std=c++20", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
 _SECONDS = 300  # for one file, on a busy machine; 30 on an idle one
 _reported: list[NotCompiledError] = []  # on standard error, by this process
-_used: dict[str, ModuleType] = {}  # by this process
+_used: dict[str, ModuleType] = {}  # by name: those that this process has loaded
 
 
 class NotCompiledError(Exception):

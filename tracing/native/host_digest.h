@@ -85,6 +85,19 @@ inline void append_hexadecimal(uint64_t number, size_t digits, std::string& text
   text.append(written, digits);
 }
 
+inline constexpr size_t kDigestDigits = 32, kRangeDigits = 3;  // hexadecimal, of a digest, and of one range
+
+// Appends a digest. first, second: the sums over all tiles, of the first keys and of the second keys
+inline void append_bits(uint64_t first, uint64_t second, uint64_t nbytes, std::string& text) {
+  append_hexadecimal(mix64(first + mix64(2 * nbytes + 1)), kDigestDigits / 2, text);
+  append_hexadecimal(mix64(second + mix64(2 * nbytes + 2)), kDigestDigits / 2, text);
+}
+
+// Appends the digits of one range. first: the sum over its tiles, of the first keys
+inline void append_range(uint64_t first, std::string& text) {
+  append_hexadecimal(mix64(first) >> 52, kRangeDigits, text);
+}
+
 class HostDigest {
  public:
   uint64_t nan = 0, inf = 0, negative_zero = 0;
@@ -120,14 +133,13 @@ class HostDigest {
     uint64_t first = 0;
     for (uint64_t one : firsts_) first += one;
     std::string text;
-    append_hexadecimal(mix64(first + mix64(2 * nbytes_ + 1)), 16, text);
-    append_hexadecimal(mix64(second_ + mix64(2 * nbytes_ + 2)), 16, text);
+    append_bits(first, second_, nbytes_, text);
     return text;
   }
 
   std::string tiles() const {
     std::string text;
-    for (size_t i = 0; i < ranges_; ++i) append_hexadecimal(mix64(firsts_[i]) >> 52, 3, text);
+    for (size_t i = 0; i < ranges_; ++i) append_range(firsts_[i], text);
     return text;
   }
 

@@ -203,7 +203,7 @@ class _Verdicts:
         self.off_and_drawn: list[str] = []
         self._without: list[str] = []
         self._tolerated: list[str] = []
-        self.by_tolerances: list[str] = []
+        self.by_tolerances: list[str] = []  # results on which fixed tolerances decide
         self.eager_repeats = True
 
     def of(self, name: str, actual: torch.Tensor, expected: torch.Tensor) -> tuple[str, float] | None:

@@ -88,10 +88,10 @@ class Overwritten:
 
 @dataclass(frozen=True, slots=True)
 class LibraryOff:
-    """An operator of a library, called by generated code, is off."""
+    """An operator that generated code calls is off: of a library, or one that executes graphs."""
 
     graph: int
-    operator: str  # "aten::mm"
+    operator: str  # "aten::mm", "torch.ops.higher_order.while_loop"
     wrong: WrongElements
     lines: tuple[PythonLine, ...] = ()
 
