@@ -45,6 +45,19 @@ def test_values_too_small_for_fixed_tolerances_are_not_decided_without_a_referen
     assert "no reference: RuntimeError: not implemented in float64" in verdict.detail
 
 
+def test_integers_from_the_bits_of_computed_numbers_are_not_decided() -> None:
+    def bits() -> Results:
+        return {"output": X.sin().view(torch.int32) & 0xFF}
+
+    referee = Referee(bits, bits, lambda stage: None)
+    actual = {"output": (bits()["output"] + 1) & 0xFF}
+
+    verdict = judged(facts_of(actual["output"], "output"), facts_of(bits()["output"], "output"), referee)
+
+    assert verdict.status == "not decided"
+    assert "because of a view as torch.int32, whose last bits rounding decides" in verdict.detail
+
+
 @pytest.mark.parametrize(("actual", "alone"), [((X + 1, X), True), ((X + 1, 7), False), ((X, X), False)])
 def test_tolerances_decide_where_each_wrong_result_has_no_reference(actual: Any, alone: bool) -> None:
     referee = Referee(unable, unable, lambda stage: None)

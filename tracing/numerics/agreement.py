@@ -13,6 +13,7 @@ from tracing.digest.host import digest
 from tracing.model import Container, Outcome, PlainValue, Uncomparable
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import UNREPEATABLE
+from tracing.numerics.shadow_storages import BITS_AS, is_inexact
 from tracing.numerics.verdict import Judged
 from tracing.numerics.verdict_text import (
     apart_text,
@@ -222,8 +223,12 @@ class _Verdicts:
             return None
         if judged.verdict == "no reference":
             self.eager_repeats &= UNREPEATABLE not in judged.missing
-            self.by_tolerances.append(name)
             why = _some(list(judged.missing))
+            if not is_inexact(expected) and any(one.startswith(BITS_AS) for one in judged.missing):
+                rounded = "whose last bits rounding decides"
+                self._tolerated.append(f"{name}: it has no reference, because of {why}, {rounded}")
+                return "", 0.0
+            self.by_tolerances.append(name)
             self._without.append(f"fixed tolerances decide on {name}: it has no reference, because of {why}")
             return None
         if judged.verdict == "compiled is off":

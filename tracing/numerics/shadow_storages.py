@@ -11,6 +11,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tracing.numerics.rounding import Noise, perturbed, wide
 from tracing.upstream.torch.tensor_subclasses import is_zero, negated_view
 
+BITS_AS = "a view as"  # of an origin: bits that are read as another dtype
 _MOST = 256  # number of shadows beyond which those of freed storages are dropped
 
 
@@ -77,7 +78,7 @@ class ShadowStorages:
 
     def _reread(self, tensor: torch.Tensor, known: ShadowStorage) -> torch.Tensor:
         # bits that the program reads as another dtype
-        known.origin |= ValueOrigin(frozenset([f"a view as {tensor.dtype}"]))
+        known.origin |= ValueOrigin(frozenset([f"{BITS_AS} {tensor.dtype}"]))
         return tensor.detach().to(wide(tensor.dtype))
 
     def known(self, tensor: Any) -> ShadowStorage | None:
