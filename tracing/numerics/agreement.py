@@ -74,6 +74,7 @@ def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) ->
         eager_repeats=verdicts.eager_repeats,
         differing=tuple(one.name for one in differing),
         drawn=tuple(verdicts.off_and_drawn),
+        other_numbers=tuple(verdicts.other_numbers),
         laid_out=tuple(one.name for one in differing if one.laid_out),
         less_precise=tuple(verdicts.less_precise()),
         undeclared=undeclared,
@@ -199,7 +200,7 @@ class _Verdicts:
     def __init__(self, referee: Referee | None) -> None:
         self._referee = referee
         self._explained: dict[str, Judged] = {}
-        self._drawn: list[str] = []
+        self.other_numbers: list[str] = []
         self._stepped: list[str] = []
         self.off_and_drawn: list[str] = []
         self._without: list[str] = []
@@ -234,7 +235,7 @@ class _Verdicts:
         if judged.verdict == "compiled is off":
             self.off_and_drawn += [name] if judged.still_off else []
             return judged_text(judged), judged.compiled.farthest
-        self._drawn += [name] if judged.other_numbers else []
+        self.other_numbers += [name] if judged.other_numbers else []
         self._stepped += [name] if judged.as_compiled else []
         self._explained[name] = judged
         return "", 0.0
@@ -283,8 +284,8 @@ class _Verdicts:
             yield f"less precise than eager: {_some(less)}"
         decided = {name: one for name, one in self._explained.items() if one.verdict != "not decided"}
         yield from (f"{name}: {judged_text(one)}" for name, one in decided.items() if name not in within)
-        if self._drawn:
-            yield f"other random numbers than eager's in {_some(self._drawn)}"
+        if self.other_numbers:
+            yield f"other random numbers than eager's in {_some(self.other_numbers)}"
         if self._stepped:
             why = "torch.compile traces optimizers with bias corrections of float32"
             yield f"less precise than eager, because {why}: {_some(self._stepped)}"

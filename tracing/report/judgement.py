@@ -106,9 +106,13 @@ def _laid_out(judgement: RunJudgement) -> Iterator[str]:
 def _cleared(judgement: RunJudgement) -> Iterator[str]:
     for one in judgement.cleared:
         reached = judgement.reached[one.launch]
-        what = f"all that it wrote is {_some(reached.written)}, which agrees"
-        only = f"only {_some(reached.agreeing)} depends on it, and agrees"
-        yield f"    cleared   launch {one.launch} {one.kernel}: {what if reached.written else only}"
+        if reached.written:
+            why = f"all that it wrote is {_some(reached.written)}, which agrees"
+        elif reached.agreeing:
+            why = f"only {_some(reached.agreeing)} depends on it, and agrees"
+        else:
+            why = f"only {_some(reached.others)} may depend on it, and nothing that differs"
+        yield f"    cleared   launch {one.launch} {one.kernel}: {why}"
 
 
 def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
@@ -129,6 +133,9 @@ def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
         yield f"{also}eager's results agree, and check the hand-written {_some(judgement.checked)}"
     elif judgement.confirmed and not judgement.any_right and judgement.launches:
         yield f"{judged}; eager's results agree, and check all launches together"
+    elif judgement.other_numbers and not judgement.any_right:
+        yield f"{judged}; with eager's random numbers another compile agrees, whose kernels draw none:"
+        yield f"nothing checks those that computed {_some(judgement.other_numbers)}"
     else:
         yield judged
     if judgement.differs and not judgement.eager_repeats:

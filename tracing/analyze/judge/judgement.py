@@ -168,7 +168,16 @@ class RunJudgement:
     @property
     def confirmed(self) -> bool:
         """True if eager's results agree, and check the launches together."""
-        return self.has_results and self.outcome is not None and self.outcome.status == "passed"
+        return self.has_results and self._passed and not self.other_numbers
+
+    @property
+    def other_numbers(self) -> Sequence[str]:
+        """The results that agree with eager's in another compile only, which draws eager's random numbers."""
+        return self.outcome.other_numbers if self.outcome is not None and self._passed else ()
+
+    @property
+    def _passed(self) -> bool:
+        return self.outcome is not None and self.outcome.status == "passed"
 
     @property
     def failed(self) -> bool:
@@ -210,7 +219,7 @@ class RunJudgement:
 
         The most suspect ones are first: those that access memory wrongly, then those on which no result that
         agrees depends. A kernel that eager launches, too, does not make the results differ, nor does a launch
-        that reaches only results that agree. If eager gives another result each time, it accuses nothing.
+        that reaches none that differs. If eager gives another result each time, it accuses nothing.
         """
         own = [one for one in self._unexplained if not self._reached(one).cleared]
         if not self.eager_repeats:
@@ -225,7 +234,7 @@ class RunJudgement:
 
     @property
     def cleared(self) -> list[JudgedLaunch]:
-        """The launches without a reference that are no suspects, as they reach only results that agree."""
+        """The launches without a reference that are no suspects, as they reach no result that differs."""
         if not self.eager_repeats:
             return []
         return [one for one in self._unexplained if self._reached(one).cleared]

@@ -19,11 +19,15 @@ class ReachedResults:
     agreeing: tuple[str, ...] = ()  # with eager, and certain to depend on it
     differing: tuple[str, ...] = ()
     written: tuple[str, ...] = ()  # results that agree, if they are all that the launch wrote
+    others: tuple[str, ...] = ()  # that do not differ, and may depend on it
 
     @property
     def cleared(self) -> bool:
-        """True if the launch explains no difference: all that it wrote, or all that depends on it, agrees."""
-        return bool(self.written) or (bool(self.agreeing) and not self.differing)
+        """True if the launch explains no difference: all that it wrote agrees, or only other results follow.
+
+        What no result may depend on is not cleared: its values may pass through the host.
+        """
+        return bool(self.written) or (bool(self.agreeing or self.others) and not self.differing)
 
 
 def reached_results(run: Run, process: str, outcome: Outcome) -> Mapping[int, ReachedResults]:
@@ -41,7 +45,9 @@ def reached_results(run: Run, process: str, outcome: Outcome) -> Mapping[int, Re
     if not differing or len(differing) < len(outcome.differing) or None in differing.values():
         return {}
     names = [one.name for one in run.view(process, Result, Result) if one.name not in differing]
-    agree = dict(_tensors(run, process, names))
+    others = dict(_tensors(run, process, names))
+    reaching = {name: writers.origins(value) for name, value in others.items()}
+    agree = {name: value for name, value in others.items() if name not in outcome.other_numbers}
     agreeing = {name: writers.certain_origins(value) for name, value in agree.items()}
     written = writers.all_written(agree)
     return {
@@ -49,6 +55,7 @@ def reached_results(run: Run, process: str, outcome: Outcome) -> Mapping[int, Re
             tuple(name for name, origins in agreeing.items() if origins and launch in origins),
             tuple(name for name, origins in differing.items() if origins and launch in origins),
             written.get(launch, ()),
+            tuple(name for name, origins in reaching.items() if origins and launch in origins),
         )
         for launch in writers.launches
     }
