@@ -139,7 +139,8 @@ def test_yama_is_named_as_the_reason() -> None:
         (PtraceFacts(7, closed=True), "not dumpable", "sudo"),
         (PtraceFacts(7, stronger=True), "capabilities", "sudo"),
         (PtraceFacts(7, filtered=True), "seccomp", "seccomp=unconfined"),
-        (PtraceFacts(7), "the system refused", "make doctor"),
+        (PtraceFacts(7), "the system refused", "with sudo"),
+        (PtraceFacts(7, root=True), "to root, too", "outside of the sandbox"),
     ],
 )
 def test_a_refused_ptrace_is_explained_with_its_remedy(facts: PtraceFacts, problem: str, remedy: str) -> None:

@@ -133,6 +133,21 @@ def test_without_a_debugger_the_program_continues_and_its_kernels_have_their_usu
     assert out == usual and "hash" in out
 
 
+@pytest.mark.soak
+def test_what_derives_the_ir_of_a_recording_does_not_stop(tmp_path: Path, shared: Path) -> None:
+    ended(
+        subprocess.Popen(
+            [sys.executable, "-m", "tracing", "run", "--compile-only", "--runs", str(tmp_path), "silu"],
+            env=os.environ | {"PYTHONPATH": str(LAUNCH), "TRACING_STOP": "*:ttgir:tritongpu-coalesce",
+                              "TRACING_STOP_DIR": str(shared), "TRACING_STOP_SECONDS": "0.3"},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=TESTS.parent,
+        )
+    )  # fmt: skip
+
+    assert len([*shared.glob("*")]) > 0
+    assert len({now.pid for now in compiling.read(shared)}) == 1
+
+
 def test_a_program_that_ends_before_the_pass_reports_it_and_leaves_no_folder(tmp_path: Path) -> None:
     _, err = ended(program("forked.py", "add:ttgir:tritongpu-coalece", TMPDIR=str(tmp_path)))
 

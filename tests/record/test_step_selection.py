@@ -45,7 +45,7 @@ def test_the_options_are_shown_as_they_are_typed() -> None:
         ({"steps": "5:5"}, "--steps 5:5 selects no step"),
         ({"steps": "-5:"}, "'-5:' is not a range of steps"),
         ({"steps": "7"}, "'7' is not a range of steps"),
-        ({"until": "NaN"}, "until='NaN'.: no such value"),
+        ({"until": "NaN"}, "'NaN' is not one of '', 'nan', 'inf', 'any'"),
         ({"until": "nan", "digests": "none"}, "--until nan reads digests, and none are recorded"),
         ({"disk": 1000}, "--disk 1000 bytes has no room for kernels and their IR"),
         ({"last": 3, "rank_aware": True, "keep_inputs": True}, "which the ranks of one run share"),

@@ -31,6 +31,7 @@ class PtraceFacts:
     closed: bool = False  # it forbids tracing: PR_SET_DUMPABLE, or a program that changed its user
     stronger: bool = False  # it has capabilities that this process lacks
     filtered: bool = False  # system calls of this process pass a seccomp filter
+    root: bool = False  # this process is root's
 
 
 def require(pid: int) -> None:
@@ -82,6 +83,9 @@ def explained(facts: PtraceFacts) -> Problem:
             f"{refused}a seccomp filter forbids it, as a sandbox or a container sets one",
             "attach from outside of it; or start the container with --security-opt seccomp=unconfined",
         )
+    if facts.root:
+        remedy = "attach outside of the sandbox; `make doctor` tries it on a child"
+        return Problem(f"{refused}the system refuses it to root, too, as a sandbox does", remedy)
     return Problem(f"{refused}the system refused", "attach with sudo; `make doctor` tries it on a child")
 
 
@@ -106,6 +110,7 @@ def _facts(pid: int) -> PtraceFacts:
         != owner,  # the kernel gives such a process's files to root
         stronger=bool(its & ~own),
         filtered=status(os.getpid(), "Seccomp") == "2",
+        root=os.geteuid() == 0,
     )
 
 

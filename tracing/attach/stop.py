@@ -31,7 +31,7 @@ from tracing.attach.compiling import Compiling, SeenCompilation, WantedStop
 from tracing.attach.fast_compiles import UntracedCompiles
 from tracing.attach.session import request
 from tracing.compiler.opt.pipeline_text import passes_in
-from tracing.environment.stops import StopSettings, stop_settings
+from tracing.environment.stops import StopSettings, stop_settings, stops
 from tracing.errors import Problem
 from tracing.upstream.triton.libtriton_import import call_before_passes
 
@@ -91,6 +91,8 @@ class Stop:
 
     def reached(self, manager: Any, module: Any, tag: str) -> None:
         """Called before a pass manager runs; waits for a debugger if a pass of it is wanted."""
+        if not stops():
+            return
         with self.lock:
             now = self._now(manager, module, tag)
             names = self.wanted.passes(now.kernel, now.stage, now.passes)

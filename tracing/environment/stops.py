@@ -57,6 +57,16 @@ def stop_settings() -> StopSettings | None:
     )
 
 
+def stops() -> bool:
+    """True if this process stops for a debugger where TRACING_STOP says so."""
+    return "TRACING_STOP" in os.environ
+
+
+def stop_no_more() -> None:
+    """Let this process, and those that it starts, not stop for a debugger."""
+    os.environ.pop("TRACING_STOP", None)
+
+
 def stop_folder() -> Path:
     """A new folder for one debugged program; those of programs that were killed are removed."""
     for folder in stop_folders():

@@ -33,11 +33,11 @@ class Outcome(Record, frozen=True, file="outcomes"):
     @property
     def fails(self) -> bool:
         """True if it raised, or if the exit status of a program is not 0."""
-        return self.status == "failed" or (self.status == "ended" and self.exit_status != 0)
+        return self.status == "failed" or (self.status == "ended" and self.exit_status not in (None, 0))
 
     @property
     def exit_status(self) -> int | None:
-        """The exit status of a program that ended; None: of a case, or it raised."""
+        """The exit status of a program that ended; None: a case, code, or it raised."""
         known = _EXIT.match(self.detail) if self.status == "ended" else None
         return int(known[1]) if known else None
 

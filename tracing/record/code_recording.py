@@ -71,7 +71,8 @@ class RecordingOptions:
             value, allowed = getattr(self, name), get_args(hint)
             if get_origin(hint) is Literal and value not in allowed:
                 needed = ", ".join(map(repr, allowed))
-                raise Problem(f"tracing.recording({name}={value!r}): no such value", f"use one of {needed}")
+                given = f"tracing.recording({name}={value!r})"
+                raise Problem(f"{given}: {value!r} is not one of {needed}", "use one of these")
 
     @property
     def selection(self) -> Selection:

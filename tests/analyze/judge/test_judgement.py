@@ -47,6 +47,7 @@ def test_right_launches_are_no_answer_if_the_results_differ(
     [
         ("right", "exit status 3; no launch", 2),
         ("right", "exit status 0; no launch", 0),
+        ("right", "the code ended; it is not compared", 0),
         ("off", "exit status 3;", 1),
     ],
 )
@@ -283,6 +284,15 @@ def test_launches_without_a_reference_are_checked_by_eagers_results_if_these_agr
     assert "eager's results agree, and check all launches together" in "\n".join(
         judgement_text(judgement, [])
     )
+
+
+def test_kernels_that_draw_random_numbers_are_not_checked_by_another_compile_that_draws_eagers() -> None:
+    launch = JudgedLaunch(0, "triton_0", 0, "no reference")
+    outcome = Outcome("passed", "", other_numbers=("output",))
+    judgement = RunJudgement((launch,), (), (), outcome, has_results=True)
+
+    assert judgement.status == 2
+    assert "nothing checks those that computed output" in [*judgement_text(judgement, [])]
 
 
 def test_no_kernel_is_suspected_if_eager_gives_another_result_each_time() -> None:

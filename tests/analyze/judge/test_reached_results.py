@@ -41,13 +41,15 @@ def reached(
     *differing: str,
     launches: tuple[KernelLaunch, ...] = (FIRST, SECOND),
     records: list[Record] | None = None,
+    other_numbers: tuple[str, ...] = (),
     **info: object,
 ) -> Mapping[int, ReachedResults]:
     storages = [Storage(number, 4096 + 64 * number, 16) for number in range(4)]
     begin = Start("input 0", value(INPUT, "x"))
     ends = [Result(name, one) for name, one in results.items()]
     run = saved(folder, launches, [*storages, begin, *(records or []), *ends], ended=False, **info)
-    return reached_results(run, run.processes()[0], Outcome("differs", "", differing=differing))
+    outcome = Outcome("differs", "", differing=differing, other_numbers=other_numbers)
+    return reached_results(run, run.processes()[0], outcome)
 
 
 def suspects(of: Mapping[int, ReachedResults]) -> RunJudgement:
@@ -108,6 +110,21 @@ def test_a_launch_that_only_an_agreeing_result_depends_on_is_cleared(tmp_path: P
 
     assert [one.launch for one in judgement.suspects] == [1]
     line = "    cleared   launch 0 first: only output[0] depends on it, and agrees"
+    assert line in [*judgement_text(judgement, [])]
+
+
+def test_a_launch_that_nothing_that_differs_may_depend_on_is_cleared(tmp_path: Path) -> None:
+    # which of its inputs each output of a fused launch depends on is not known, and its numbers are drawn
+    separate = launch(1, arg("x", "in", "x", storage=INPUT), *SECOND.args[1:], name="second")
+    results = {"output[0]": value(MIDDLE, "mid"), "output[1]": value(LAST, "last")}
+
+    of = reached(
+        tmp_path, results, "output[1]", launches=(FIRST, separate), other_numbers=("output[0]",)
+    )  # fmt: skip
+
+    judgement = suspects(of)
+    assert [one.launch for one in judgement.suspects] == [1]
+    line = "    cleared   launch 0 first: only output[0] may depend on it, and nothing that differs"
     assert line in [*judgement_text(judgement, [])]
 
 

@@ -104,6 +104,11 @@ def test_kernels_in_cpp_are_named(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("records", [[], [Outcome("interrupted", "interrupted by KeyboardInterrupt")]])
+def test_of_a_case_that_did_not_end_nothing_is_said(records: list[Record], tmp_path: Path) -> None:
+    assert reasons_for_no_kernel(saved(tmp_path, [], records, ended=False)) == []
+
+
 def test_a_misspelt_kernel_is_answered_with_near_names(tmp_path: Path) -> None:
     left_out = msgspec.structs.replace(kernel("softmax"), id=7)
     run = saved(tmp_path, [], [COMPILED, GRAPH, left_out], selection=Selection(kernels=("sofmax",)))

@@ -44,7 +44,16 @@ def test_an_invalid_range_is_refused(text: str) -> None:
         parse_range(text)
 
 
-def test_a_rank_that_is_not_selected_records_nothing() -> None:
+def test_a_selection_without_a_launch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with pytest.raises(Problem, match="--launches 9:1 selects none"):
+        selection_of(None, "9:1", [], None)
+    with pytest.raises(Problem, match="--rank 1 selects none: the ranks are 0 to 0"):
+        selection_of(None, ":", [], [1])
+
+
+def test_a_rank_that_is_not_selected_records_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
     chosen = selection_of(None, ":", [], [1])
 
     assert of_rank(chosen, 0) == NOTHING

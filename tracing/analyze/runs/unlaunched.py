@@ -159,9 +159,9 @@ def _none_compiled(recorded: _Recorded) -> Iterator[str]:
         return  # it is the reason
     if "failed" in statuses:
         yield f"the {recorded.run.info.kind} failed before a kernel was launched"
-    elif recorded.run.info.kind == "case":
+    elif recorded.run.info.kind == "case" and statuses - {"interrupted"}:
         yield "torch.compile compiled none of its code: it is disabled there, or no tensor is computed"
-    elif statuses:  # it has ended
+    elif statuses - {"interrupted"}:  # it has ended
         yield "torch.compile compiled nothing"
 
 

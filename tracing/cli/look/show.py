@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
@@ -35,6 +36,7 @@ from tracing.report.passes.passes import unfinished_text
 from tracing.report.run import pages, run_text
 from tracing.report.run_json import run_json
 from tracing.report.text import plural
+from tracing.store.cut_files import is_damaged
 from tracing.store.recorded_launch import launches_text
 
 
@@ -52,7 +54,7 @@ def show(
 
     Example: tracing show demo-faulty --launch 1
 
-    Exit status: 0; 2 if there is no such run, page, launch, stage or operator.
+    Exit status: 0; 2 if there is no such run, page, launch, stage or operator, or the run is damaged.
     """
     shown.require_one(as_json=as_json)
     page = None if shown.whole else shown.page
@@ -72,6 +74,8 @@ def show(
         print(json.dumps(run_json(run, _launches(run, shown.launch)), indent=2))
     else:
         print_run(run, page)
+    if not shown.follow and is_damaged(run.path):  # a finding says so
+        raise typer.Exit(2)
 
 
 def _follow(run: store.Run, whole: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +24,7 @@ from tracing.errors import Problem
 from tracing.report.exports.perfetto import write_perfetto
 from tracing.report.exports.sarif import sarif as sarif_of
 from tracing.report.exports.tritonparse import write_tritonparse
+from tracing.store.cut_files import is_damaged
 
 
 @app.command(rich_help_panel=SHARE)
@@ -77,7 +79,7 @@ def export(
 
     Example: tracing export demo-sound demo-faulty --parquet tables
 
-    Exit status: 0, or 2 if a run cannot be read.
+    Exit status: 0; 2 if a run cannot be read, or is damaged: what can be read of it is written.
     """
     _require(parquet, perfetto, sarif, tritonparse, redact, len(names))
     opened = [open_derived(name, runs) for name in names]
@@ -91,9 +93,16 @@ def export(
     files = [*files, *(one for one in (perfetto, sarif, tritonparse) if one)]
     if as_json:
         print(json.dumps({"files": [str(file) for file in files]}, indent=2))
-        return
-    for file in files:
+    for file in () if as_json else files:
         out.print(Text(str(file)))
+    _require_undamaged(opened)
+
+
+def _require_undamaged(opened: Sequence[store.Run]) -> None:
+    damaged = [str(run.path) for run in opened if is_damaged(run.path)]
+    if damaged:
+        problem = f"{' and '.join(damaged)}: damaged, and what is lost is not in the files"
+        raise Problem(problem, f"`tracing show {quote(damaged[0])}` says what is lost")
 
 
 def _require(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tracing.environment import world_size
 from tracing.errors import Problem
 from tracing.model import Selection, StepSelection
 
@@ -17,8 +18,13 @@ NOTHING = Selection(launches=(0, 0))
 def selection_of(
     kernels: Sequence[str] | None, launches: str, phases: Sequence[str], ranks: Sequence[int] | None
 ) -> Selection:
-    """The selection for the given options; raises Problem for a malformed range."""
+    """The selection for the given options; raises Problem for a malformed range, or one without a launch."""
     chosen = parse_range(launches) if launches != ":" else None
+    if chosen is not None and chosen[0] >= chosen[1]:
+        raise Problem(f"--launches {launches} selects none", "give START:STOP with START below STOP: 10:20")
+    if ranks and min(ranks) >= (size := world_size()):
+        remedy = "leave --rank out, or start the ranks with torchrun"
+        raise Problem(f"--rank {min(ranks)} selects none: the ranks are 0 to {size - 1}", remedy)
     return Selection(tuple(kernels or ()), chosen, tuple(phases), tuple(ranks or ()))
 
 

@@ -22,6 +22,7 @@ from typing import Any
 from tracing.compiler.child import ChildResult, in_child
 from tracing.compiler.resume import ResumePoint, resume
 from tracing.compiler.steps import Pass
+from tracing.environment.stops import stop_no_more
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, Derivation, PackedBlob, PassEnd, PassIR, PassStart, StageArtefact
 from tracing.record.passes.ir import PassIRWriter
@@ -158,6 +159,7 @@ def _died(how: _How, one: _Waiting, ended: ChildResult) -> Derivation:
 
 def _derive(how: _How, batch: Sequence[_Waiting]) -> None:
     # in a child, in this order
+    stop_no_more()  # what the program compiled has stopped already
     run, writer = how.run(), how.writer()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends this process in any case
     writer.known(packed.blob for packed in run.records(PackedBlob))
