@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from data.summed import summed
+from torch._inductor.runtime import triton_helpers
 
 from tracing import store
 from tracing.cli.narrow.judge import judgement_of
@@ -29,6 +30,27 @@ def test_a_kernel_of_the_program_is_right(tmp_path: Path) -> None:
     said = judgement_of(run, run).judgement
 
     assert [one.verdict for one in said.launches] == ["right"]
+
+
+def test_what_compiled_code_draws_is_that_of_its_seed(tmp_path: Path) -> None:
+    x = torch.randn(300, 70, device="cuda", requires_grad=True)
+
+    @torch.compile
+    def drawn(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        ints = torch.randint(3, 90, (700,), device="cuda")
+        return torch.nn.functional.dropout(x.sin(), 0.3) * x, torch.randn_like(x).t() + 1, ints
+
+    environment = Device("sm_90").environment()
+    writer = store.create(tmp_path, RunInfo(SCHEMA, "case", "/case.py", (), 0, store.now(), environment))
+    with LaunchRecorder(writer, keep=Keep(inputs=True)):
+        drawn(x)[0].sum().backward()
+    writer.close()
+
+    run = store.Run(writer.path)
+    said = judgement_of(run, run).judgement
+
+    several = hasattr(triton_helpers, "rand4x")  # whose numbers are in another order
+    assert {one.verdict for one in said.launches} == ({"right", "no reference"} if several else {"right"})
 
 
 def test_launches_of_compiled_code_are_right(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -140,10 +141,37 @@ def test_a_launch_that_is_passed_another_buffer_is_found(
     assert said.status == 1
 
 
-def test_what_a_kernel_draws_has_no_reference(device: Device, runs: Path) -> None:
-    said = judgement(
-        recorded(Program(lambda x: torch.rand_like(x) * x, lambda: (values(9, 9),)), runs, device)
-    )
+DRAWING = Program(
+    lambda x: (torch.rand_like(x) * x, torch.randn_like(x), torch.randint(3, 90, (70,))),
+    lambda: (values(90, 80),),
+    calls=2,
+)
+
+
+def test_what_a_kernel_draws_is_that_of_its_seed(device: Device, runs: Path) -> None:
+    said = judgement(recorded(DRAWING, runs, device))
+
+    assert {*verdicts(said)} == {"right"}
+    assert (said.findings, said.status) == ((), 0)
+
+
+@pytest.mark.parametrize("call", ["tl.rand(", "tl.randn(", "triton_helpers.randint64("])
+def test_numbers_of_another_position_are_off(call: str, device: Device, runs: Path) -> None:
+    def plant(kernel: str, source: str) -> str:
+        return re.sub(rf"({re.escape(call)}tmp\d+, )", r"\g<1>4096 + ", source)
+
+    said = judgement(recorded(DRAWING, runs, device, plant))
+
+    assert {*verdicts(said)} == {"right", "off"}
+    assert said.status == 1
+
+
+def test_numbers_of_another_generator_have_no_reference(device: Device, runs: Path) -> None:
+    def plant(kernel: str, source: str) -> str:
+        return source.replace("    tl.store(", "    # as by rand4x(\n    tl.store(")
+
+    program = Program(lambda x: torch.rand_like(x) * x, lambda: (values(9, 9),))
+    said = judgement(recorded(program, runs, device, plant))
 
     assert verdicts(said) == ["no reference"] and "random" in said.launches[0].why
     assert said.status == 2

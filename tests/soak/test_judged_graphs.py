@@ -38,7 +38,7 @@ def test_no_launch_of_a_right_program_is_accused(name: str, tmp_path: Path) -> N
         said = judgement(recorded(PROGRAMS[name], tmp_path, device))
 
     assert accused(said) == []
-    assert said.status == (2 if name == "random" else 0)
+    assert said.status == 0
 
 
 def program(seed: int) -> Program:

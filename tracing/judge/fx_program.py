@@ -16,6 +16,7 @@ from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import (
     executes_graphs,
     is_empty,
+    is_generated,
     is_random,
     overwritten,
     references,
@@ -40,6 +41,7 @@ class FxPlan(NamedTuple):
     targets: tuple[FxValue, ...]
     draws: bool  # random numbers
     uninitialised: bool  # it computes with unwritten memory
+    generated: bool  # what it draws follows from the seeds that it reads, if its kernels draw as is known
 
 
 Given = Mapping[FxValue, Any]  # tensors, and numbers of sizes
@@ -121,7 +123,10 @@ class FxProgram:
                     requests += self._read(name)
         ordered = sorted(needed, key=self.order.__getitem__)
         parts = [self.nodes[name] for name in ordered]
-        return FxPlan(tuple(ordered), tuple(targets), any(map(is_random, parts)), any(map(is_empty, parts)))
+        random = [one for one in parts if is_random(one)]
+        uninitialised = any(map(is_empty, parts))
+        generated = all(map(is_generated, random))
+        return FxPlan(tuple(ordered), tuple(targets), bool(random), uninitialised, generated)
 
     def _missing(self, value: FxValue, start: Mapping[str, int]) -> tuple[list[str], list[FxValue]]:
         # the nodes to execute for a value, without their inputs; and the values that they view

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tracing.judge import higher_order
+from tracing.judge import higher_order, random_numbers
 from tracing.judge.no_reference import NoReference
 from tracing.store.graph_file import FxNode
 from tracing.upstream.torch.operator_schemas import (
@@ -33,6 +33,8 @@ def resolved(node: FxNode) -> Callable[..., Any]:
     target = node.target
     if target == "prims::convert_element_type":  # vmap, by which a score_mod is executed, is slow for it
         return lambda x, dtype: x.to(dtype, copy=True)
+    if (drawing := random_numbers.FUNCTIONS.get(target.partition(".")[0])) is not None:
+        return drawing
     if "::" in target and target not in _REFUSED:
         namespace, _, name = target.partition("::")
         packet, _, overload = name.partition(".")
@@ -64,6 +66,11 @@ def is_random(node: FxNode) -> bool:
         return True
     function = _operator(node)
     return function is not None and draws(function, node.args, node.kwargs or {})
+
+
+def is_generated(node: FxNode) -> bool:
+    """True if the random numbers that an operator draws follow from its arguments."""
+    return node.target.partition(".")[0] in random_numbers.FUNCTIONS
 
 
 def is_empty(node: FxNode) -> bool:

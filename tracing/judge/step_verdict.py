@@ -11,6 +11,8 @@ from tracing.judge.float64 import OtherDtype, judged, undecided, wrong_elements
 from tracing.judge.fx_program import FxPlan
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
 from tracing.judge.no_reference import NoReference
+from tracing.judge.random_numbers import draws_as_known
+from tracing.model import KernelLaunch
 
 PARTIAL = "it leaves partial results, for which no node of the graph stands"
 
@@ -33,9 +35,12 @@ class StepJudge:
         self._memory, self._program = memory, memory.program
 
     def verdict(
-        self, targets: Mapping[str, BufferContent], written: Mapping[str, tuple[str, Content]]
+        self,
+        targets: Mapping[str, BufferContent],
+        written: Mapping[str, tuple[str, Content]],
+        launches: Sequence[KernelLaunch],
     ) -> StepVerdict:
-        """Judge a step.
+        """Judge a step, which made these launches.
 
         targets -- its outputs, by name of the schedule
         written -- for each of them, the argument, and its content after the launch
@@ -45,7 +50,7 @@ class StepJudge:
         named = {name: held.value for name, held in targets.items() if name in written and held.value}
         if not named:
             return self._copies(targets, written)
-        verdict = StepVerdict("no reference")
+        verdict, run = StepVerdict("no reference"), self._memory.contents.run
         drawn: FxSources = {}  # other results of this launch that depend on its random numbers
         by_order = sorted(named.items(), key=lambda one: self._program.order[one[1].node])
         right = False
@@ -53,7 +58,7 @@ class StepJudge:
             sources = targets[name].sources
             try:
                 plan, sources = self._memory.plan(value, sources | drawn)
-                if plan.draws:
+                if plan.draws and not (plan.generated and draws_as_known(run, launches)):
                     drawn[value] = written[name][1]
                     raise NoReference("random numbers that it draws")
                 wrong, rounded = self.wrong(plan, sources, name, *written[name])
