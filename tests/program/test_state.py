@@ -11,6 +11,7 @@ import torch
 from data import state_of_a_module
 
 from tracing.model import PlainValue, Workload
+from tracing.program.experiment import results_of
 from tracing.program.reachable import reachable
 from tracing.program.state import left_by, start_of, stepped
 
@@ -177,6 +178,23 @@ def test_parameters_that_only_an_optimizer_holds_are_results() -> None:
     name = "optimizer.param_groups[0]['params'][0]"
     assert left[f"parameter {name}"] is weight
     assert left[f"grad of {name}"] is weight.grad
+
+
+def test_whether_a_result_requires_gradients_and_its_own_gradient_are_results() -> None:
+    weight = torch.ones(2, requires_grad=True)
+
+    def run(x: torch.Tensor) -> list[torch.Tensor]:
+        leaf = torch.zeros(2, requires_grad=True)
+        leaf.grad = x * 2
+        x.grad = x * 3
+        return [x * weight, (x * weight).detach(), leaf, x]
+
+    results = results_of(Workload(run, (torch.ones(2),)), lambda fn: fn, 0)
+
+    flows = [name for name in results if name.startswith("requires_grad of ")]
+    assert flows == ["requires_grad of output[0]", "requires_grad of output[2]"]
+    grads = [name for name in results if name.startswith("grad of ")]
+    assert grads == ["grad of output[2]", "grad of input 0"]
 
 
 def test_a_case_starts_from_its_arguments_its_state_and_the_random_generator() -> None:

@@ -14,7 +14,7 @@ from tracing.program.building import building
 from tracing.program.case import build
 from tracing.program.device import Device
 from tracing.program.forks import forks_end_here
-from tracing.program.state import left_by, shared_storages, start_of, stepped
+from tracing.program.state import differentiable, gradients_of, left_by, shared_storages, start_of, stepped
 from tracing.program.structure import Facts, facts_of
 
 
@@ -61,5 +61,6 @@ def results_of(workload: Workload, compiler: Callable[..., Any], seed: int) -> F
         given = facts_of(returned, "output")
         if workload.backward:
             differentiate(returned)
-    facts = given | shared_storages(given, workload) | left_by(workload, optimizers)
+    about = differentiable(given) | shared_storages(given, workload) | gradients_of(given, workload)
+    facts = given | about | left_by(workload, optimizers)
     return {name: one.detach() if isinstance(one, torch.Tensor) else one for name, one in facts.items()}

@@ -16,6 +16,7 @@ from tracing.upstream.torch.dynamo import compiling_reported
 
 AFTERWARDS = " afterwards"  # suffix of an argument's name: its value when the case has ended
 STORAGE = "storage of "  # prefix of a result's name: the tensor whose storage it shares
+DIFFERENTIABLE = "requires_grad of "  # prefix of a result's name
 STEPPED = "stepped "  # name prefix of an optimizer that made a step and that no object refers to
 
 
@@ -82,6 +83,24 @@ def shared_storages(given: Facts, workload: Workload) -> Facts:
             if owner != name:
                 facts[f"{STORAGE}{name}"] = PlainValue("storage", f"that of {owner}")
     return facts
+
+
+def differentiable(given: Facts) -> Facts:
+    """The tensors of a result through which gradients flow."""
+    tensors = {name: one for name, one in given.items() if isinstance(one, torch.Tensor)}
+    return {
+        f"{DIFFERENTIABLE}{name}": PlainValue("bool", "True")
+        for name, one in tensors.items()
+        if one.requires_grad
+    }
+
+
+def gradients_of(given: Facts, workload: Workload) -> Facts:
+    """The gradients that tensors of a result have themselves, other than those that the workload reaches."""
+    leaves = {name: one for name, one in given.items() if isinstance(one, torch.Tensor) and one.is_leaf}
+    own = {name: (id(one), one.grad) for name, one in leaves.items() if one.grad is not None}
+    known = {id(one) for one in reachable(workload).tensors.values()} if own else {}
+    return {f"grad of {name}": gradient for name, (number, gradient) in own.items() if number not in known}
 
 
 def _storage(tensor: torch.Tensor) -> int:

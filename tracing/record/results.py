@@ -11,7 +11,7 @@ import torch
 from tracing.digest.host import digest
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Digest, TensorValue, Uncomparable, Value
-from tracing.program.state import STORAGE
+from tracing.program.state import DIFFERENTIABLE, STORAGE
 from tracing.program.structure import Facts, type_name
 
 Unwritten: TypeAlias = Callable[[torch.Tensor], tuple[int, int] | None]
@@ -22,13 +22,13 @@ def values(facts: Facts, unwritten: Unwritten = lambda tensor: None) -> Iterator
 
     unwritten -- the uninitialised elements of a tensor: the first, and how many
 
-    The storage of a result is compared with eager, but is not a value.
+    The storage of a result, and whether it requires gradients, are compared with eager, but are no values.
 
     On a GPU the host waits for each of them, and copies it.
     """
     known: dict[Any, Digest] = {}
     for name, fact in facts.items():
-        if name.startswith(STORAGE):
+        if name.startswith((STORAGE, DIFFERENTIABLE)):
             continue
         yield name, _digested(fact, known, unwritten) if isinstance(fact, torch.Tensor) else fact
 
