@@ -99,4 +99,5 @@ def test_what_the_interpreter_cannot_execute_has_no_reference(run: store.Run) ->
 def test_the_virtual_gpu_has_no_reference_for_it(run: store.Run) -> None:
     text = "\n".join(judgement_text(judge_run(run, run.processes()[0]), ()))
 
-    assert "0 row_sums, 1 draw: no reference, because it is hand-written" in text
+    assert "launch 0 row_sums: no reference, because it is hand-written" in text
+    assert "launch 1 draw: no reference, because it draws random numbers" in text

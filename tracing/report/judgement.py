@@ -140,6 +140,9 @@ def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
         yield judged
     if judgement.differs and not judgement.eager_repeats:
         yield "the results differ from eager, which gives another result each time itself"
+    elif judgement.differs and judgement.drawing:
+        drawing = _some([f"{one.launch} {one.kernel}" for one in judgement.drawing])
+        yield f"the results differ from eager's, which draws other random numbers than launch {drawing}"
     elif judgement.differs:
         yield "the results differ from eager, and no launch that was judged explains it"
     elif judgement.failed:

@@ -35,6 +35,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for one in compilations
         for index, name in enumerate(names)
     ]
+    saved(folder, [], [compilations[0]], case="other").path.rename(folder / "other")
     saved(folder, [], [*compilations, *passes], case="silu")
     return folder
 
@@ -58,6 +59,7 @@ def completed(line: str) -> list[str]:
         ("passes --runs {runs} late", ["latest"]),
         ("show --runs {runs} latest --laun", ["--launch"]),
         ("passes --runs {runs} latest --kernel m", ["matmul#1", "matmul#2"]),
+        ("passes --runs {runs} other --kernel ", ["softmax"]),
         ("resume --runs {runs} latest --kernel softmax --pass s", ["soft-canonicalize#1",
          "soft-tritongpu-coalesce", "soft-canonicalize#2"]),
         ("lit --runs {runs} latest --kernel matmul#2 --pass c", ["canonicalize#1", "canonicalize#2"]),
@@ -69,9 +71,9 @@ def test_names_are_completed(words: str, offered: list[str], runs: Path) -> None
 
 
 def test_runs_are_offered_newest_first(runs: Path) -> None:
-    (run,) = [path.name for path in runs.iterdir()]
+    (run,) = [path.name for path in runs.iterdir() if path.name != "other"]
 
-    assert completed(f"tracing show --runs {runs} ") == ["latest", run]
+    assert completed(f"tracing show --runs {runs} ") == ["latest", run, "other"]
 
 
 @pytest.mark.parametrize("option", ["--install-completion", "--show-completion"])

@@ -196,7 +196,10 @@ def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
         _, launch = find_launch(run, named[0].launch)
         # the interpreter executes the source, so the generator of the source is to blame, no pass of Triton
         sourced = is_virtual(run.info.environment) or judgement.suspects
-        return [*hints.of_launch(run, launch), *(bisect if sourced else [])]
+        further = bisect if sourced else []
+        if judgement.accused is None:  # a suspect may be right
+            return [*further, *hints.of_launch(run, launch)]
+        return [*hints.of_launch(run, launch), *further]
     passes = [one for one in judgement.findings if isinstance(one, PassesOff)]
     if passes and run.info.kind == "program" and not any(one.passes for one in passes):
         recorded_anew = hints.record_anew(run, "--graph-passes", "--keep-inputs")

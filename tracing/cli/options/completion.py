@@ -78,6 +78,8 @@ def _passes(ctx: typer.Context, hashes: set[str]) -> Iterator[list[str]]:
 
 def _run(ctx: typer.Context) -> store.Run | None:
     runs = Path(ctx.params.get("runs") or "runs")
-    named = next((ctx.params[one] for one in _RUN_PARAMETERS if ctx.params.get(one)), "latest")
-    named = named[0] if isinstance(named, list) else named
+    # while an option lacks its value, the words before it are not parsed
+    words = [one for one in ctx.args if not one.startswith("-")]
+    given = [*(ctx.params[one] for one in _RUN_PARAMETERS if ctx.params.get(one)), *words, "latest"]
+    named = given[0][0] if isinstance(given[0], list) else given[0]
     return store.open_run(named, runs) if store.is_run(named, runs) else None
