@@ -320,4 +320,6 @@ def test_a_hand_written_kernel_that_draws_is_no_suspect_where_eager_draws_other_
     line = "the results differ from eager's, which draws other random numbers than launch 0 dropped"
 
     assert judgement_json(judgement)["suspects"] == suspects
-    assert (judgement.status, line in [*judgement_text(judgement, [])]) == ((1, False) if suspects else (2, True))
+    assert (judgement.status, line in [*judgement_text(judgement, [])]) == (
+        (1, False) if suspects else (2, True)
+    )
