@@ -82,7 +82,7 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
         yield f"    to know   which kernel it is: {one_by_one()}"
     if len(suspects) > 1:
         for one in filter(judgement.accesses_wrongly, suspects):
-            wrong = "it accesses memory as no correct kernel does"
+            wrong = "it races, or leaves an argument's storage"
             yield f"    most so   launch {one.launch} {one.kernel}: {wrong}"
     for one in suspects if len(suspects) > 1 or judgement.forward_of_gradients else ():
         reached = judgement.reached.get(one.launch)

@@ -97,7 +97,7 @@ def test_a_launch_that_races_is_the_most_suspect_one(tmp_path: Path) -> None:
         lines = [*judgement_text(judgement, [])]
         assert [one.launch for one in judgement.suspects] == expected
         assert [line for line in lines if "most so" in line] == [
-            f"    most so   launch {one}: it accesses memory as no correct kernel does" for one in racing
+            f"    most so   launch {one}: it races, or leaves an argument's storage" for one in racing
         ]
 
 

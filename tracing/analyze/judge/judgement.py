@@ -138,7 +138,7 @@ class RunJudgement:
     reached: Mapping[int, ReachedResults] = field(default_factory=dict)  # by launch; empty: not known
     eager_known: bool = True  # False: the run does not say which kernels eager launches
     of_case: bool = True  # False: of a program, which is not compared with eager
-    wrong_accesses: Sequence[str] = ()  # launches that access memory as no correct kernel does: "4 colsum"
+    wrong_accesses: Sequence[str] = ()  # launches that race, or leave an argument's storage: "4 colsum"
     has_results: bool = False  # tensors that were compared with eager's
     other_contents: str = ""  # "launch 3 k read another x": of the new recording that stands for the run
 

@@ -26,7 +26,7 @@ class JudgedRun:
 
     judgement: RunJudgement
     next: tuple[str, ...]
-    wrong_accesses: tuple[str, ...] = ()  # launches that access memory as no correct kernel does
+    wrong_accesses: tuple[str, ...] = ()  # launches that race, or leave an argument's storage
 
     @property
     def status(self) -> int:
@@ -44,7 +44,7 @@ class JudgedRun:
             which = "launch" if len(self.wrong_accesses) == 1 else "launches"
             named = ", ".join(self.wrong_accesses[:_NAMED])
             more = f" and {len(self.wrong_accesses) - _NAMED} more" if self.wrong_accesses[_NAMED:] else ""
-            yield f"✗ {which} {named}{more}: accesses memory as no correct kernel does"
+            yield f"✗ {which} {named}{more}: races, or leaves an argument's storage"
         yield from judgement_text(self.judgement, next_commands)
 
     def print(self) -> None:
