@@ -142,7 +142,12 @@ def test_a_launch_that_is_passed_another_buffer_is_found(
 
 
 DRAWING = Program(
-    lambda x: (torch.rand_like(x) * x, torch.randn_like(x), torch.randint(3, 90, (70,))),
+    lambda x: (
+        torch.rand_like(x) * x,
+        torch.randn_like(x),
+        torch.randint(3, 90, (70,)),
+        torch.randn(300, 90).sum(),
+    ),
     lambda: (values(90, 80),),
     calls=2,
 )
@@ -162,7 +167,7 @@ def test_numbers_of_another_position_are_off(call: str, device: Device, runs: Pa
 
     said = judgement(recorded(DRAWING, runs, device, plant))
 
-    assert {*verdicts(said)} == {"right", "off"}
+    assert {"right", "off"} <= {*verdicts(said)} <= {"right", "off", "inputs wrong"}
     assert said.status == 1
 
 

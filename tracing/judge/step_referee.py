@@ -151,7 +151,8 @@ class StepReferee:
         self, made: LaunchedStep, targets: dict[str, BufferContent], others: tuple[int, ...], wrong: str
     ) -> None:
         written = self._written(made, targets)
-        verdict = StepJudge(self.memory).verdict(targets, written, made.launches)
+        earlier = [one for one in self._made if one.index in others]
+        verdict = StepJudge(self.memory).verdict(targets, written, [*earlier, *made.launches])
         if verdict.verdict == "right" and wrong:
             verdict.verdict, verdict.why = "inputs wrong", f"{wrong} is off"
         for launch in made.launches:

@@ -40,10 +40,11 @@ class StepJudge:
         written: Mapping[str, tuple[str, Content]],
         launches: Sequence[KernelLaunch],
     ) -> StepVerdict:
-        """Judge a step, which made these launches.
+        """Judge a step.
 
-        targets -- its outputs, by name of the schedule
-        written -- for each of them, the argument, and its content after the launch
+        targets  -- its outputs, by name of the schedule
+        written  -- for each of them, the argument, and its content after the launch
+        launches -- that it made, after those whose partial results it reads
         """
         if not written:
             return StepVerdict("no reference", "what it wrote was not kept")
