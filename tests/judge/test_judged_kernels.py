@@ -167,7 +167,7 @@ def test_numbers_of_another_position_are_off(call: str, device: Device, runs: Pa
 
     said = judgement(recorded(DRAWING, runs, device, plant))
 
-    assert {"right", "off"} <= {*verdicts(said)} <= {"right", "off", "inputs wrong"}
+    assert {"right", "off"} <= {*verdicts(said)}
     assert said.status == 1
 
 
