@@ -12,6 +12,7 @@ import triton.language as tl
 from planted_kernels import virtual_gpu
 from torch._inductor.runtime import triton_helpers
 
+from tracing.judge import random_numbers
 from tracing.judge.random_numbers import integers, numbers
 
 COUNT = 1000
@@ -36,7 +37,9 @@ def gpu() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("number", SEEDS)
-def test_they_are_those_of_triton(number: int) -> None:
+def test_they_are_those_of_triton(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random_numbers, "_AT_ONCE", 300)
+    random_numbers.drawn_words.cache_clear()
     seed, low, high = (torch.tensor(one) for one in (number, -3, 1 << 40))
     uniform, normal, whole = torch.empty(COUNT), torch.empty(COUNT), torch.empty(COUNT, dtype=torch.int64)
 

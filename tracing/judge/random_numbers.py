@@ -10,6 +10,7 @@ torch/_inductor/runtime/triton_helpers.py.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from tracing.store import Run
 
 _KEYS, _MULTIPLIERS = (0x9E3779B9, 0xBB67AE85), (0xD2511F53, 0xCD9E8D57)
 _ROUNDS = 10
+_AT_ONCE = 1 << 18  # positions: their words stay in the processor's caches
 _WORD = np.uint64(0xFFFFFFFF)
 _UNIFORM = np.float32(4.6566127342e-10)  # of a non-negative int32, to [0, 1)
 _LEAST = np.float32(1e-7)  # of a uniform number whose logarithm is taken
@@ -37,13 +39,23 @@ def draws_as_known(run: Run, launches: Sequence[KernelLaunch]) -> bool:
     return bool(drawing) and not any(call in one for one in drawing for call in _OTHERS)
 
 
-def philox(seed: int, count: int) -> list[npt.NDArray[np.uint64]]:
-    """Four words of 32 bits for each position: [count] each.
+@functools.lru_cache(maxsize=4)  # the runs that measure rounding draw the same numbers
+def drawn_words(seed: int, count: int) -> npt.NDArray[np.uint32]:
+    """[2, count] the first two words of each position.
 
     seed -- 64 bits
     """
+    words = np.empty((2, count), np.uint32)
+    for start in range(0, count, _AT_ONCE):
+        some = slice(start, min(start + _AT_ONCE, count))
+        words[:, some] = _philox(seed, np.arange(some.start, some.stop, dtype=np.uint64))[:2]
+    return words
+
+
+def _philox(seed: int, positions: npt.NDArray[np.uint64]) -> list[npt.NDArray[np.uint64]]:
+    # four words of 32 bits for each position
     key = [seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF]
-    words = [np.arange(count, dtype=np.uint64) & _WORD, *(np.zeros(count, np.uint64) for _ in range(3))]
+    words = [positions & _WORD, *(np.zeros_like(positions) for _ in range(3))]
     for _ in range(_ROUNDS):
         first, second = (words[i] * np.uint64(by) for i, by in zip((0, 2), _MULTIPLIERS, strict=True))
         words = [
@@ -62,7 +74,7 @@ def numbers(size: Sequence[int], seed: torch.Tensor, mode: str, align_dtype: Any
     seed -- [] int64
     mode -- "rand": uniform in [0, 1); "randn": of the normal distribution
     """
-    words = philox(int(seed), math.prod(size))
+    words = drawn_words(int(seed), math.prod(size))
     first = torch.from_numpy(_uniform(words[0])).reshape(*size).to(seed.device)
     if mode == "rand":
         return first
@@ -73,13 +85,13 @@ def numbers(size: Sequence[int], seed: torch.Tensor, mode: str, align_dtype: Any
 
 def integers(low: int, high: int, size: Sequence[int], seed: torch.Tensor) -> torch.Tensor:
     """`prims.inductor_randint`: [*size] int64, from low to high - 1."""
-    words = philox(int(seed), math.prod(size))
+    words = drawn_words(int(seed), math.prod(size)).astype(np.uint64)
     drawn = (words[0] | words[1] << np.uint64(32)) % np.uint64(high - low)
     return (torch.from_numpy(drawn.astype(np.int64)) + low).reshape(*size).to(seed.device)
 
 
-def _uniform(word: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
-    signed = word.astype(np.uint32).view(np.int32)
+def _uniform(word: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
+    signed = word.view(np.int32)
     uniform: npt.NDArray[np.float32] = np.where(signed < 0, ~signed, signed).astype(np.float32) * _UNIFORM
     return uniform
 
