@@ -134,6 +134,15 @@ def test_results_that_cannot_be_compared_are_named() -> None:
     assert judged(facts, facts).detail == "the result agrees with eager; not compared: output.lock"
 
 
+def test_a_result_of_which_nothing_can_be_compared_is_not_decided() -> None:
+    facts = facts_of((one for one in [X]), "output")
+    kept = facts | {"parameter w": X}
+
+    assert (judged(facts, facts).status, judged(kept, kept).status) == ("not decided", "not decided")
+    assert "output is of type generator; not compared: output" in judged(facts, facts).detail
+    assert judged(facts | {"grad of w": X}, facts | {"grad of w": X}).status == "passed"
+
+
 def test_a_case_without_results_does_not_agree() -> None:
     assert "nothing was compared with eager" in outcome(None, None)[1]
 

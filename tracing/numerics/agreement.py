@@ -67,7 +67,7 @@ def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) ->
     without = [name for name, one in actual.items() if isinstance(one, Uncomparable)]
     undeclared = tuple(referee.undeclared) if referee is not None else ()
     remarks = [*undeclared, *verdicts.remarks(), *([f"not compared: {_some(without)}"] if without else [])]
-    status, summary = _summary(differing, verdicts.undecided(), actual)
+    status, summary = _summary(differing, verdicts.undecided() or [*_unseen(actual)], actual)
     outcome = Outcome(
         status,
         "; ".join([summary, *remarks]),
@@ -89,6 +89,14 @@ def _summary(
     if differing:
         return "differs", "; ".join([_detail(differing), *(f"not decided: {one}" for one in undecided)])
     return ("not decided", "; ".join(undecided)) if undecided else ("passed", _agreed(actual))
+
+
+def _unseen(actual: Facts) -> Iterator[str]:
+    # what the case returns, if nothing of that can be compared, and no gradient
+    names = ("output", "grad of ")
+    if not any(name.startswith(names) and _is_value(name, one) for name, one in actual.items()):
+        outputs = ((name, one) for name, one in actual.items() if name.startswith("output"))
+        yield from (f"{name} is of type {one.type}" for name, one in outputs if isinstance(one, Uncomparable))
 
 
 def _agreed(actual: Facts) -> str:
