@@ -41,7 +41,7 @@ class FxPlan(NamedTuple):
     targets: tuple[FxValue, ...]
     draws: bool  # random numbers
     uninitialised: bool  # it computes with unwritten memory
-    generated: bool  # what it draws follows from the seeds that it reads, if its kernels draw as is known
+    generated: bool  # all that it draws follows from the seeds that it reads: see random_numbers.py
 
 
 Given = Mapping[FxValue, Any]  # tensors, and numbers of sizes

@@ -29,11 +29,11 @@ _WORD = np.uint64(0xFFFFFFFF)
 _UNIFORM = np.float32(4.6566127342e-10)  # of a non-negative int32, to [0, 1)
 _LEAST = np.float32(1e-7)  # of a uniform number whose logarithm is taken
 _CALLS = ("tl.rand(", "tl.randn(", "triton_helpers.randint64(")  # of this generator, a position each
-_OTHERS = ("rand4x(", "randn4x(", "rand_eager_kernel(")  # which other numbers are, or in another order
+_OTHERS = ("rand4x(", "randn4x(", "rand_eager_kernel(")  # these give other numbers, or in another order
 
 
 def draws_as_known(run: Run, launches: Sequence[KernelLaunch]) -> bool:
-    """True if the random numbers that kernels of a run draw are those of this module."""
+    """True if all numbers that these launches of a run draw are computed as in this module."""
     sources = [run.text(one.kernel.source) if one.kernel.source else "" for one in launches]
     drawing = [one for one in sources if any(call in one for call in (*_CALLS, *_OTHERS))]
     return bool(drawing) and not any(call in one for one in drawing for call in _OTHERS)
@@ -71,8 +71,9 @@ def _philox(seed: int, positions: npt.NDArray[np.uint64]) -> list[npt.NDArray[np
 def numbers(size: Sequence[int], seed: torch.Tensor, mode: str, align_dtype: Any = None) -> torch.Tensor:
     """`prims.inductor_random`: [*size] float32.
 
-    seed -- [] int64
-    mode -- "rand": uniform in [0, 1); "randn": of the normal distribution
+    seed        -- [] int64
+    mode        -- "rand": uniform in [0, 1); "randn": of the normal distribution
+    align_dtype -- concerns numbers that are those of eager only
     """
     words = drawn_words(int(seed), math.prod(size))
     first = torch.from_numpy(_uniform(words[0])).reshape(*size).to(seed.device)

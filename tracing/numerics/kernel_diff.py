@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from tracing.model import Container, PlainValue, Uncomparable, Workload
-from tracing.numerics.agreement import fact_text, stride_difference, value_difference
 from tracing.numerics.diff_report import KernelDiffReport, ResultDiff
+from tracing.numerics.fact_difference import fact_text, stride_difference, value_difference
 from tracing.numerics.plots import plot_failed
 from tracing.numerics.tensor_diff import ComparisonConfig, compare_tensors
 from tracing.program.experiment import Experiment, results_of

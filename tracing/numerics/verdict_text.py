@@ -9,6 +9,14 @@ from tracing.model.numbers import number_text
 from tracing.numerics.eager_difference import EagerDifference
 from tracing.numerics.verdict import TYPICAL, Judged
 
+_NAMED = 5  # names that a text has
+
+
+def some(names: list[str]) -> str:
+    """Names as text: the first of many, and how many more there are."""
+    further = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {further} more" if further > 0 else "")
+
 
 def judged_text(judged: Judged) -> str:
     """A verdict as text, with the element that is farthest from its exact value."""

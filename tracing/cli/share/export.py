@@ -93,8 +93,8 @@ def export(
     files = [*files, *(one for one in (perfetto, sarif, tritonparse) if one)]
     if as_json:
         print(json.dumps({"files": [str(file) for file in files]}, indent=2))
-    for file in () if as_json else files:
-        out.print(Text(str(file)))
+    else:
+        out.print(Text("\n".join(map(str, files))))
     _require_undamaged(opened)
 
 
