@@ -25,6 +25,18 @@ def build(device: str, what: str = "attention", width: int = 32) -> Workload:
     if what == "dropout":
         x = torch.randn(64, 64, device=device, requires_grad=True)
         return Workload(lambda x: functional.dropout(x.sin(), 0.3) * 2, (x,), backward=True)
+    if what == "channels last":  # torch.compile draws in the order of another layout
+        x = torch.randn(2, 8, 6, 6, device=device)
+        return Workload(lambda x: torch.randn_like(x.to(memory_format=torch.channels_last)) + x, (x,))
+    if what == "compiled itself":  # the branch captures a tensor that has a gradient
+        weight = torch.randn(width, device=device, requires_grad=True)
+
+        @torch.compile
+        def branch(x: torch.Tensor) -> torch.Tensor:
+            return torch.cond(x.sum() > 0, lambda x: x.sin() * weight, lambda x: x.cos() * weight, (x,))
+
+        x = torch.ones(4, width, device=device)
+        return Workload(lambda x: branch(x) + 1, (x,), backward=True)
     if what == "mutated":
 
         def update(x: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -119,7 +119,8 @@ def test_other_random_numbers_are_no_difference(tmp_path: Path) -> None:
     verdict = outcome(tmp_path, "dropout")
 
     assert verdict.status == "passed", verdict.detail
-    assert "other random numbers than eager's in output, grad of input 0" in verdict.detail
+    compared = "compared was a second compile, which draws eager's random numbers: output, grad of input 0"
+    assert compared in verdict.detail
 
 
 def test_a_wrong_constant_is_detected_despite_different_random_numbers(tmp_path: Path) -> None:
@@ -128,7 +129,25 @@ def test_a_wrong_constant_is_detected_despite_different_random_numbers(tmp_path:
 
     assert verdict.status == "differs"
     assert "compiled is off" in verdict.detail
-    assert "eager draws random numbers for it, and a kernel that draws its own gives others" in verdict.detail
+
+
+def test_random_numbers_that_no_compile_draws_as_eager_does_decide_nothing(tmp_path: Path) -> None:
+    verdict = outcome(tmp_path, "channels last")
+
+    assert verdict.status == "not decided"
+    drawn = "randn of float32 (2, 8, 6, 6), strides"
+    ours, theirs = f"{drawn} (288, 36, 6, 1)", f"{drawn} (288, 1, 48, 8)"
+    assert f"different random numbers: compiled draws {ours}, eager {theirs}" in verdict.detail
+
+
+@pytest.mark.parametrize("change", [None, another_function])
+def test_what_a_case_compiles_itself_runs_as_it_is_written_in_eager(
+    change: Callable[[torch.fx.Node], None] | None, tmp_path: Path
+) -> None:
+    with fault(change) if change else nullcontext():
+        verdict = outcome(tmp_path, "compiled itself")
+
+    assert verdict.status == ("differs" if change else "passed"), verdict.detail
 
 
 @pytest.mark.soak

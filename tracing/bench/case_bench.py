@@ -27,7 +27,7 @@ from tracing.record.graphs.frame_compiles import described
 from tracing.store.unused_run import unused_run
 from tracing.upstream.inductor.backend_compile import aot_compiled
 from tracing.upstream.inductor.config import settings_changed
-from tracing.upstream.torch.dynamo import forget_compiled
+from tracing.upstream.torch.dynamo import forget_compiled, nothing_compiled
 from tracing.upstream.torch.frame_compiles import frame_compiles
 
 
@@ -77,29 +77,34 @@ class _Measured:
     now: Callable[[str], None]
 
     def bench(self) -> BackendBench:
-        cuda = self.experiment.device.type == "cuda"
         workload = self.experiment.workload()
-        frames: list[CompiledFrame] = []
-        cold = warm = None
         compiler = compiler_of(self.backend)
-        if self.backend != "eager":
-            self._load()
-            self.now("cold compile")
-            with frame_compiles(lambda one: frames.append(described(one))):
-                call = _call(compiler(workload.fn), workload)
-                cold = seconds(call, cuda)
-            self.now("warm compile")
-            forget_compiled()
+        if compiler is None:
+            with nothing_compiled():
+                return BackendBench(self.backend, self._times(_call(workload.fn, workload)), None, None, 0, 0)
+        frames: list[CompiledFrame] = []
+        self._load()
+        self.now("cold compile")
+        with frame_compiles(lambda one: frames.append(described(one))):
+            cold = seconds(_call(compiler(workload.fn), workload), self._cuda)
+        self.now("warm compile")
+        forget_compiled()
         call = _call(compiler(workload.fn), workload)
-        if self.backend != "eager":
-            warm = seconds(call, cuda)
+        warm = seconds(call, self._cuda)
+        times = self._times(call)
+        report = GuardReport(frames)
+        return BackendBench(self.backend, times, cold, warm, len(report.graphs), len(report.breaks))
+
+    @property
+    def _cuda(self) -> bool:
+        return self.experiment.device.type == "cuda"
+
+    def _times(self, call: Callable[[], object]) -> tuple[float, ...]:
         for index in range(self.settings.warmup):
             self.now(f"warming up, {index + 1} of {self.settings.warmup}")
             call()
         runs = self.settings.runs
-        times = latencies(call, cuda, runs, lambda index: self.now(f"call {index + 1} of {runs}"))
-        report = GuardReport(frames)
-        return BackendBench(self.backend, tuple(times), cold, warm, len(report.graphs), len(report.breaks))
+        return tuple(latencies(call, self._cuda, runs, lambda index: self.now(f"call {index + 1} of {runs}")))
 
     def results(self) -> Facts:
         forget_compiled()
@@ -136,7 +141,7 @@ def _verdict(
     if tolerances == ComparisonConfig():
 
         def eager() -> Facts:
-            return experiment.results(experiment.workload(), lambda fn: fn)
+            return experiment.results(experiment.workload(), None)
 
         def compiled() -> Facts:
             forget_compiled()

@@ -24,7 +24,8 @@ _MODULES: Mapping[str, Any] = {"_operator": operator, "operator": operator, "mat
 _HIGHER, _KERNEL = "torch.ops.higher_order.", "triton_kernel_wrapper"
 _REFUSED = ("aten::from_file",)  # a graph may come from an untrusted run
 _CALLERS = ("attrgetter", "call", "__call__", "itemgetter", "methodcaller")  # they reach any function
-_RANDOM = tuple(f"prims::inductor_{name}" for name in ("seed", "seeds", "random", "randint"))
+_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
+_RANDOM = (*_SEEDS, "prims::inductor_random", "prims::inductor_randint")
 _EMPTY = ("aten::empty", "aten::new_empty", "prims::empty")
 
 
@@ -66,6 +67,11 @@ def is_random(node: FxNode) -> bool:
         return True
     function = _operator(node)
     return function is not None and draws(function, node.args, node.kwargs or {})
+
+
+def is_seed(node: FxNode) -> bool:
+    """True if an operator draws seeds, from which kernels generate their random numbers."""
+    return node.target.partition(".")[0] in _SEEDS
 
 
 def is_generated(node: FxNode) -> bool:

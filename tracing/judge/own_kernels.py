@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from tracing.analyze.judge.judgement import DRAWS, JudgedLaunch, WrongElements
+from tracing.analyze.judge.judgement import JudgedLaunch, WrongElements
 from tracing.errors import Problem
 from tracing.judge.contents import Contents
 from tracing.model import KernelLaunch
@@ -37,7 +37,7 @@ def judged_own(
     interpreted -- None: the run is of a virtual GPU, where the interpreter executed the launch itself
     """
     if _RANDOM.search(source):
-        return _without(launch, DRAWS)
+        return _without(launch, "it draws random numbers")
     if interpreted is None:
         return _without(launch, _HAND_WRITTEN)
     try:

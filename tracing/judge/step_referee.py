@@ -16,7 +16,7 @@ from tracing.judge.contents import Content
 from tracing.judge.fx_program import FxPlan, FxValue
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
 from tracing.judge.no_reference import NoReference
-from tracing.judge.operators import is_custom
+from tracing.judge.operators import is_custom, is_seed
 from tracing.judge.step_reads import StepReads
 from tracing.judge.step_verdict import PARTIAL, StepJudge
 from tracing.judge.values import values_of
@@ -203,6 +203,8 @@ class StepReferee:
     def _late(self, name: str, held: BufferContent) -> None:
         # the result of an operator of a library, or of launches whose results were not kept
         assert held.step is not None and held.value is not None and held.content is not None
+        if is_seed(self.memory.program.nodes[held.value.node]):
+            return  # no number would be wrong
         try:
             plan, sources = self.memory.plan(held.value, held.sources)
             if plan.draws:

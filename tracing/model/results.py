@@ -24,7 +24,6 @@ class Outcome(Record, frozen=True, file="outcomes"):
     message: str = ""  # the whole message of the error; `detail` has its first line
     eager_repeats: bool = True  # False: eager itself gives another result each time
     differing: tuple[str, ...] = ()  # names of the results that differ from eager's, the worst first
-    drawn: tuple[str, ...] = ()  # those of them for which eager draws random numbers
     other_numbers: tuple[str, ...] = ()  # others, of which a compile that draws eager's numbers was compared
     laid_out: tuple[str, ...] = ()  # those of them that differ in strides or dtype, and not in their values
     less_precise: tuple[str, ...] = ()  # "output is 8.7 roundings from exact, eager's 0.53", the worst first

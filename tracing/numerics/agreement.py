@@ -63,7 +63,6 @@ def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) ->
         "; ".join([summary, *remarks]),
         eager_repeats=verdicts.eager_repeats,
         differing=tuple(one.name for one in differing),
-        drawn=tuple(verdicts.off_and_drawn),
         other_numbers=tuple(verdicts.other_numbers),
         laid_out=tuple(one.name for one in differing if one.laid_out),
         less_precise=tuple(verdicts.less_precise()),

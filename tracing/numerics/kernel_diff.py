@@ -88,9 +88,10 @@ def case_diffs(
             now(f"running {experiment.case.name} with {backend}")
             torch.compiler.reset()
             workload = experiment.workload()
-            eager = backend == "eager"
-            given = workload if eager else workload.with_backend(backend)
-            results.append(experiment.results(given, compiler_of(backend) if eager else torch.compile))
+            if backend == "eager":
+                results.append(experiment.results(workload, None))
+            else:
+                results.append(experiment.results(workload.with_backend(backend), torch.compile))
     for backend, facts in zip(backends[1:], results[1:], strict=True):
         yield _report(experiment.case.name, (backends[0], backend), results[0], facts, config)
 
@@ -103,9 +104,9 @@ def _report(
     return KernelDiffReport(model, *backends, tuple(result_diffs(actual, expected, config)), tuple(skipped))
 
 
-def compiler_of(backend: Backend) -> Callable[[Any], Any]:
-    """The compiler of a backend; for "eager" the identity function."""
-    return (lambda fn: fn) if backend == "eager" else lambda fn: torch.compile(fn, backend=backend)
+def compiler_of(backend: Backend) -> Callable[[Any], Any] | None:
+    """The compiler of a backend; None: eager."""
+    return None if backend == "eager" else lambda fn: torch.compile(fn, backend=backend)
 
 
 def known_backends() -> list[str]:

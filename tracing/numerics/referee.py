@@ -6,12 +6,13 @@ compile that draws eager's numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
 
 from tracing.errors import message
+from tracing.numerics.draws import Draw, draws_noted, unlike
 from tracing.numerics.reference import (
     MORE_SAMPLES,
     SAMPLES,
@@ -39,7 +40,9 @@ class Referee:
         self._expected: Mapping[str, Expected] | None = None
         self._as_compiled: Mapping[str, Expected] | None = None
         self._finer: Mapping[str, Expected] | None = None  # of more runs
-        self._drawn: Results | None = None
+        self._draws: Sequence[Draw] = ()  # of the compile with eager's numbers
+        self._other: Results | None = None
+        self._unlike: str | None = None  # how its draws differ from eager's; None: not compared yet
         self.undeclared: list[str] = []  # what operators of the program do against their schemas
         self._steps = False  # an optimizer makes a step
         self.failure = ""  # why there is no reference at all
@@ -61,7 +64,7 @@ class Referee:
             other = self._with_eagers_numbers().get(name)
             if isinstance(other, torch.Tensor) and other.shape == compiled.shape:
                 second, _ = self._judged(name, other, eager, expected)
-                return _drawn(judged, second)
+                return self._drawn(judged, second)
         return (self._with_compiled_steps(name, compiled, eager, expected) if self._steps else None) or judged
 
     def _judged(
@@ -93,7 +96,7 @@ class Referee:
 
     def draw_with(self, compiled: Callable[[], Results]) -> None:
         """Draw eager's random numbers by another compile from now on."""
-        self._compiled, self._drawn = compiled, None
+        self._compiled, self._other, self._unlike = compiled, None, None
 
     def _reference(self) -> Mapping[str, Expected]:
         if self._expected is None:
@@ -137,14 +140,20 @@ class Referee:
         self._progress(f"in float64: {runs} of {samples + 1} runs")
 
     def _with_eagers_numbers(self) -> Results:
-        if self._drawn is None:
+        if self._other is None:
             self._progress("compiling once more, with the random numbers of eager")
-            self._drawn = self._compiled()
-        return self._drawn
+            with draws_noted() as self._draws:
+                self._other = self._compiled()
+        return self._other
 
-
-def _drawn(judged: Judged, second: Judged) -> Judged:
-    # judged -- of other random numbers than eager's; second -- of equal ones
-    if second.verdict == "compiled is off":
-        return judged if judged.verdict == "within rounding" else second.despite_equal_numbers()
-    return second.with_other_numbers()
+    def _drawn(self, judged: Judged, second: Judged) -> Judged:
+        # judged -- of other random numbers than eager's; second -- of equal ones
+        if second.verdict != "compiled is off":
+            return second.with_other_numbers()
+        if judged.verdict == "within rounding":
+            return judged
+        if self._unlike is None:
+            with draws_noted() as eager:
+                self._eager()
+            self._unlike = unlike(self._draws, eager)
+        return second.with_unlike_draws(self._unlike) if self._unlike else second

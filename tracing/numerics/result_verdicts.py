@@ -32,7 +32,6 @@ class ResultVerdicts:
         self._explained: dict[str, Judged] = {}
         self.other_numbers: list[str] = []
         self._stepped: list[str] = []
-        self.off_and_drawn: list[str] = []
         self._without: list[str] = []
         self._tolerated: list[str] = []
         self.by_tolerances: list[str] = []  # results on which fixed tolerances decide
@@ -63,7 +62,6 @@ class ResultVerdicts:
             self._without.append(f"fixed tolerances decide on {name}: it has no reference, because of {why}")
             return None
         if judged.verdict == "compiled is off":
-            self.off_and_drawn += [name] if judged.still_off else []
             return judged_text(judged), judged.compiled.farthest
         self.other_numbers += [name] if judged.other_numbers else []
         self._stepped += [name] if judged.as_compiled else []
@@ -89,11 +87,11 @@ class ResultVerdicts:
 
     def undecided(self) -> list[str]:
         """The results of which neither compiled nor eager is right."""
-        return [
-            f"{name}: {apart_text(one)}"
-            for name, one in self._explained.items()
-            if one.verdict == "not decided"
-        ] + self._tolerated
+        apart: dict[str, list[str]] = {}
+        for name, one in self._explained.items():
+            if one.verdict == "not decided":
+                apart.setdefault(apart_text(one), []).append(name)
+        return [f"{some(names)}: {text}" for text, names in apart.items()] + self._tolerated
 
     def less_precise(self) -> list[str]:
         """The results that are within rounding, and much farther from exact than eager's; the worst first."""
@@ -115,7 +113,8 @@ class ResultVerdicts:
         decided = {name: one for name, one in self._explained.items() if one.verdict != "not decided"}
         yield from (f"{name}: {judged_text(one)}" for name, one in decided.items() if name not in within)
         if self.other_numbers:
-            yield f"other random numbers than eager's in {some(self.other_numbers)}"
+            drawing = "draws eager's random numbers"
+            yield f"compared was a second compile, which {drawing}: {some(self.other_numbers)}"
         if self._stepped:
             why = "torch.compile traces optimizers with bias corrections of float32"
             yield f"less precise than eager, because {why}: {some(self._stepped)}"

@@ -80,7 +80,7 @@ class Judged:
     missing: tuple[str, ...] = ()
     other_numbers: bool = False  # compiled draws other random numbers; judged is a compile that draws eager's
     as_compiled: bool = False  # judged against optimizer steps as torch.compile traces them
-    still_off: bool = False  # eager draws random numbers, and a compile that draws the same is off
+    unlike_draws: str = ""  # how the draws of each compile differ from eager's
     undecided: int = (
         0  # elements within the rounding of the tensor's larger elements, but not within their own
     )
@@ -101,10 +101,6 @@ class Judged:
             and self.compiled.less_precise(self.eager)
         )
 
-    def despite_equal_numbers(self) -> Judged:
-        """The verdict for a program that is off even where it draws eager's random numbers."""
-        return replace(self, still_off=True)
-
     def with_compiled_steps(self) -> Judged:
         """The verdict for a program whose optimizer steps are less precise if torch.compile traces them."""
         return replace(self, as_compiled=True)
@@ -112,6 +108,10 @@ class Judged:
     def with_other_numbers(self) -> Judged:
         """The verdict for a program that draws other random numbers than eager."""
         return replace(self, other_numbers=True)
+
+    def with_unlike_draws(self, how: str) -> Judged:
+        """The verdict for a program of which no compile draws eager's random numbers."""
+        return replace(self, verdict="not decided", unlike_draws=how)
 
 
 def judge(

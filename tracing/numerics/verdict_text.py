@@ -33,11 +33,10 @@ def judged_text(judged: Judged) -> str:
         farther = f"{ours.mean:.2g} on average, where rounding explains {TYPICAL:g}"
     if isinstance(ours.value, int):  # rounding explains no difference of integers
         return f"{element}; wrong elements: {ours.elements}"
-    own = "; eager draws random numbers for it, and a kernel that draws its own gives others"
     return (
         f"{element}, {ours.farthest:.2g} roundings away, where {ours.limit:g} are allowed and "
         f"{'eager' if compiled else 'compiled'} is {others.farthest:.2g} away at most; "
-        f"{farther}{own if judged.still_off else ''}"
+        f"{farther}"
     )
 
 
@@ -63,6 +62,8 @@ def less_precise_text(name: str, judged: Judged) -> str:
 
 def apart_text(judged: Judged) -> str:
     """The difference between compiled and eager, if exact arithmetic does not decide between them."""
+    if judged.unlike_draws:
+        return f"compiled and eager have different random numbers: {judged.unlike_draws}"
     one = judged.apart
     assert one is not None
     differ = f"differ from each other in {one.elements} of {one.of} elements"

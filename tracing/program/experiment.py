@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from tracing.program.device import Device
 from tracing.program.forks import forks_end_here
 from tracing.program.state import differentiable, gradients_of, left_by, shared_storages, start_of, stepped
 from tracing.program.structure import Facts, facts_of
+from tracing.upstream.torch.dynamo import nothing_compiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +45,23 @@ class Experiment:
         return start_of(workload)
 
     @forks_end_here()
-    def results(self, workload: Workload, compiler: Callable[[Any], Any]) -> Facts:
+    def results(self, workload: Workload, compiler: Callable[[Any], Any] | None) -> Facts:
         """The results of a workload, like `results_of`."""
         return results_of(workload, compiler, self.seed)
 
 
-def results_of(workload: Workload, compiler: Callable[..., Any], seed: int) -> Facts:
+def results_of(workload: Workload, compiler: Callable[..., Any] | None, seed: int) -> Facts:
     """Run a workload: its return value, aliases, gradients, parameters, buffers and optimizers' state.
 
-    compiler -- torch.compile, which compiles as the workload asks; for eager the identity function
+    compiler -- torch.compile, which compiles as the workload asks; None: eager, where functions that the
+                workload itself compiles run as they are written
     seed     -- of torch's random generators
     """
     torch.manual_seed(seed)
-    with stepped() as optimizers:
+    with stepped() as optimizers, nullcontext() if compiler else nothing_compiled():
         asked = workload.compiling if compiler is torch.compile else {}
-        returned = compiler(workload.fn, **asked)(*workload.args, **workload.kwargs)
+        function = compiler(workload.fn, **asked) if compiler else workload.fn
+        returned = function(*workload.args, **workload.kwargs)
         given = facts_of(returned, "output")
         if workload.backward:
             differentiate(returned)

@@ -145,9 +145,9 @@ def _results(
 def _in_eager(experiment: Experiment, *, allow_out_of_bounds: bool) -> tuple[Facts, EagerBounds]:
     facts: Facts = {}
     if not experiment.device.virtual:  # a GPU does not notice such an access
-        return experiment.results(experiment.workload(), lambda fn: fn), EagerBounds()
+        return experiment.results(experiment.workload(), None), EagerBounds()
     with bounds_checked(allow_out_of_bounds=allow_out_of_bounds) as bounds:
-        facts = experiment.results(experiment.workload(), lambda fn: fn)
+        facts = experiment.results(experiment.workload(), None)
     return facts, bounds
 
 
@@ -166,7 +166,7 @@ def _judged(experiment: Experiment, results: tuple[Facts, Facts], progress: Call
 
 def _referee(experiment: Experiment, progress: Callable[[str], None]) -> Referee:
     def eager() -> Facts:
-        return experiment.results(experiment.workload(), lambda fn: fn)
+        return experiment.results(experiment.workload(), None)
 
     def compiled() -> Facts:
         forget_compiled()

@@ -129,13 +129,13 @@ class PartialCase:
         if stage == UNCOMPILED:
             workload = experiment.workload()
             with compiling_reported():
-                return experiment.results(workload, lambda fn: fn)
+                return experiment.results(workload, None)
         with partly_compiled(stage, build.steps, build.written):
             return experiment.results(experiment.workload(), torch.compile)
 
     def _in_eager(self) -> Facts:
         with installed(self._launched):
-            return self._experiment.results(self._experiment.workload(), lambda fn: fn)
+            return self._experiment.results(self._experiment.workload(), None)
 
 
 def _described(one: Agreement, actual: Facts, expected: Facts) -> dict[str, Any]:

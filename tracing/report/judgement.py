@@ -89,9 +89,6 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
         if reached is not None and reached.agreeing:
             names = _some(reached.agreeing)
             yield f"    less so   launch {one.launch} {one.kernel}: {names} depends on it, and agrees"
-    if judgement.outcome is not None and judgement.outcome.drawn:
-        drawn = _some(judgement.outcome.drawn)
-        yield f"    unless    it draws random numbers of its own: for {drawn} eager draws others"
     them = "it" if len(suspects) == 1 else "them"
     others = "; every other launch is right for its inputs" if judgement.any_right else ""
     yield f"    why       only eager's results check {them}{others}"
@@ -140,9 +137,6 @@ def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
         yield judged
     if judgement.differs and not judgement.eager_repeats:
         yield "the results differ from eager, which gives another result each time itself"
-    elif judgement.differs and judgement.drawing:
-        drawing = _some([f"{one.launch} {one.kernel}" for one in judgement.drawing])
-        yield f"the results differ from eager's, which draws other random numbers than launch {drawing}"
     elif judgement.differs:
         yield "the results differ from eager, and no launch that was judged explains it"
     elif judgement.failed:

@@ -8,7 +8,6 @@ from typing import Literal
 import pytest
 
 from tracing.analyze.judge.judgement import (
-    DRAWS,
     JudgedLaunch,
     LaunchVerdict,
     Overwritten,
@@ -111,16 +110,6 @@ def test_no_kernel_is_suspected_of_strides(values_too: bool) -> None:
     assert judgement.status == 1
     assert judgement.suspects == ([one] if values_too else [])
     assert ("no kernel chooses these" in lines[0]) == (not values_too)
-
-
-def test_a_suspect_may_draw_random_numbers_of_its_own_where_eager_draws_some() -> None:
-    launch = JudgedLaunch(0, "dropout", -1, "no reference")
-    outcomes = [Outcome("differs", "", drawn=drawn) for drawn in ((), ("output",))]
-
-    texts = ["\n".join(judgement_text(RunJudgement((launch,), (), (), one), [])) for one in outcomes]
-
-    line = "    unless    it draws random numbers of its own: for output eager draws others"
-    assert [line in text for text in texts] == [False, True]
 
 
 def test_a_write_that_a_schema_does_not_declare_is_the_cause() -> None:
@@ -306,20 +295,3 @@ def test_no_kernel_is_suspected_if_eager_gives_another_result_each_time() -> Non
     assert "the results differ from eager, which gives another result each time itself" in lines
     races = replace(judgement, wrong_accesses=("0 fill",))
     assert (races.status, races.suspects) == (1, [launch])
-
-
-@pytest.mark.parametrize(
-    ("drawn", "suspects"), [(("output",), []), (("output", "grad of input 0"), []), ((), [0])]
-)
-def test_a_hand_written_kernel_that_draws_is_no_suspect_where_eager_draws_other_numbers(
-    drawn: tuple[str, ...], suspects: list[int]
-) -> None:
-    launch = JudgedLaunch(0, "dropped", -1, "no reference", why=DRAWS)
-    outcome = Outcome("differs", "", differing=("output",), drawn=drawn)
-    judgement = RunJudgement((launch,), (), (), outcome)
-    line = "the results differ from eager's, which draws other random numbers than launch 0 dropped"
-
-    assert judgement_json(judgement)["suspects"] == suspects
-    assert (judgement.status, line in [*judgement_text(judgement, [])]) == (
-        (1, False) if suspects else (2, True)
-    )

@@ -12,8 +12,6 @@ from tracing.analyze.judge.reached_results import ReachedResults
 from tracing.model import Outcome, is_gradient
 from tracing.store.graph_file import PythonLine
 
-DRAWS = "it draws random numbers"  # why a hand-written launch has no reference
-
 LaunchVerdict: TypeAlias = Literal["right", "off", "inputs wrong", "no reference"]
 
 
@@ -223,21 +221,12 @@ class RunJudgement:
         agrees depends. A kernel that eager launches, too, does not make the results differ, nor does a launch
         that reaches none that differs. If eager gives another result each time, it accuses nothing.
         """
-        drawing = self.drawing
-        own = [one for one in self._unexplained if one not in drawing and not self._reached(one).cleared]
+        own = [one for one in self._unexplained if not self._reached(one).cleared]
         if not self.eager_repeats:
             own = [one for one in own if self.accesses_wrongly(one)]
         return sorted(
             own, key=lambda one: (not self.accesses_wrongly(one), bool(self._reached(one).agreeing))
         )
-
-    @property
-    def drawing(self) -> list[JudgedLaunch]:
-        """The hand-written launches that draw random numbers, if eager draws others for all that differs."""
-        outcome = self.outcome
-        if outcome is None or not outcome.drawn or {*outcome.differing} - {*outcome.drawn}:
-            return []
-        return [one for one in self._unexplained if one.why == DRAWS and not self.accesses_wrongly(one)]
 
     def accesses_wrongly(self, launch: JudgedLaunch) -> bool:
         """True if it races, or leaves an argument's storage."""

@@ -19,7 +19,7 @@ from tracing.cli.answers.findings import findings_text
 from tracing.cli.answers.judge_answer import JudgedRun
 from tracing.cli.app import err
 from tracing.cli.look.passes.failure import unfinished
-from tracing.cli.look.show import print_run, print_wrong_result
+from tracing.cli.look.show import print_run
 from tracing.cli.options.derived import open_derived
 from tracing.cli.processes.guard import KilledProcess
 from tracing.errors import Problem
@@ -67,7 +67,7 @@ class RunAnswer:
             "less_precise": list(self.outcome.less_precise),
             "unchecked_kernels": self._unchecked,
             "memory_evidence": memory_evidence_json(self.run),
-            "next": hints.of_wrong_result(self.run) if self._leads_on else [],
+            "next": self._next,
         }
         return answer if self.judgement is None else {**answer, "judgement": self.judgement.json()}
 
@@ -84,10 +84,8 @@ class RunAnswer:
         return unchecked_kernels(self.run) if agrees else []
 
     @property
-    def _leads_on(self) -> bool:
-        return (
-            self.outcome.status == "differs" and self.judgement is None
-        )  # a judgement prints its own next commands
+    def _next(self) -> list[str]:
+        return [] if self.judgement is not None else hints.of_outcome(self.run)  # a judgement prints its own
 
     def _print_outcome(self, *, show: bool) -> None:
         outcome, path = self.outcome, self.run.path
@@ -100,13 +98,14 @@ class RunAnswer:
                 err.print(part)
             for line in findings_text(self.run):
                 err.print(line)
-            if self._leads_on and (checked := checked_kernels(self.run)):
+            differs = outcome.status == "differs" and self.judgement is None
+            if differs and (checked := checked_kernels(self.run)):
                 err.print(suspect_text(checked))
-            if self.judgement is None:  # else the judgement prints the next commands
-                print_wrong_result(self.run, err)
+            for command in self._next:
+                err.print(f"    next      {command}")
         if self._unchecked and self.judgement is None:  # else the judgement says so
             err.print(reference_text(len(self._unchecked)))
-        if outcome.status in ("passed", "out of bounds", "not decided"):
+        if outcome.status in ("passed", "out of bounds", "not decided") and (show or not self._next):
             shown = "passes" if show else "show"
             err.print(f"    next      tracing {shown} {quote(str(path))}")
         if self.hash_failure and outcome.status != "failed":

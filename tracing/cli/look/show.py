@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from tracing import store
@@ -89,7 +88,8 @@ def print_run(opened: store.Run, page: int | None = 1) -> None:
         raise Problem(f"{opened.path} has {plural(count, 'page')}", "give `--page` one of them")
     for line in run_text(opened, page):
         out.print(line)
-    print_wrong_result(opened)
+    for command in hints.of_outcome(opened):
+        out.print(f"    next      {command}")
     for failure in opened.records(Failure):
         for excerpt in failure_text(failure, opened.text):
             out.print(excerpt)
@@ -108,13 +108,6 @@ def print_run(opened: store.Run, page: int | None = 1) -> None:
             out.print(part)
     for line in unassembled_text(derived):
         out.print(line)
-
-
-def print_wrong_result(run: store.Run, console: Console = out) -> None:
-    """Print the commands to type next if the results of a case differ from eager."""
-    if any(outcome.status == "differs" for outcome in run.records(Outcome)):
-        for command in hints.of_wrong_result(run):
-            console.print(f"    next      {command}")
 
 
 def _launches(run: store.Run, index: int | None) -> list[tuple[int, KernelLaunch]]:

@@ -11,6 +11,7 @@ import torch
 import torch._dynamo
 from torch._C._dynamo.eval_frame import set_eval_frame
 from torch._dynamo import eval_frame, trace_rules
+from torch._dynamo.backends import debugging
 
 from tracing.upstream.contract import require
 from tracing.upstream.patch import patched, replaced
@@ -77,9 +78,26 @@ def compiling_reported() -> Iterator[None]:
 
 @contextmanager
 def nothing_compiled() -> Iterator[None]:
-    """While active, functions that torch.compile has wrapped run as they are written."""
-    with torch.compiler.set_stance("force_eager"):
+    """While active, functions that torch.compile has wrapped run as they are written.
+
+    Unlike the stance "force_eager" it lets Dynamo trace what it interprets: `torch.cond` outside of
+    torch.compile is traced, and has no gradients of what its branches capture if it is not.
+    """
+
+    def choosing(original: Callable[..., Any]) -> Callable[..., Any]:
+        def choose(callback: Any) -> Any:
+            return original(callback) if callable(callback) and _interprets(callback) else None
+
+        return choose
+
+    with patched(eval_frame, "_callback_from_stance", choosing):
         yield
+
+
+def _interprets(callback: Callable[..., Any]) -> bool:
+    # the backend "eager", and the forms of it that higher order operators use
+    backend = eval_frame.innermost_backend(callback)
+    return getattr(getattr(backend, "compiler_fn", backend), "__module__", "") == debugging.__name__
 
 
 @contextmanager
@@ -126,6 +144,8 @@ def contract() -> None:
     compiled = torch.compile(traced, backend=backend)
     with nothing_compiled():
         compiled(torch.ones(1))
+        interpreted = torch.compile(torch.compiler.is_compiling, backend="eager")()
+    require(interpreted, "a function of the backend eager that is traced")
     with compiled_calls_reported():
         flag = torch.compile(torch.compiler.is_compiling)()
     require(flag and not torch.compiler.is_compiling(), "a flag that is set inside of wrapped functions")

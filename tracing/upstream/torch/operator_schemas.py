@@ -7,6 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch._prims.rng_prims import (
+    graphsafe_run_with_rng_state,
+    run_and_save_rng_state,
+    run_with_rng_state,
+)
 
 from tracing.upstream.contract import require
 
@@ -43,6 +48,21 @@ def draws(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     given = {one.name: one.default_value for one in arguments if one.has_default_value()}
     given |= {one.name: value for one, value in zip(arguments, args, strict=False)} | {**kwargs}
     return all(given.get(name) is None or given[name] for name in _SWITCHES)
+
+
+def called_with_state(func: Any, args: Sequence[Any], result: Any) -> tuple[Any, Sequence[Any], Any] | None:
+    """The operator, arguments and result inside of a call that saves or restores a generator's state.
+
+    None: this is no such call. Compiled code makes them for checkpoints.
+    """
+    match func.name() if not is_operator(func) else "":
+        case "run_and_save_rng_state":
+            return args[0], args[1:], result[1]
+        case "run_with_rng_state":
+            return args[1], args[2:], result
+        case "graphsafe_run_with_rng_state":
+            return args[0], args[1:], result
+    return None
 
 
 def written_arguments(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -82,11 +102,19 @@ def contract() -> None:
     require(is_operator(add) and not is_operator(torch.add), "operators that are known as such")
     mutated = [argument.name for argument in schema_of(add).arguments if argument.alias_info]
     require(mutated == ["self"], "the argument that add_ writes")
+    x = torch.ones(1)
+    given = torch.ops.aten.bernoulli.p, x, 0.5
+    with torch.random.fork_rng([]):
+        called = called_with_state(run_and_save_rng_state, given, run_and_save_rng_state(*given))
+    require(called is not None and called[2].shape == x.shape, "a draw that saves the generator's state")
+    require(called_with_state(add, (), None) is None, "an operator that saves no state")
+    named = run_with_rng_state.name(), graphsafe_run_with_rng_state.name()
+    require(named == ("run_with_rng_state", "graphsafe_run_with_rng_state"), "draws with a state")
     with implementations("aten") as library:
         require(hasattr(library, "impl"), "a library that replaces implementations")
     require(is_composite("aten::reshape") and not is_composite("aten::add.Tensor"), "composite operators")
     require(not is_composite("prim::device"), "an operator that is not in the dispatcher")
-    attention, x = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default, torch.ones(1)
+    attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
     drawn = [draws(attention, (x, x, x, chance), {}) for chance in (0.0, 0.5)]
     require(
         drawn == [False, True] and not draws(attention, (x, x, x), {}), "attention that draws for dropout"
