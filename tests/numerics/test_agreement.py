@@ -140,6 +140,8 @@ def test_a_result_of_which_nothing_can_be_compared_is_not_decided() -> None:
 
     assert (judged(facts, facts).status, judged(kept, kept).status) == ("not decided", "not decided")
     assert "nothing that it returns can be compared: output (generator)" in judged(facts, facts).detail
+    compiled = facts_of(iter((X,)), "output")
+    assert (judged(compiled, facts).status, judged(facts, compiled).status) == ("not decided", "differs")
     texts = facts_of(("a", None), "output") | {"output[2]": Uncomparable("lock", "")}
     assert judged(texts, texts).status == "passed"
     assert judged(facts | {"grad of w": X}, facts | {"grad of w": X}).status == "passed"

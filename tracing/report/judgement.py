@@ -113,6 +113,12 @@ def _cleared(judgement: RunJudgement) -> Iterator[str]:
 
 
 def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
+    if judgement.differs:
+        why = "and no launch that was judged explains it"
+        itself = "which gives another result each time itself"
+        yield f"the results differ from eager, {why if judgement.eager_repeats else itself}"
+    elif judgement.failed:
+        yield "no launch that was judged explains why it failed"
     judged = "every launch that was judged is right" if judgement.any_right else "no launch could be judged"
     if judgement.unchecked and judgement.of_case and not judgement.eager_known:
         yield f"{judged}; whether eager checks the hand-written {_some(judgement.unchecked)} is not known:"
@@ -135,12 +141,6 @@ def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
         yield f"nothing checks those that computed {_some(judgement.other_numbers)}"
     else:
         yield judged
-    if judgement.differs and not judgement.eager_repeats:
-        yield "the results differ from eager, which gives another result each time itself"
-    elif judgement.differs:
-        yield "the results differ from eager, and no launch that was judged explains it"
-    elif judgement.failed:
-        yield "no launch that was judged explains why it failed"
 
 
 def _less_precise(judgement: RunJudgement, judged: str) -> Iterator[str]:
