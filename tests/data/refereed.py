@@ -8,6 +8,18 @@ import torch.nn.functional as functional
 from tracing import Workload
 
 
+@torch.library.custom_op("refereed::halved", mutates_args=())
+def halved(x: torch.Tensor) -> torch.Tensor:
+    if x.dtype != torch.float32:
+        raise NotImplementedError(f"halved of {x.dtype}")
+    return x / 2
+
+
+@halved.register_fake
+def _halved(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
 def build(device: str, what: str = "attention", width: int = 32) -> Workload:
     torch.manual_seed(0)
     if what == "attention":  # two blocks in bfloat16
@@ -25,9 +37,17 @@ def build(device: str, what: str = "attention", width: int = 32) -> Workload:
     if what == "dropout":
         x = torch.randn(64, 64, device=device, requires_grad=True)
         return Workload(lambda x: functional.dropout(x.sin(), 0.3) * 2, (x,), backward=True)
-    if what == "channels last":  # torch.compile draws in the order of another layout
-        x = torch.randn(2, 8, 6, 6, device=device)
-        return Workload(lambda x: torch.randn_like(x.to(memory_format=torch.channels_last)) + x, (x,))
+    if what == "encoder":  # on a GPU, fused attention draws other numbers than its parts do
+        encoder = torch.nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.2, batch_first=True)
+        x = torch.randn(3, 7, width, device=device, requires_grad=True)
+        return Workload(
+            torch.nn.Sequential(encoder, torch.nn.Linear(width, 8)).to(device), (x,), backward=True
+        )
+    if what == "probabilities":
+        return Workload(lambda x: torch.bernoulli(x.sigmoid()) + x, (torch.randn(77, 33, device=device),))
+    if what == "opaque dropout":  # the operator has no float64
+        x = torch.randn(64, 64, device=device)
+        return Workload(lambda x: halved(functional.dropout(x.sin(), 0.3)) * 2, (x,))
     if what == "compiled itself":  # the branch captures a tensor that has a gradient
         weight = torch.randn(width, device=device, requires_grad=True)
 

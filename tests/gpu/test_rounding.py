@@ -19,3 +19,13 @@ def test_rounding_is_no_difference(what: str, width: int, tmp_path: Path) -> Non
     done = tracing("run", case, "--no-passes", runs=tmp_path)
 
     assert (done.returncode, " within rounding" in done.stderr) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize(("what", "status"), [("encoder", 0), ("probabilities", 2)])
+def test_random_numbers_that_only_eager_draws_are_no_difference(
+    what: str, status: int, tmp_path: Path
+) -> None:
+    done = tracing("run", f"{DATA / 'refereed.py'}:what={what}", "--no-passes", runs=tmp_path)
+
+    said = "compared was a second compile" if status == 0 else "different random numbers: compiled draws rand"
+    assert (done.returncode, said in done.stderr) == (status, True), done.stderr

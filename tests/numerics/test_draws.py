@@ -29,7 +29,6 @@ def repeated(x: T) -> T:
         lambda x: torch.empty_like(x).bernoulli_(0.3),
         lambda x: torch.empty_like(x).uniform_() + torch.rand_like(x.double()),
         lambda x: torch.empty_like(x).normal_(1, 2) * torch.normal(x, x.abs()),
-        lambda x: functional.rrelu(x, training=True),
         repeated,
     ],
 )

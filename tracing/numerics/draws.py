@@ -90,7 +90,7 @@ class _Draws(Operators):  # type: ignore[no-untyped-call, unused-ignore]
         if effect is None or not effect.random or not draws(effect.function, args, kwargs):
             return
         for drawn in effect.written(args, kwargs, result)[:1]:
-            operator = _operator(effect.name)
+            operator = _operator(effect.name, drawn.device.type)
             strides = tuple(
                 stride for stride, size in zip(drawn.stride(), drawn.shape, strict=True) if size > 1
             )
@@ -98,9 +98,11 @@ class _Draws(Operators):  # type: ignore[no-untyped-call, unused-ignore]
             self.noted.append(Draw(operator, tuple(drawn.shape), strides, dtype))
 
 
-def _operator(name: str) -> str:
+def _operator(name: str, device: str) -> str:
     name, _, overload = name.removeprefix("aten::").partition(".")
     name = re.sub(r"_like$|_functional$|_$", "", name)
-    if name == _BITS and overload in ("", "Tensor"):  # of a tensor of probabilities: compared with numbers
-        return "rand"
+    if name == _BITS and overload in ("", "Tensor") and device == "cpu":
+        return (
+            "rand"  # which torch.compile compares with the tensor of probabilities; on a GPU others are drawn
+        )
     return _AS.get(name, name)

@@ -10,7 +10,7 @@ alive in eager, three of the results, and one of the operands of each test for e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,17 +45,19 @@ def reference(
     run: Callable[[], Results],
     *,
     samples: int = SAMPLES,
+    fused: bool = False,
     progress: Callable[[int], None] = lambda done: None,
     undeclared: Callable[[str], None] = lambda effect: None,
 ) -> dict[str, Expected]:
     """The results of a workload in exact arithmetic, by name.
 
     run      -- builds the workload, seeds it, runs it in eager and returns its results by name
+    fused    -- attention is not taken apart: it has no float64 on a GPU, and draws as it does in eager
     progress -- called after each run with the number of runs that have ended
     undeclared -- called with "mylib::op writes x, and its schema does not say so (train.py:12)" for each such
                 operator, or with "mylib::op returns the memory of x, and its schema says that it is new"
     """
-    shadow, results = _followed(run)
+    shadow, results = _followed(run, fused=fused)
     exact = {name: shadow.of(one).clone() for name, one in _tensors(results)}
     own = {name: one.detach().clone() for name, one in _tensors(results)}
     missing = {name: set(shadow.missing(one)) for name, one in _tensors(results)}
@@ -69,7 +71,7 @@ def reference(
         name: torch.zeros(one.shape, dtype=torch.float64, device=one.device) for name, one in exact.items()
     }
     for sample in range(samples):
-        shadow, results = _followed(run, Noise(sample + 1), tests)
+        shadow, results = _followed(run, Noise(sample + 1), tests, fused=fused)
         for name, one in _tensors(results):
             if name in exact and repeats(one, own[name]):
                 squares[name] += _squared(shadow.of(one), exact[name])
@@ -116,11 +118,15 @@ def _tensors(results: Results) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _followed(
-    run: Callable[[], Results], noise: Noise | None = None, exact: EqualityTests | None = None
+    run: Callable[[], Results],
+    noise: Noise | None = None,
+    exact: EqualityTests | None = None,
+    *,
+    fused: bool,
 ) -> tuple[Shadow, Results]:
     shadow = Shadow(noise, exact)
     # fused attention has no float64 on a GPU; its parts have
-    with sdpa_kernel(SDPBackend.MATH), _kernels_followed(shadow), shadow:
+    with nullcontext() if fused else sdpa_kernel(SDPBackend.MATH), _kernels_followed(shadow), shadow:
         results = run()
     return shadow, results
 

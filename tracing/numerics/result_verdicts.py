@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import torch
 
 from tracing.digest.host import digest
+from tracing.numerics.fact_difference import value_difference
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import UNREPEATABLE
 from tracing.numerics.shadow_storages import BITS_AS, is_inexact
@@ -60,13 +61,26 @@ class ResultVerdicts:
                 return "", 0.0
             self.by_tolerances.append(name)
             self._without.append(f"fixed tolerances decide on {name}: it has no reference, because of {why}")
-            return None
+            return self._with_eagers_numbers(name, judged, expected)
         if judged.verdict == "compiled is off":
             return judged_text(judged), judged.compiled.farthest
         self.other_numbers += [name] if judged.other_numbers else []
         self._stepped += [name] if judged.as_compiled else []
         self._explained[name] = judged
         return "", 0.0
+
+    def _with_eagers_numbers(
+        self, name: str, judged: Judged, expected: torch.Tensor
+    ) -> tuple[str, float] | None:
+        # of a result without a reference; None: it draws no random numbers
+        if judged.instead is None:
+            return None
+        how, size = value_difference(judged.instead, expected)
+        if how and judged.unlike_draws:
+            self._tolerated.append(f"{name}: {apart_text(judged)}")
+            return "", 0.0
+        self.other_numbers += [] if how else [name]
+        return how, size
 
     def tolerated(self, name: str, size: float) -> None:
         """Note a result that agrees with eager's by fixed tolerances.

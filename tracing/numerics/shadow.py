@@ -153,6 +153,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             self._dropped(own, given, result, origin)
             return
         if draws(func, *own):
+            if "attention" in name:  # it computes more than random numbers
+                origin |= ValueOrigin(frozenset([name]))
             for tensor in [*written, *_tensors(result)]:
                 self._storages.take(tensor, origin)
             return

@@ -81,6 +81,7 @@ class Judged:
     other_numbers: bool = False  # compiled draws other random numbers; judged is a compile that draws eager's
     as_compiled: bool = False  # judged against optimizer steps as torch.compile traces them
     unlike_draws: str = ""  # how the draws of each compile differ from eager's
+    instead: torch.Tensor | None = None  # [*] to be compared by tolerances: it draws eager's random numbers
     undecided: int = (
         0  # elements within the rounding of the tensor's larger elements, but not within their own
     )
@@ -112,6 +113,14 @@ class Judged:
     def with_unlike_draws(self, how: str) -> Judged:
         """The verdict for a program of which no compile draws eager's random numbers."""
         return replace(self, verdict="not decided", unlike_draws=how)
+
+    def by_tolerances_of(self, other: torch.Tensor, unlike: str) -> Judged:
+        """The verdict for a result without a reference that draws other random numbers than eager.
+
+        other  -- [*] of a compile that draws eager's
+        unlike -- how its draws differ from eager's; empty: they do not
+        """
+        return replace(self, instead=other, unlike_draws=unlike)
 
 
 def judge(
