@@ -304,12 +304,42 @@ def test_flex_attention_is_followed() -> None:
 
 
 def test_spread_bounds_the_effect_of_rounding() -> None:
-    x = torch.tensor([1.0, 1e8])
+    x = torch.tensor([1.25, 1e8])
 
     spread = expected(lambda: (x + 1.0) - x).spread
 
     assert spread[0] < 1e-6
     assert spread[1] > 1
+
+
+@pytest.mark.parametrize("norm", [functional.batch_norm, functional.instance_norm])
+def test_running_statistics_are_followed(norm: Any) -> None:
+    x = torch.randn(8, 4, 10) + 1
+
+    def program() -> dict[str, torch.Tensor]:
+        mean, variance = torch.zeros(4), torch.ones(4)
+        norm(x, mean, variance, **({"training": True} if norm is functional.batch_norm else {}))
+        return {"mean": mean, "variance": variance}
+
+    for name, one in reference(program).items():
+        assert one.own is not None and not one.missing
+        torch.testing.assert_close(one.own.double(), one.exact)
+        assert float(one.spread.max()) < 1e-6, name
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x, labels: functional.hinge_embedding_loss(x, labels * 2 - 1),
+        lambda x, labels: torch.where(labels == 1, x, -x),
+        lambda x, labels: x[labels.long()],
+        lambda x, labels: torch.where(x >= 0.5, x, -x),
+    ],
+)
+def test_rounding_does_not_change_labels_and_thresholds(read: Any) -> None:
+    x, labels = torch.tensor([0.5, 1.3, 0.2, 2.5]), torch.tensor([1.0, 0.0, 1.0, 0.0])
+
+    assert float(expected(lambda: read(x, labels)).spread.max()) < 1e-6
 
 
 def test_moving_data_adds_no_spread() -> None:

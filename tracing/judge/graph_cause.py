@@ -128,7 +128,7 @@ class GraphCause:
         for value in values:
             try:
                 plan = self._lowered.plan([value], self._after)
-                if not plan.draws:
+                if not self._steps.draws_unknown(plan):
                     left |= executed(self._lowered, plan, self._after)
             except NoReference as reason:
                 self._refusal = str(reason)
@@ -140,7 +140,7 @@ class GraphCause:
         # whether a tensor holds a value of the graph that Inductor received; None: undecided
         try:
             plan = self._program.plan([value], self._given)
-            if plan.draws:
+            if self._steps.draws_unknown(plan):
                 return None
             verdict = judged(self._program, plan, self._given, {value: left})[value].verdict
         except OtherDtype:

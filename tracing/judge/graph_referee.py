@@ -17,6 +17,7 @@ from tracing.judge.float64 import judged, undecided, wrong_elements
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
 from tracing.judge.no_reference import NoReference
+from tracing.judge.operators import is_seed
 from tracing.judge.step_referee import StepReferee
 from tracing.numerics.verdict import Judged
 from tracing.store.graph_file import Schedule
@@ -61,7 +62,7 @@ class GraphReferee:
                 plan = self._program.plan([result.value], given)
             except NoReference:
                 continue
-            if plan.nodes and not (plan.draws or plan.uninitialised):
+            if plan.nodes and not (self._steps.draws_unknown(plan) or plan.uninitialised):
                 actual.setdefault(result.value, self._contents.tensor(result.content))
         try:
             return judged(self._program, self._program.plan([*actual], given), given, actual)
@@ -76,7 +77,17 @@ class GraphReferee:
                 given[FxValue(name, 0)] = self._contents.tensor(content)
             elif position in self._numbers:
                 given[FxValue(name, 0)] = self._numbers[position]
-        return given
+        return given | self._seeds(program)
+
+    def _seeds(self, program: FxProgram) -> dict[FxValue, Any]:
+        # drawn by a node of the graph, and read by launches
+        memory = self._steps.memory
+        return {
+            held.value: self._contents.tensor(held.content)
+            for held in memory.held.values()
+            if held.value and held.content and is_seed(memory.program.nodes[held.value.node])
+            if held.value.node in program.nodes
+        }
 
     def _results(self, schedule: Schedule) -> list[GraphResult]:
         end = len(self._program.nodes)
@@ -103,8 +114,8 @@ class GraphReferee:
     ) -> WrongElements | None:
         try:
             plan = self._program.plan([result.value], given)
-            if plan.draws or plan.uninitialised:
-                raise NoReference("random numbers" if plan.draws else "unwritten memory")
+            if plan.uninitialised or self._steps.draws_unknown(plan):
+                raise NoReference("unwritten memory" if plan.uninitialised else "random numbers")
             if not plan.nodes:
                 return None  # an input that is returned
             tensor = self._contents.tensor(result.content)

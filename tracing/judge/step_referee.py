@@ -17,6 +17,7 @@ from tracing.judge.fx_program import FxPlan, FxValue
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import is_custom, is_seed
+from tracing.judge.random_numbers import draws_as_known
 from tracing.judge.step_reads import StepReads
 from tracing.judge.step_verdict import PARTIAL, StepJudge
 from tracing.judge.values import values_of
@@ -44,6 +45,10 @@ class StepReferee:
         self.values = values_of(self.memory.schedule, self.memory.program)
         for made in steps:
             self._step(made)
+
+    def draws_unknown(self, plan: FxPlan) -> bool:
+        """True if a plan draws random numbers that are not those which the launches of the call draw."""
+        return plan.draws and not (plan.generated and draws_as_known(self.memory.contents.run, self._made))
 
     def _step(self, made: LaunchedStep) -> None:
         step = made.step
@@ -207,7 +212,7 @@ class StepReferee:
             return  # no number would be wrong
         try:
             plan, sources = self.memory.plan(held.value, held.sources)
-            if plan.draws:
+            if self.draws_unknown(plan):
                 raise NoReference("random numbers that it draws")
             wrong, _ = StepJudge(self.memory).wrong(plan, sources, name, name, held.content)
         except NoReference as reason:

@@ -29,6 +29,7 @@ from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
 from tracing.numerics.ties import compared, first, selects
 from tracing.numerics.undeclared_effects import InputBits, calling_line, other_results, returned_inputs
+from tracing.operators.effects import undeclared_writes
 from tracing.program.building import is_building
 from tracing.upstream.torch.decompositions import decomposition
 from tracing.upstream.torch.dispatch_modes import OperatorMode
@@ -198,7 +199,10 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         if name.startswith(_SORTING):
             return self._sorted(func, args, kwargs)
         if name.startswith(_REDUCING):
-            args = tree_map(self._moved, args)
+            written = _written(func, args, kwargs)
+            args = tree_map(
+                lambda leaf: leaf if any(leaf is one for one in written) else self._moved(leaf), args
+            )
         parts = decomposition(func)
         if parts is not None:
             # some decompositions work only inside of a compiler: then execute the operator itself
@@ -236,7 +240,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
     def _given(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
         # the shadows of an operator's arguments; views of shadows for arguments that it writes
         arguments = schema_of(func).arguments
-        take = {one.name: self._view_of if _is_written(one) else self._read for one in arguments}
+        written = _written_names(func, args, kwargs)
+        take = {one.name: self._view_of if one.name in written else self._read for one in arguments}
         positional = [tree_map(take[one.name], value) for one, value in zip(arguments, args, strict=False)]
         return tuple(positional), {name: tree_map(take[name], value) for name, value in kwargs.items()}
 
@@ -307,17 +312,15 @@ def _gives_views(func: Any) -> bool:
     return bool(returns) and all(one.alias_info and not one.alias_info.is_write for one in returns)
 
 
-def _is_written(argument: Any) -> bool:
-    return bool(argument.alias_info and argument.alias_info.is_write)
+def _written_names(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> set[str]:
+    declared = {one.name for one in schema_of(func).arguments if one.alias_info and one.alias_info.is_write}
+    return declared | {*undeclared_writes(func, args, kwargs)}
 
 
 def _written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
-    written: list[torch.Tensor] = []
-    for position, argument in enumerate(schema_of(func).arguments):
-        if _is_written(argument):
-            value = args[position] if position < len(args) else kwargs.get(argument.name)
-            written += _tensors(value)
-    return written
+    names = _written_names(func, args, kwargs)
+    positional = zip((one.name for one in schema_of(func).arguments), args, strict=False)
+    return [one for name, value in (*positional, *kwargs.items()) if name in names for one in _tensors(value)]
 
 
 def _wide_dtype(leaf: Any) -> Any:

@@ -111,7 +111,7 @@ class ShadowStorages:
         return known is not None and known.entered
 
     def _entering(self, elements: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-        if self._noise is None or not is_inexact(tensor):
+        if self._noise is None or not is_inexact(tensor) or _whole(elements):
             return elements
         return perturbed(elements, torch.finfo(tensor.dtype).eps, self._noise)
 
@@ -145,6 +145,12 @@ class ShadowStorages:
 def is_inexact(value: Any) -> bool:
     """True for a tensor of a floating or complex dtype."""
     return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def _whole(elements: torch.Tensor) -> bool:
+    # labels, masks and counts, which a program compares and converts to integers, are exact
+    numbers = torch.view_as_real(elements) if elements.is_complex() else elements
+    return bool((numbers == numbers.round()).all())
 
 
 def _as(tensor: torch.Tensor, elements: torch.Tensor) -> torch.Tensor:

@@ -16,14 +16,22 @@ _SELECTING = ("aten::argmax", "aten::argmin", "aten::max.dim", "aten::min.dim")
 
 
 def compared(name: str, args: Any) -> list[torch.Tensor]:
-    """The operands of a comparison in which nothing is rounded, two tensors of one dtype; else empty.
+    """The operands of a comparison in which nothing is rounded: tensors of one dtype; else empty.
 
     A number is rounded to the dtype of the tensor in eager, and not in generated code.
     """
     operands = [one for one in args if isinstance(one, torch.Tensor)]
-    if not name.startswith(_COMPARING) or len(operands) < 2 or len(operands) < len(args):
+    numbers = [one for one in args if not isinstance(one, torch.Tensor)]
+    if not name.startswith(_COMPARING) or not operands:
         return []
-    return operands if operands[0].dtype == operands[1].dtype else []
+    exact = all(_exact(one, operands[0].dtype) for one in numbers)
+    return operands if exact and len({one.dtype for one in operands}) == 1 else []
+
+
+def _exact(number: Any, dtype: torch.dtype) -> bool:
+    if not isinstance(number, (int, float)):
+        return False
+    return not dtype.is_floating_point or torch.tensor(number, dtype=torch.float64).to(dtype).item() == number
 
 
 def selects(name: str) -> bool:

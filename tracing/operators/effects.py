@@ -96,10 +96,19 @@ _NORMS = tuple(
     f"aten::{name}"
     for name in ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "batch_norm", "instance_norm")
 )
+_STATISTICS, _TRAINING = ("running_mean", "running_var"), 5
 # Collectives in place declare nothing: what they write is always their first argument. (torch/csrc/
 # distributed/c10d/Ops.cpp; `_c10d_functional` does declare.)
 _COLLECTIVE = "c10d::"
 _READING_COLLECTIVES = ("c10d::send", "c10d::barrier", "c10d::monitored_barrier_")
+
+
+def undeclared_writes(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[str]:
+    """The names of the arguments that a call writes although its operator's schema does not say so."""
+    if func.name() not in _NORMS:
+        return ()
+    flag = schema_of(func).arguments[_TRAINING].name
+    return _STATISTICS if (args[_TRAINING] if len(args) > _TRAINING else kwargs[flag]) else ()
 
 
 def effect_of(func: Any) -> Effect | None:
@@ -161,7 +170,7 @@ def _by_schema(name: str, func: Any, parameters: tuple[str, ...]) -> Effect | No
         only=len(schema.returns) == 1,
         check=check,
         unread=(0,) if name.partition(".")[0] in _REPLACES | _LIKE | {_NEW} else (),
-        training=5 if norm else None,
+        training=_TRAINING if norm else None,
         collective=is_collective(name),
         random=torch.Tag.nondeterministic_seeded in func.tags,
         parameters=parameters,
