@@ -124,6 +124,26 @@ def test_the_line_of_changed_graph_passes_is_that_of_the_first_node_that_differs
     assert [line.code for line in finding.lines] == ["steep = x * 3.0"]
 
 
+def without_the_scale(graph: torch.fx.Graph) -> None:
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.mul.Tensor):
+        node.args = (node.args[0], 1.0 if isinstance(node.args[1], float) else node.args[1])
+
+
+def test_graph_passes_that_change_what_is_made_of_random_numbers_are_found(
+    device: Device, runs: Path
+) -> None:
+    def dropped(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(x.sin(), 0.3) + x
+
+    with inductor.patch(post_grad_custom_post_pass=without_the_scale):
+        said = judgement(recorded(Program(dropped, lambda: [values(20, 30, g=0)]), runs, device))
+    right = judgement(recorded(Program(dropped, lambda: [values(20, 30, g=0)]), runs, device))
+
+    [finding] = said.findings
+    assert isinstance(finding, PassesOff) and finding.first.startswith("mul")
+    assert right.findings == () and right.any_right and not right.not_covered
+
+
 def test_a_write_to_an_input_that_graph_passes_lose_is_found(device: Device, runs: Path) -> None:
     def inputs() -> list[torch.Tensor]:
         return [values(4, 8, g=0), values(4, 8, g=1)]

@@ -312,6 +312,23 @@ def test_spread_bounds_the_effect_of_rounding() -> None:
     assert spread[1] > 1
 
 
+def test_a_sparse_gradient_leaves_dense_results_their_reference() -> None:
+    weight, x = torch.randn(5, 3), torch.randn(4, 3)
+
+    def program() -> dict[str, torch.Tensor]:
+        table = weight.clone().requires_grad_()
+        rows = functional.embedding(torch.tensor([0, 3, 3, 1]), table, sparse=True)
+        product = (rows * x).sin()
+        product.sum().backward()
+        assert table.grad is not None and table.grad.is_sparse
+        return {"product": product.detach(), "updated": table.detach().add(table.grad, alpha=-0.1)}
+
+    results = reference(program)
+
+    assert results["product"].missing == () and results["updated"].missing == ("aten.add.Tensor",)
+    assert float(results["product"].spread.max()) > 0
+
+
 @pytest.mark.parametrize("norm", [functional.batch_norm, functional.instance_norm])
 def test_running_statistics_are_followed(norm: Any) -> None:
     x = torch.randn(8, 4, 10) + 1

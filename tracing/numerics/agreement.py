@@ -57,7 +57,7 @@ def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) ->
     without = [name for name, one in actual.items() if isinstance(one, Uncomparable)]
     undeclared = tuple(referee.undeclared) if referee is not None else ()
     remarks = [*undeclared, *verdicts.remarks(), *([f"not compared: {some(without)}"] if without else [])]
-    status, summary = _summary(differing, verdicts.undecided() or _unseen(actual), actual)
+    status, summary = _summary(differing, verdicts, actual)
     outcome = Outcome(
         status,
         "; ".join([summary, *remarks]),
@@ -73,11 +73,15 @@ def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) ->
 
 
 def _summary(
-    differing: list[Disagreement], undecided: list[str], actual: Facts
+    differing: list[Disagreement], verdicts: ResultVerdicts, actual: Facts
 ) -> tuple[Literal["differs", "not decided", "passed"], str]:
+    undecided = verdicts.undecided() or _unseen(actual)
     if differing:
         return "differs", "; ".join([_detail(differing), *(f"not decided: {one}" for one in undecided)])
-    return ("not decided", "; ".join(undecided)) if undecided else ("passed", _agreed(actual))
+    if undecided:
+        return "not decided", "; ".join(undecided)
+    second = f", {some(verdicts.other_numbers)} in a second compile, which draws eager's random numbers"
+    return "passed", _agreed(actual) + (second if verdicts.other_numbers else "")
 
 
 def _unseen(actual: Facts) -> list[str]:

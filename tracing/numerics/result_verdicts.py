@@ -126,9 +126,6 @@ class ResultVerdicts:
             yield f"less precise than eager: {some(less)}"
         decided = {name: one for name, one in self._explained.items() if one.verdict != "not decided"}
         yield from (f"{name}: {judged_text(one)}" for name, one in decided.items() if name not in within)
-        if self.other_numbers:
-            drawing = "draws eager's random numbers"
-            yield f"compared was a second compile, which {drawing}: {some(self.other_numbers)}"
         if self._stepped:
             why = "torch.compile traces optimizers with bias corrections of float32"
             yield f"less precise than eager, because {why}: {some(self._stepped)}"

@@ -110,6 +110,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
                     return dense(*args, **kwargs)
             return self._as_it_is(func, args, kwargs)
         own: Any = tree_map(_as_tensor, (args, kwargs))
+        if not all(map(_is_strided, _tensors(own))):  # a sparse tensor has no shadow
+            return self._as_it_is(func, args, kwargs)
         if _gives_views(func) or not _all_plain(own):
             return func(*args, **kwargs)
         given = self._given(func, *own)
@@ -137,9 +139,11 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         self.undeclared.setdefault(effect, calling_line())
 
     def _as_it_is(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        # a higher order operator, or one of other layouts
         result = func(*args, **kwargs)
-        for tensor in _tensors(tree_map(_as_tensor, result)):
-            if _all_plain(tensor) and tensor.layout == torch.strided:
+        written = _written(func, args, kwargs) if is_operator(func) else []
+        for tensor in [*written, *_tensors(tree_map(_as_tensor, result))]:
+            if _all_plain(tensor) and _is_strided(tensor):
                 self._storages.take(tensor, ValueOrigin(frozenset([str(func)])))
         return result
 
@@ -156,7 +160,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         if draws(func, *own):
             if "attention" in name:  # it computes more than random numbers
                 origin |= ValueOrigin(frozenset([name]))
-            for tensor in [*written, *_tensors(result)]:
+            for tensor in filter(_is_strided, [*written, *_tensors(result)]):
                 self._storages.take(tensor, origin)
             return
         try:
@@ -168,13 +172,13 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             if (operands := compared(name, own[0])) and all(map(self._storages.entered, operands)):
                 results = result
         except _UNSUPPORTED:
-            for tensor in [*written, *_tensors(result)]:
+            for tensor in filter(_is_strided, [*written, *_tensors(result)]):
                 self._storages.take(tensor, origin | ValueOrigin(frozenset([name])))
             return
         for tensor in written:
             self._storages.mark(tensor, origin)
         for tensor, exact in zip(tree_leaves(result), tree_leaves(results), strict=True):
-            if not isinstance(tensor, torch.Tensor):  # as a gradient that nothing needs
+            if not isinstance(tensor, torch.Tensor) or not _is_strided(tensor):  # as a gradient not needed
                 continue
             if is_zero(tensor) or self._storages.known(tensor) is not None:  # written in place, or an input
                 continue
@@ -305,6 +309,10 @@ def _as_tensor(leaf: Any) -> Any:
 
 def _all_plain(given: Any) -> bool:
     return all(type(one) in _PLAIN and not one.is_meta for one in _tensors(given))
+
+
+def _is_strided(tensor: torch.Tensor) -> bool:
+    return tensor.layout == torch.strided
 
 
 def _gives_views(func: Any) -> bool:

@@ -190,6 +190,8 @@ _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))
 def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
     # without an answer if eager does not repeat; no step is to blame where the schema of an operator is
     bisected = hints.can_bisect(run) and judgement.eager_repeats and not judgement.undeclared
+    if run.info.kind == "case" and judgement.outcome is not None:  # a build is compared with eager, too
+        bisected = bisected and judgement.outcome.status not in ("passed", "not decided")
     bisect = [hints.bisection(run)] if bisected else []
     named = [one for one in (judgement.accused, *judgement.suspects) if one is not None]
     if named:
@@ -201,7 +203,7 @@ def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
             return [*further, *hints.of_launch(run, launch)]
         return [*hints.of_launch(run, launch), *further]
     passes = [one for one in judgement.findings if isinstance(one, PassesOff)]
-    if passes and run.info.kind == "program" and not any(one.passes for one in passes):
+    if passes and (run.info.kind == "program" or not bisect) and not any(one.passes for one in passes):
         recorded_anew = hints.record_anew(run, "--graph-passes", "--keep-inputs")
         return [f"{recorded_anew}; tracing judge {hints.latest(run)}"]
     if judgement.other_contents:  # a run that keeps its tensors is judged itself
