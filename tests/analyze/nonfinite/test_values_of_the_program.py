@@ -247,12 +247,38 @@ padded(torch.randn(6, 5))
 """
 
 
+LARGEST = """
+import torch
+
+@torch.library.custom_op("largest::into", mutates_args=("y",))
+def into(y: torch.Tensor, x: torch.Tensor) -> None:
+    y.copy_(x.amax(1))
+
+@torch.compile
+def logarithm(x):
+    y = torch.empty(x.shape[0], device=x.device)
+    into(y, x)
+    return y + ((x - y[:, None]).exp().sum(1) * 0).log()
+
+logarithm(torch.randn(6, 5))
+"""
+
+
+def test_a_kernel_that_computes_an_inf_in_place_of_torch_empty_makes_it(tmp_path: Path) -> None:
+    (path := tmp_path / "largest.py").write_text(LARGEST)
+    tracing("run", path, runs=tmp_path / "runs")
+
+    done = tracing("nan", "latest", runs=tmp_path / "runs")
+
+    assert (done.returncode, "makes the first NaN or inf" in done.stdout) == (1, True), done.stdout
+
+
 def test_a_kernel_that_fills_memory_of_torch_empty_is_not_certain_to_make_a_nan(tmp_path: Path) -> None:
     (path := tmp_path / "filled.py").write_text(FILLED)
     recorded = tracing("run", path, runs=tmp_path / "runs").stderr
 
     done = tracing("nan", "latest", runs=tmp_path / "runs")
 
-    assert "fills memory that is not set with the first NaN" in recorded
+    assert "may make the first NaN" in recorded and "where it fills memory that is not set" in recorded
     assert (done.returncode, "may make the first NaN" in done.stdout) == (2, True), done.stdout
     assert f"not set ({path}:6) with NaN" in " ".join(done.stdout.split())

@@ -167,7 +167,8 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
     fills: tuple[PythonLine, ...] = ()
     if isinstance(source, KernelLaunch):
         computes = launch_lines(run, origin.event.rank, source)
-        fills = filling_lines(run, origin.event.rank, source) if origin.made and kind != "inf" else ()
+        nan = kind != "inf" and any(one.bad("nan") for one in origin.tensors)
+        fills = filling_lines(run, origin.event.rank, source) if origin.made and nan else ()
     if fills:
         origin = replace(origin, verb="may make", fills=fills)
     chain, unwritten = tuple(_chain(carriers, last)), _unwritten(run, process, origin)

@@ -71,8 +71,8 @@ def _nonfinite(run: store.Run) -> Iterator[str]:
             yield f"{first_text(origin, kind)} is made by {title(origin.event)}: `{nan}{command}`"
             return
         if origin is not None and origin.fills:
-            filled = f"fills memory that is not set with {first_text(origin, kind)}"
-            yield f"{title(origin.event)} {filled}: `{nan}{command}`"
+            may = f"may make {first_text(origin, kind)}, where it fills memory that is not set"
+            yield f"{title(origin.event)} {may}: `{nan}{command}`"
             return
         if origin is not None and origin.unwritten:
             yield f"{title(origin.event)} reads {first_text(origin, kind)}: `{nan}{command}`"
