@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any
 
 from tracing import environment
@@ -24,6 +25,7 @@ from tracing.program.user_program import (
 from tracing.record.program_outcome import ended_by, ended_with
 from tracing.record.session import Session
 from tracing.store import Run
+from tracing.store.runs import folder_of_runs
 from tracing.upstream.patch import patched
 
 
@@ -125,7 +127,7 @@ class RecordedProgram:
         if seen and run.info.world_size == 1:
             _say(self._judging(run))
         if self.outcome.fails and any(one.operators for one in run.records(FrameCompile)):
-            _say(f"whether torch.compile is to blame: {self._bisection()}")
+            _say(f"whether torch.compile is to blame: {self._bisection(run)}")
 
     def _judging(self, run: Run) -> str:
         # on the virtual GPU the interpreter, which judges a kernel without a graph, has executed it already
@@ -135,15 +137,21 @@ class RecordedProgram:
             return f"nothing checks what hand-written kernels compute; how to check them: {how}"
         judge = shlex.join(["tracing", "judge", str(run.path)])
         if self.outcome.status == "failed" and not any(run.records(KeptTensor)):  # it cannot be recorded anew
-            record = ["tracing", "run", "--keep-inputs", *self._seeded(), *self._program.words]
-            judge = f"{shlex.join(record)}; {shlex.join(['tracing', 'judge', 'latest'])}"
+            record = ["tracing", "run", "--keep-inputs", *self._options(run), *self._program.words]
+            judge = f"{shlex.join(record)}; {shlex.join(['tracing', 'judge', 'latest', *_below(run)])}"
         return f"whether a kernel is wrong: {judge}"
 
-    def _seeded(self) -> list[str]:
-        return [] if self._seed is None else ["--seed", str(self._seed)]
+    def _options(self, run: Run) -> list[str]:
+        return [*([] if self._seed is None else ["--seed", str(self._seed)]), *_below(run)]
 
-    def _bisection(self) -> str:
-        return shlex.join(["tracing", "bisect", *self._seeded(), *self._program.words])
+    def _bisection(self, run: Run) -> str:
+        return shlex.join(["tracing", "bisect", *self._options(run), *self._program.words])
+
+
+def _below(run: Run) -> list[str]:
+    # the option for the folder of the runs, unless it is the default folder
+    folder = folder_of_runs(run.path)
+    return [] if folder.absolute() == Path(run.info.folder, "runs") else ["--runs", str(folder)]
 
 
 def _end_by_interrupt() -> None:

@@ -148,6 +148,12 @@ def test_a_kernel_whose_results_agree_with_eagers_operators_is_checked() -> None
     assert lines[0].endswith("eager's results agree, and check the hand-written rowmean")
 
 
+def test_a_kernel_that_races_is_not_checked_by_results_that_agree() -> None:
+    racing = replace(judged("passed", ()), wrong_accesses=("0 rowmean",))
+
+    assert racing.checked == []
+
+
 def test_several_hand_written_suspects_are_to_be_checked_one_by_one() -> None:
     launches = tuple(JudgedLaunch(n, f"own{n}", -1, "no reference") for n in range(2))
     several, single = (

@@ -234,6 +234,16 @@ def test_a_case_takes_no_words_and_a_program_no_question_about_eager(tmp_path: P
     assert (case.returncode, program.returncode) == (2, 2)
     assert "silu is a case, and takes no further words: extra" in case.stderr
     assert "--judge is for a case" in program.stderr
+    assert f"`tracing judge latest --runs {tmp_path}`" in " ".join(program.stderr.split())
+
+
+def test_the_commands_to_type_after_a_failure_name_the_folder_of_the_runs(tmp_path: Path) -> None:
+    (program := tmp_path / "fails.py").write_text(f"{DIVERGES}\nraise SystemExit(3)\n")
+
+    done = tracing("run", str(program), runs=tmp_path)
+
+    assert done.returncode == 3
+    assert f"torch.compile is to blame: tracing bisect --runs {tmp_path} {program}" in done.stderr
 
 
 def test_a_program_that_made_a_nan_ends_with_the_launch_and_the_command(tmp_path: Path) -> None:

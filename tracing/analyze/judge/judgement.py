@@ -210,7 +210,7 @@ class RunJudgement:
     @property
     def checked(self) -> list[str]:
         """The hand-written kernels that the comparison with eager checks."""
-        unchecked = self.unchecked
+        unchecked = {*self.unchecked, *(one.partition(" ")[2] for one in self.wrong_accesses)}
         return [one for one in self.hand_written if one not in unchecked]
 
     @property

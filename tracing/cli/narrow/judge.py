@@ -152,14 +152,16 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
             judgement = judge_run(run, processes[0], now, own, unchecked_kernels(asked))
             if judgement.outcome is not None and judgement.suspects:
                 reached = reached_results(run, processes[0], judgement.outcome)
-                judgement = replace(judgement, reached=reached, wrong_accesses=tuple(wrong_accesses(run)))
+                judgement = replace(judgement, reached=reached)
     untried = _unlaunched(asked, judgement.hand_written)
     not_covered = (*judgement.not_covered, *untried, *left_out(run))
+    accesses = tuple(wrong_accesses(run))
     judgement = replace(judgement, other_contents=other_contents, not_covered=not_covered)
+    judgement = replace(judgement, wrong_accesses=accesses)
     judgement = replace(judgement, has_results=any(run.records(Result)))
     findings = tuple(_with_passes(run, asked, one) for one in judgement.findings)
     judgement = replace(judgement, findings=findings, eager_known=knows_eager(asked))
-    return JudgedRun(judgement, tuple(_next(run, judgement)), tuple(wrong_accesses(run)))
+    return JudgedRun(judgement, tuple(_next(run, judgement)), accesses)
 
 
 def _with_passes(run: store.Run, asked: store.Run, finding: Finding) -> Finding:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -135,6 +136,7 @@ def _run_program(
     commands = {"--show": "show latest", "--json": "show latest --json", "--judge": "judge latest"}
     for option in (option for option, is_given in given.items() if is_given):
         later = commands.get(option)
+        later = f"{later} --runs {quote(str(runs))}" if later and runs != RUNS else later
         raise Problem(
             f"{option} is for a case, and {program.words[0]} is a program",
             f"leave it out{f', and then ask: `tracing {later}`' if later else ''}",
