@@ -160,3 +160,32 @@ def test_a_kernel_of_the_user_that_generated_code_copied_is_not_called_generated
     assert (
         failure.problem("/case.py") == "/case.py:8: error: your kernel copy fails: OutOfBoundsError: x[1000]"
     )
+
+
+LAST = """
+import torch
+from tracing import Workload
+
+@torch.library.custom_op("failures::last", mutates_args=())
+def last(x: torch.Tensor) -> torch.Tensor:
+    return (x * 2).contiguous(memory_format=torch.channels_last)
+
+@last.register_fake
+def _(x):
+    return torch.empty(x.shape, device=x.device)
+
+def build(device):
+    return Workload(lambda x: last(x).sin() + 1, (torch.randn(2, 4, 5, 5, device=device),))
+"""
+
+
+def test_an_operator_with_other_strides_than_its_fake_implementation_is_named(tmp_path: Path) -> None:
+    (case := tmp_path / "last.py").write_text(LAST)
+    run = recorded(str(case), tmp_path / "runs")
+
+    [outcome], [failure] = run.records(Outcome), run.records(Failure)
+    assert (outcome.status, failure.kind) == ("failed", "generated code")
+    assert outcome.undeclared == (
+        "failures::last returns strides (100, 1, 20, 4), not (100, 25, 5, 1) as its fake implementation does "
+        "(last.py:14)",
+    )

@@ -19,6 +19,7 @@ from tracing.launch.memory.out_of_bounds import OutOfBoundsError
 from tracing.model import NotCovered, Outcome, Result, Start
 from tracing.numerics.agreement import judged
 from tracing.numerics.referee import Referee
+from tracing.numerics.reference import reference
 from tracing.program.experiment import Experiment
 from tracing.program.state import STEPPED
 from tracing.program.structure import Facts
@@ -92,10 +93,13 @@ def record(
         raise
     except (Exception, SystemExit) as error:  # the latter is the case's own
         outcome = Outcome("failed", diagnosis.of(error), traceback.format_exc(), message(error))
-        named = isinstance(error, OutOfBoundsError)
-        if experiment.device.virtual and _COMPILING in stages and not named:
-            progress("failed; testing the virtual GPU itself")
-            _test_virtual_gpu(writer)
+        if _COMPILING in stages and not isinstance(error, OutOfBoundsError):
+            if experiment.device.virtual:
+                progress("failed; testing the virtual GPU itself")
+                _test_virtual_gpu(writer)
+            if diagnosis.failure is not None and diagnosis.failure.kind == "generated code":
+                progress("failed; checking what custom operators declare")
+                outcome = msgspec.structs.replace(outcome, undeclared=tuple(_undeclared(experiment)))
     except BaseException as error:
         writer.append(Outcome("interrupted", f"interrupted by {type(error).__name__}"))
         raise
@@ -174,6 +178,16 @@ def _referee(experiment: Experiment, progress: Callable[[str], None]) -> Referee
             return experiment.results(experiment.workload(), torch.compile)
 
     return Referee(eager, compiled, progress)
+
+
+def _undeclared(experiment: Experiment) -> list[str]:
+    # what operators do against their schemas and fake implementations, by which code was generated
+    effects: list[str] = []
+    with contextlib.suppress(Exception), experiment.device.active():
+        reference(
+            lambda: experiment.results(experiment.workload(), None), samples=0, undeclared=effects.append
+        )
+    return effects
 
 
 def _note_compiled_steps(actual: Facts, expected: Facts, writer: RunWriter) -> None:

@@ -113,7 +113,8 @@ class RunAnswer:
         if outcome.status == "failed":
             problems = _problems(self.run, outcome)
             err.print(f"tracing: the case failed{'' if problems else f': {outcome.detail}'}")
-            for further in (*problems, *_further(outcome)):
+            against = (f"✗ {effect}" for effect in outcome.undeclared)
+            for further in (*against, *problems, *_further(outcome)):
                 err.print(f"  {further}")
             err.print(f"  the run up to this point, and the traceback: `tracing show {path}`")
 
