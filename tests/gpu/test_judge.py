@@ -53,6 +53,26 @@ def test_what_compiled_code_draws_is_that_of_its_seed(tmp_path: Path) -> None:
     assert {one.verdict for one in said.launches} == ({"right", "no reference"} if several else {"right"})
 
 
+def test_a_pooled_gradient_of_another_layout_is_right(tmp_path: Path) -> None:
+    # ATen gives other values for it than on the CPU, at least in torch 2.11
+    x = torch.randn(2, 8, 16, 16, device="cuda").to(memory_format=torch.channels_last).requires_grad_()
+
+    @torch.compile
+    def pooled(x: torch.Tensor) -> torch.Tensor:
+        means = torch.nn.functional.avg_pool2d(x.sin(), 3, 2, 1, ceil_mode=True, count_include_pad=False)
+        return torch.nn.functional.pad(means, (2, 1, 2, 1), mode="reflect").contiguous()
+
+    environment = Device("sm_90").environment()
+    writer = store.create(tmp_path, RunInfo(SCHEMA, "case", "/case.py", (), 0, store.now(), environment))
+    with LaunchRecorder(writer, keep=Keep(inputs=True)):
+        pooled(x).cos().sum().backward()
+    writer.close()
+
+    run = store.Run(writer.path)
+    said = judgement_of(run, run).judgement
+    assert said.accused is None and said.findings == ()
+
+
 def test_launches_of_compiled_code_are_right(tmp_path: Path) -> None:
     words, tokens = torch.randn(50, 64, device="cuda"), torch.randint(50, (4, 4000), device="cuda")
 

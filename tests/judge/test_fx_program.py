@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from tracing.judge.float64 import right_by
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import resolved
@@ -50,6 +51,16 @@ def test_tensors_that_a_graph_creates_are_on_the_device_of_the_given_values() ->
     ]
 
     assert devices == ["meta"] * 3
+
+
+@pytest.mark.parametrize(("factor", "right"), [(2.0, True), (2.1, False)])
+def test_a_value_is_judged_by_the_graph_on_another_device(factor: float, right: bool) -> None:
+    graph = program(lambda x: x.sin() * 2 + torch.arange(4), X).graph
+    fx = FxProgram(graph, torch.device("cpu"))
+    given = {FxValue("x_1", 0): X}
+    plan = fx.plan([fx.value(fx.outputs[0]["node"])], given)
+
+    assert right_by(fx, plan, given, X.sin() * factor + torch.arange(4)) == right
 
 
 def test_a_given_value_gets_the_strides_that_the_graph_expects() -> None:

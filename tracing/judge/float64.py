@@ -59,6 +59,15 @@ def judged(
     return verdicts
 
 
+def right_by(program: FxProgram, plan: FxPlan, given: Given, actual: torch.Tensor) -> bool:
+    """True if a tensor holds the one value that a plan computes from given ones; False also if undecided."""
+    try:
+        verdict = judged(program, plan, given, {plan.targets[0]: actual})[plan.targets[0]]
+    except NoReference:
+        return False
+    return verdict.verdict not in ("compiled is off", "no reference", "not decided") and not verdict.undecided
+
+
 def executed(program: FxProgram, plan: FxPlan, given: Given) -> dict[FxValue, torch.Tensor]:
     """The values of a plan as computed by ATen, each node in its own dtype.
 
