@@ -45,6 +45,13 @@ def build(device: str, what: str = "attention", width: int = 32) -> Workload:
         )
     if what == "probabilities":
         return Workload(lambda x: torch.bernoulli(x.sigmoid()) + x, (torch.randn(77, 33, device=device),))
+    if what == "doubles":
+
+        def doubles(x: torch.Tensor) -> list[torch.Tensor]:
+            narrow = x.float() if torch.compiler.is_compiling() else x
+            return [narrow.sin().double(), (x.exp() @ x.t()).softmax(-1).sum(0)]
+
+        return Workload(doubles, (torch.randn(16, 32, dtype=torch.float64, device=device),))
     if what == "opaque dropout":  # the operator has no float64
         x = torch.randn(64, 64, device=device)
         return Workload(lambda x: halved(functional.dropout(x.sin(), 0.3)) * 2, (x,))

@@ -16,6 +16,7 @@ from torch._inductor import decomposition
 
 from tracing import store
 from tracing.model import Outcome
+from tracing.numerics.agreement import agreement
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import Expected
 from tracing.program.device import Device
@@ -147,6 +148,30 @@ def test_random_numbers_that_no_compile_draws_as_eager_does_decide_nothing(
     assert verdict.status == "not decided"
     ours, theirs = "rand of float32 (64, 64), strides (64, 1)", "bernoulli of (64, 64), strides (64, 1)"
     assert f"different random numbers: compiled draws {ours}, eager {theirs}" in verdict.detail
+
+
+def test_a_kernel_that_computes_doubles_in_float32_is_off(tmp_path: Path) -> None:
+    verdict = outcome(tmp_path, "doubles")
+
+    assert verdict.status == "differs" and "output[0]: compiled is off" in verdict.detail
+    assert verdict.differing == ("output[0]",)
+
+
+@pytest.mark.parametrize(("added", "status"), [(0, "passed"), (100, "not decided")])
+def test_indices_that_no_order_of_equal_values_gives_are_not_decided(
+    added: int, status: str, tmp_path: Path
+) -> None:
+    x = torch.tensor([[2.0, 1, 1, 0]])
+    computed = x.sigmoid() * 1.1
+
+    def eager() -> dict[str, torch.Tensor]:
+        return {"output": (x.sigmoid() * 1.1).argsort()}
+
+    order = torch.tensor([[3, 1, 2, 0]]) if computed.argsort()[0, 1] == 2 else torch.tensor([[3, 2, 1, 0]])
+    referee = Referee(eager, lambda: {}, lambda _: None)
+    one = agreement({"output": order + added * torch.tensor([0, 1, 1, 0])}, eager(), referee)
+
+    assert one.outcome.status == status, one.outcome.detail
 
 
 @pytest.mark.parametrize("change", [None, another_constant])

@@ -165,5 +165,5 @@ def test_small_elements_among_large_ones_that_differ_are_undecided() -> None:
 
     assert (said.verdict, said.undecided) == ("within rounding", len(X))
     assert undecided_text(said) == (
-        "not decided: 64 elements are within the rounding of larger elements, but not within the own one"
+        "64 elements are compared with the rounding of larger elements only, and beyond the own one"
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -22,12 +22,16 @@ from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
 from tracing.numerics.equality import EqualityTests
 from tracing.numerics.rounding import Noise, wide
 from tracing.numerics.shadow import Shadow
+from tracing.numerics.shadow_storages import is_inexact
 
 SAMPLES = 8
 MORE_SAMPLES = 32  # where few elements are off
 UNREPEATABLE = "eager itself: repeated, it gives another result"
 _REPEATED = 64  # roundings of the largest value by which repeated runs may differ
 Results = Mapping[str, Any]
+
+
+Span: TypeAlias = tuple[torch.Tensor, torch.Tensor]  # [*] int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class Expected:
     missing: tuple[str, ...] = ()  # operators and kernels that were not followed in float64
     own: torch.Tensor | None = None  # [*] what eager gave in the first of the runs; None: not kept
     drawn: bool = False  # it depends on random numbers, other than those of the inputs
+    span: Span | None = None  # the least and the largest value of each element in all runs; of integers only
 
 
 def reference(
@@ -70,17 +75,22 @@ def reference(
     squares = {
         name: torch.zeros(one.shape, dtype=torch.float64, device=one.device) for name, one in exact.items()
     }
+    spans = {name: _span(own[name], one) for name, one in exact.items() if not is_inexact(one)}
     for sample in range(samples):
         shadow, results = _followed(run, Noise(sample + 1), tests, fused=fused)
         for name, one in _tensors(results):
             if name in exact and repeats(one, own[name]):
                 squares[name] += _squared(shadow.of(one), exact[name])
+                if name in spans:
+                    spans[name] = _span(*spans[name], shadow.of(one))
             elif name in exact:
                 missing[name].add(UNREPEATABLE)
         progress(2 + sample)
     spread = {name: (one / max(1, samples)).sqrt() for name, one in squares.items()}
     return {
-        name: Expected(one, spread[name], tuple(sorted(missing[name])), own[name], name in drawn)
+        name: Expected(
+            one, spread[name], tuple(sorted(missing[name])), own[name], name in drawn, spans.get(name)
+        )
         for name, one in exact.items()
     }
 
@@ -99,6 +109,11 @@ def repeats(a: torch.Tensor, b: torch.Tensor) -> bool:
     wide_a, wide_b = (one.to(wide(a.dtype)).nan_to_num() for one in (a, b))
     limit = _REPEATED * torch.finfo(a.dtype).eps * float(wide_b.abs().max())
     return bool(torch.equal(a.isnan(), b.isnan())) and float((wide_a - wide_b).abs().max()) <= limit
+
+
+def _span(*values: torch.Tensor) -> Span:
+    numbers = torch.stack([one.to(torch.int64) for one in values])
+    return numbers.amin(0), numbers.amax(0)
 
 
 def _squared(sample: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:

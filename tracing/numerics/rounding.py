@@ -59,8 +59,8 @@ def rounded_at_random(values: torch.Tensor, dtype: torch.dtype, noise: Noise) ->
     if values.is_complex():
         parts = rounded_at_random(torch.view_as_real(values), real(dtype), noise)
         return torch.view_as_complex(parts.contiguous())
-    if dtype == torch.float64:  # nothing wider to round from
-        return perturbed(values, torch.finfo(dtype).eps, noise)
+    if dtype == torch.float64:  # nothing wider to round from; whole numbers are exact, as in narrower dtypes
+        return torch.where(values == values.round(), values, perturbed(values, torch.finfo(dtype).eps, noise))
     nearest = values.to(dtype).to(values.dtype)
     shift = noise.uniform(values) * units(values, dtype) / 2
     return torch.where(nearest == values, values, (values + shift).to(dtype).to(values.dtype))

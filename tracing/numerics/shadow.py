@@ -62,7 +62,6 @@ _ACCUMULATING = tuple(
 _SORTING = ("aten::sort", "aten::argsort", "aten::topk")
 _KERNELS = torch.float32  # the dtype of their computation, if their result has this or a narrower dtype
 _NARROW = {torch.float64: _KERNELS, torch.complex128: _KERNELS.to_complex()}
-_ACCUMULATED = torch.finfo(_KERNELS).eps
 _UNSUPPORTED = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError)
 
 
@@ -200,17 +199,19 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             return _accumulated(func, args, kwargs)
         if self._noise is None or schema_of(func).is_mutable:
             return func(*args, **kwargs)
+        computed_in = _computed_in(_tensors(own))
         if name.startswith(_SORTING):
             return self._sorted(func, args, kwargs)
         if name.startswith(_REDUCING):
             written = _written(func, args, kwargs)
+            terms = torch.finfo(computed_in).eps
             args = tree_map(
-                lambda leaf: leaf if any(leaf is one for one in written) else self._moved(leaf), args
+                lambda leaf: leaf if any(leaf is one for one in written) else self._moved(leaf, terms), args
             )
         parts = decomposition(func)
         if parts is not None:
             # some decompositions work only inside of a compiler: then execute the operator itself
-            with suppress(*_UNSUPPORTED), _Roundings(self._noise):
+            with suppress(*_UNSUPPORTED), _Roundings(self._noise, computed_in):
                 return parts(*args, **kwargs)
         return func(*args, **kwargs)
 
@@ -229,9 +230,9 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         ordered, indices = result
         return ordered, order[indices]
 
-    def _moved(self, leaf: Any) -> Any:
+    def _moved(self, leaf: Any, relative: float) -> Any:
         assert self._noise is not None
-        return perturbed(leaf, _ACCUMULATED, self._noise) if is_inexact(leaf) else leaf
+        return perturbed(leaf, relative, self._noise) if is_inexact(leaf) else leaf
 
     def _dropped(self, own: Any, given: Any, result: Any, origin: ValueOrigin) -> None:
         (_, chance, *_), _ = own
@@ -264,11 +265,11 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
 
 
 class _Roundings(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
-    """Rounds what every part of an operator gives at random to float32, in which kernels compute."""
+    """Rounds what every part of an operator gives at random to the dtype in which kernels compute."""
 
-    def __init__(self, noise: Noise) -> None:
+    def __init__(self, noise: Noise, computed_in: torch.dtype) -> None:
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
-        self._noise = noise
+        self._noise, self._computed_in = noise, computed_in
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -279,7 +280,7 @@ class _Roundings(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         return tree_map(self._rounded, result)
 
     def _rounded(self, leaf: Any) -> Any:
-        return rounded_at_random(leaf, _KERNELS, self._noise) if _is_wide(leaf) else leaf
+        return rounded_at_random(leaf, self._computed_in, self._noise) if _is_wide(leaf) else leaf
 
 
 def _accumulated(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -293,6 +294,13 @@ def _accumulated(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> A
 
 def _narrow(leaf: Any) -> Any:
     return leaf.to("cpu", _NARROW.get(leaf.dtype, leaf.dtype)) if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _computed_in(own: Sequence[torch.Tensor]) -> torch.dtype:
+    # a scalar tensor does not decide the dtype of a computation
+    inexact = [one for one in own if is_inexact(one)]
+    deciding = [one for one in inexact if one.dim()] or inexact
+    return torch.float64 if any(map(_is_wide, deciding)) else _KERNELS
 
 
 def _is_wide(value: Any) -> bool:

@@ -80,6 +80,7 @@ class Judged:
     missing: tuple[str, ...] = ()
     other_numbers: bool = False  # compiled draws other random numbers; judged is a compile that draws eager's
     as_compiled: bool = False  # judged against optimizer steps as torch.compile traces them
+    beyond: int = 0  # integers that rounding decides, and that no run with other roundings gives
     unlike_draws: str = ""  # how the draws of each compile differ from eager's
     instead: torch.Tensor | None = None  # [*] to be compared by tolerances: it draws eager's random numbers
     undecided: int = (
@@ -141,6 +142,8 @@ def judge(
     verdict, ours, theirs = results.decided(far)
     exact = expected.exact[ours.index].item() if expected.exact.numel() else 0.0
     judged = Judged(verdict, ours, theirs, exact, expected.missing)
+    if verdict == "within rounding" and (beyond := _beyond(compiled, expected)):
+        return replace(judged, verdict="not decided", beyond=beyond)
     if verdict == "within rounding":
         bare, distance, _ = results.decided(results.roundings(noise))
         undecided = distance.elements if bare == "compiled is off" else 0
@@ -246,10 +249,20 @@ def needs_more_runs(judged: Judged, expected: Expected) -> bool:
 
     Few runs miss what rounding moves rarely, as a gradient's sign, which decides a step of Adam.
     """
+    if judged.beyond:
+        return True
     if judged.verdict != "compiled is off":
         return False
     few = judged.compiled.elements <= _FEW * expected.exact.numel()
     return few or (is_inexact(expected.exact) and bool((expected.spread > _NO_NUMBER).any()))
+
+
+def _beyond(compiled: torch.Tensor, expected: Expected) -> int:
+    # as an index out of range, where eager sorts equal values
+    if expected.span is None or not bool(expected.spread.any()):
+        return 0
+    numbers, (least, largest) = compiled.to(torch.int64), expected.span
+    return int(((numbers < least) | (numbers > largest)).sum())
 
 
 def rounding(expected: Expected, differing: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

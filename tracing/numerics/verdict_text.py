@@ -51,7 +51,7 @@ def within_text(judged: Judged) -> str:
 def undecided_text(judged: Judged) -> str:
     """The elements of a result that agrees of which it is not known whether rounding explains them."""
     elements = "1 element is" if judged.undecided == 1 else f"{judged.undecided} elements are"
-    return f"not decided: {elements} within the rounding of larger elements, but not within the own one"
+    return f"{elements} compared with the rounding of larger elements only, and beyond the own one"
 
 
 def less_precise_text(name: str, judged: Judged) -> str:
@@ -64,6 +64,8 @@ def apart_text(judged: Judged) -> str:
     """The difference between compiled and eager, if exact arithmetic does not decide between them."""
     if judged.unlike_draws:
         return f"compiled and eager have different random numbers: {judged.unlike_draws}"
+    if judged.beyond:
+        return f"rounding decides it, but no rounding that was tried gives {judged.beyond} of its integers"
     one = judged.apart
     assert one is not None
     differ = f"differ from each other in {one.elements} of {one.of} elements"
