@@ -101,8 +101,6 @@ class _Draws(Operators):  # type: ignore[no-untyped-call, unused-ignore]
 def _operator(name: str, device: str) -> str:
     name, _, overload = name.removeprefix("aten::").partition(".")
     name = re.sub(r"_like$|_functional$|_$", "", name)
-    if name == _BITS and overload in ("", "Tensor") and device == "cpu":
-        return (
-            "rand"  # which torch.compile compares with the tensor of probabilities; on a GPU others are drawn
-        )
-    return _AS.get(name, name)
+    # torch.compile compares numbers with a tensor of probabilities; on a GPU eager draws others for it
+    as_numbers = name == _BITS and overload in ("", "Tensor") and device == "cpu"
+    return "rand" if as_numbers else _AS.get(name, name)

@@ -58,7 +58,8 @@ class Referee:
             return None
         if expected.own is not None and not repeats(eager, expected.own):
             if expected.drawn and not self._fused:
-                self._fused, self._expected = True, None
+                self._fused = True
+                self._expected = self._finer = self._as_compiled = None
                 return self.judge(name, compiled, eager)
             expected = replace(expected, missing=tuple({*expected.missing, UNREPEATABLE}))
         judged, expected = self._judged(name, compiled, eager, expected)
