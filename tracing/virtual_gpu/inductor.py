@@ -49,7 +49,8 @@ def _noted() -> Callable[[str, int], None]:
     def passed_over(kernel: str, count: int) -> None:
         if kernel not in noted:
             noted.add(kernel)
-            note = f"{kernel}: {count} of its configurations are compiled and not executed"
+            are = "is" if count == 1 else "are"
+            note = f"{kernel}: {count} of its configurations {are} compiled and not executed"
             print(f"tracing: {note}, {FIRST_IS_TAKEN}", file=sys.stderr)
 
     return passed_over

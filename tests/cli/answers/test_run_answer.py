@@ -55,6 +55,13 @@ def test_an_outcome_that_is_not_decided_is_no_answer(
     assert capsys.readouterr().err.splitlines()[0] == "not decided: output: compiled and eager differ"
 
 
+def test_all_results_that_differ_are_listed_as_json(tmp_path: Path) -> None:
+    names = tuple(f"output[{i}]" for i in range(9))
+    answer = RunAnswer(saved(tmp_path, [launch(0)]), Outcome("differs", "", differing=names))
+
+    assert answer.json()["differing"] == [*names]
+
+
 def test_less_precise_results_are_listed_as_json(tmp_path: Path) -> None:
     less = "output is 8.7 roundings from exact, eager's 0.53"
     answer = RunAnswer(saved(tmp_path, [launch(0)]), Outcome("passed", "", less_precise=(less,)))

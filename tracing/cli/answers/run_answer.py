@@ -64,6 +64,7 @@ class RunAnswer:
             "status": self.status,
             "outcome": self._verdict,
             "detail": self.outcome.detail,
+            "differing": list(self.outcome.differing),
             "less_precise": list(self.outcome.less_precise),
             "unchecked_kernels": self._unchecked,
             "memory_evidence": memory_evidence_json(self.run),
