@@ -119,6 +119,17 @@ def test_float8_is_judged(dtype: torch.dtype) -> None:
     assert judge(wrong, right, expected(exact)).verdict == "compiled is off"
 
 
+def test_a_float8_with_another_sign_is_off_and_its_neighbour_is_not() -> None:
+    exact = torch.linspace(-3, 3, 64)
+    right = exact.to(torch.float8_e4m3fn)
+    flipped, next_one = right.clone(), right.clone()
+    flipped[50] = -exact[50]
+    next_one.view(torch.uint8)[50] += 1
+
+    verdicts = [judge(one, right, expected(exact)).verdict for one in (flipped, next_one)]
+    assert verdicts == ["compiled is off", "within rounding"]
+
+
 def test_integers_are_exact_unless_rounding_decides_them() -> None:
     eager, compiled = torch.tensor([1, 2, 3]), torch.tensor([1, 2, 4])
     certain = Expected(eager, torch.zeros(3, dtype=torch.float64))

@@ -25,6 +25,7 @@ Verdict = Literal[
 
 FARTHEST = 64.0  # greatest distance of one element of a right result, in roundings; of 16 bits and less:
 FARTHEST_NARROW = 24.0
+_FARTHEST_8_BITS = 4.0  # in which sums are not rounded, but once their result: 24 are a factor of 8
 TYPICAL = 8.0  # limit for the mean over a tensor
 _SHARE = 1 / 16  # of the root mean square of the usual noise of a tensor, which each element may have
 _USUAL = 16.0  # the usual noise is at most that many times the lower quartile of the elements that differ
@@ -222,7 +223,9 @@ def _verdict(compiled: Distance, eager: Distance, expected: Expected) -> Verdict
 def _distance(actual: torch.Tensor, roundings: torch.Tensor, narrow: float) -> Distance:
     if actual.numel() == 0:
         return Distance(0.0, 0.0, (), 0.0, 0, FARTHEST)
-    limit = narrow if actual.dtype.itemsize <= 2 and actual.is_floating_point() else FARTHEST
+    floating, size = actual.is_floating_point(), actual.dtype.itemsize
+    limit = narrow if floating and size <= 2 else FARTHEST
+    limit = min(limit, _FARTHEST_8_BITS) if floating and size == 1 else limit
     flat = int(roundings.argmax())
     index = index_of(flat, actual.shape)
     return Distance(
