@@ -31,7 +31,7 @@ _REPEATED = 64  # roundings of the largest value by which repeated runs may diff
 Results = Mapping[str, Any]
 
 
-Span: TypeAlias = tuple[torch.Tensor, torch.Tensor]  # [*] int64
+Extremes: TypeAlias = tuple[torch.Tensor, torch.Tensor]  # [*] int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,9 @@ class Expected:
     missing: tuple[str, ...] = ()  # operators and kernels that were not followed in float64
     own: torch.Tensor | None = None  # [*] what eager gave in the first of the runs; None: not kept
     drawn: bool = False  # it depends on random numbers, other than those of the inputs
-    span: Span | None = None  # the least and the largest value of each element in all runs; of integers only
+    extremes: Extremes | None = (
+        None  # the least and the largest value of each element in all runs; of integers only
+    )
 
 
 def reference(
@@ -75,21 +77,21 @@ def reference(
     squares = {
         name: torch.zeros(one.shape, dtype=torch.float64, device=one.device) for name, one in exact.items()
     }
-    spans = {name: _span(own[name], one) for name, one in exact.items() if not is_inexact(one)}
+    extremes = {name: _extremes(own[name], one) for name, one in exact.items() if not is_inexact(one)}
     for sample in range(samples):
         shadow, results = _followed(run, Noise(sample + 1), tests, fused=fused)
         for name, one in _tensors(results):
             if name in exact and repeats(one, own[name]):
                 squares[name] += _squared(shadow.of(one), exact[name])
-                if name in spans:
-                    spans[name] = _span(*spans[name], shadow.of(one))
+                if name in extremes:
+                    extremes[name] = _extremes(*extremes[name], shadow.of(one))
             elif name in exact:
                 missing[name].add(UNREPEATABLE)
         progress(2 + sample)
     spread = {name: (one / max(1, samples)).sqrt() for name, one in squares.items()}
     return {
         name: Expected(
-            one, spread[name], tuple(sorted(missing[name])), own[name], name in drawn, spans.get(name)
+            one, spread[name], tuple(sorted(missing[name])), own[name], name in drawn, extremes.get(name)
         )
         for name, one in exact.items()
     }
@@ -111,7 +113,7 @@ def repeats(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool(torch.equal(a.isnan(), b.isnan())) and float((wide_a - wide_b).abs().max()) <= limit
 
 
-def _span(*values: torch.Tensor) -> Span:
+def _extremes(*values: torch.Tensor) -> Extremes:
     numbers = torch.stack([one.to(torch.int64) for one in values])
     return numbers.amin(0), numbers.amax(0)
 

@@ -262,9 +262,9 @@ def needs_more_runs(judged: Judged, expected: Expected) -> bool:
 
 def _beyond(compiled: torch.Tensor, expected: Expected) -> int:
     # as an index out of range, where eager sorts equal values
-    if expected.span is None or not bool(expected.spread.any()):
+    if expected.extremes is None or not bool(expected.spread.any()):
         return 0
-    numbers, (least, largest) = compiled.to(torch.int64), expected.span
+    numbers, (least, largest) = compiled.to(torch.int64), expected.extremes
     return int(((numbers < least) | (numbers > largest)).sum())
 
 
