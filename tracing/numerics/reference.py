@@ -43,9 +43,7 @@ class Expected:
     missing: tuple[str, ...] = ()  # operators and kernels that were not followed in float64
     own: torch.Tensor | None = None  # [*] what eager gave in the first of the runs; None: not kept
     drawn: bool = False  # it depends on random numbers, other than those of the inputs
-    extremes: Extremes | None = (
-        None  # the least and the largest value of each element in all runs; of integers only
-    )
+    extremes: Extremes | None = None  # least and largest value of each element in all runs, if integers
 
 
 def reference(
