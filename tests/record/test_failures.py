@@ -189,3 +189,6 @@ def test_an_operator_with_other_strides_than_its_fake_implementation_is_named(tm
         "failures::last returns strides (100, 1, 20, 4), not (100, 25, 5, 1) as its fake implementation does "
         "(last.py:14)",
     )
+    assert (
+        outcome.detail.startswith("failures::last returns strides") and "assert_size_stride" in outcome.detail
+    )

@@ -89,6 +89,8 @@ def wrong_elements(name: str, buffer: str, value: FxValue, verdict: Judged, of: 
 
 def undecided(verdict: Judged) -> str:
     """What a judged tensor depends on that decides nothing, as the text of a NoReference; "": nothing."""
+    if verdict.beyond:
+        return "a choice that rounding decides, as the order of equal values"
     if verdict.verdict == "not decided":
         return "values of which ATen's own are as far from float64"
     if not verdict.undecided:

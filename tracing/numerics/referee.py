@@ -60,6 +60,7 @@ class Referee:
             if expected.drawn and not self._fused:
                 self._fused = True
                 self._expected = self._finer = self._as_compiled = None
+                self.undeclared.clear()
                 return self.judge(name, compiled, eager)
             expected = replace(expected, missing=tuple({*expected.missing, UNREPEATABLE}))
         judged, expected = self._judged(name, compiled, eager, expected)

@@ -99,7 +99,7 @@ def record(
                 _test_virtual_gpu(writer)
             if diagnosis.failure is not None and diagnosis.failure.kind == "generated code":
                 progress("failed; checking what custom operators declare")
-                outcome = msgspec.structs.replace(outcome, undeclared=tuple(_undeclared(experiment)))
+                outcome = _with_undeclared(outcome, experiment)
     except BaseException as error:
         writer.append(Outcome("interrupted", f"interrupted by {type(error).__name__}"))
         raise
@@ -180,14 +180,15 @@ def _referee(experiment: Experiment, progress: Callable[[str], None]) -> Referee
     return Referee(eager, compiled, progress)
 
 
-def _undeclared(experiment: Experiment) -> list[str]:
+def _with_undeclared(outcome: Outcome, experiment: Experiment) -> Outcome:
     # what operators do against their schemas and fake implementations, by which code was generated
     effects: list[str] = []
     with contextlib.suppress(Exception), experiment.device.active():
         reference(
             lambda: experiment.results(experiment.workload(), None), samples=0, undeclared=effects.append
         )
-    return effects
+    detail = "; ".join([*effects, outcome.detail])
+    return msgspec.structs.replace(outcome, detail=detail, undeclared=tuple(effects))
 
 
 def _note_compiled_steps(actual: Facts, expected: Facts, writer: RunWriter) -> None:
