@@ -18,7 +18,7 @@ from tracing.digest import kernel_launches
 from tracing.digest import tables as digest_tables
 from tracing.digest.columns import RANGES, TILE_BYTES
 from tracing.digest.host import digest
-from tracing.digest.kernel import ACROSS, AHEAD, ANY, FIELDS, SHORT
+from tracing.digest.kernel import ACROSS, AHEAD, ANY, FIELDS, SHORT, WHOLE
 from tracing.digest.layouts import layout
 from tracing.digest.tables import Call, Positions, TableRow, Variant
 from tracing.model import Digest
@@ -87,8 +87,15 @@ GROUPS: dict[str, list[torch.Tensor]] = {
     ],
     "transposed, columns cut out": [values(4096, 64, dtype=dtype)[:, 8:56].t() for dtype in FLOATS[:3]],
     "transposed, special values": [special(4096 * 16, dtype).view(4096, 16).t() for dtype in FLOATS[:3]],
+    "transposed, 24 rows": [values(4096, 24, dtype=dtype).t() for dtype in FLOATS[1:3]],
     "transposed, 20 rows": [values(4096, 20, dtype=dtype).t() for dtype in FLOATS[1:3]],
     "transposed, rows of 1.5 tiles": [values(6144, 16, dtype=dtype).t() for dtype in FLOATS[1:3]],
+    "transposed, tiles begin anywhere": [values(5002, 21, dtype=dtype)[:, 1:].t() for dtype in FLOATS[:3]],
+    "transposed, special values anywhere": [
+        special(5002 * 19, dtype).view(5002, 19).t() for dtype in FLOATS[:3]
+    ],
+    "channels last": [values(2, 47, 50, 20, dtype=dtype).permute(0, 3, 1, 2) for dtype in FLOATS[:2]],
+    "transposed and expanded": [values(4096, 16).t().expand(2, 16, 4096)],
     "four dimensions out of order": [
         values(3, 5, 7, 64, dtype=dtype).permute(2, 0, 1, 3) for dtype in FLOATS
     ],
@@ -96,6 +103,7 @@ GROUPS: dict[str, list[torch.Tensor]] = {
     "rows cut out": [values(50, 96, dtype=dtype)[:, 8:72] for dtype in FLOATS],
     "expanded": [values(9, 1, 4, dtype=dtype).expand(9, 200, 4) for dtype in FLOATS],
     "long rows cut out": [values(5, 4301, dtype=dtype)[:, :4299] for dtype in FLOATS],
+    "longer rows cut out": [values(5, 12301, dtype=dtype)[:, 1:12298] for dtype in FLOATS[:2]],
     "long rows of sixteen bytes": [values(5, 4608, dtype=dtype)[:, :4400] for dtype in FLOATS],
     "at an odd address": [values(3001, dtype=dtype)[1:] for dtype in FLOATS],
     "special values out of order": [special(6000, dtype).view(60, 100).t() for dtype in FLOATS],
@@ -111,6 +119,7 @@ GROUPS: dict[str, list[torch.Tensor]] = {
 MANY_TILES = (
     "more tiles than ranges",
     "transposed, columns cut out",
+    "transposed, tiles begin anywhere",
     "long rows cut out",
     "every other element",
     "random sizes 0",
@@ -121,8 +130,11 @@ LIKE_ANOTHER = (  # they take longest, and the groups next to them execute the s
     "transposed, long rows",
     "transposed, rows of an odd number of tiles",
     "transposed, special values",
+    "transposed, 24 rows",
     "transposed, 20 rows",
     "transposed, rows of 1.5 tiles",
+    "transposed and expanded",
+    "channels last",
     "long rows of sixteen bytes",
     "four dimensions out of order",
     "special values in many tiles",
@@ -140,7 +152,8 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GPUTarget]:
 
 @functools.cache
 def compiled(target: GPUTarget, made: Variant) -> Any:
-    return triton.compile(kernel_launches.source(made), target=target)
+    options = kernel_launches.options(made)
+    return triton.compile(kernel_launches.source(made), target=target, options=options)
 
 
 def digests(target: GPUTarget, tensors: list[Any]) -> list[Digest]:
@@ -180,24 +193,35 @@ def test_long_rows_are_read_without_a_division_for_each_element(group: str) -> N
     "transposed, rows of an odd number of tiles",
     "transposed, columns cut out",
     "transposed, special values",
+    "transposed, 24 rows",
 ])  # fmt: skip
-def test_a_transposed_matrix_of_long_rows_is_read_across_them(group: str) -> None:
-    assert all(TableRow.of(tensor).variant.reading == ACROSS for tensor in GROUPS[group])
+def test_aligned_rows_of_whole_tiles_are_read_across_them(group: str) -> None:
+    assert all(TableRow.of(tensor).variant.reading == WHOLE for tensor in GROUPS[group])
 
 
 @pytest.mark.parametrize(
     "tensor",
     [
-        values(4096, 20).t(),  # 16 rows, and four
+        values(4096, 18).t(),  # its last rows are no 16 bytes
         values(3000, 16).t(),  # a tile begins within a row
         values(4096, 24, dtype=torch.bfloat16)[:, 1:17].t(),  # its address is no multiple of 16
         values(4096, 17)[:, :16].t(),  # the distance of its columns is no multiple of 16 bytes
-        values(4096, 16, dtype=torch.float64).t(),
+        values(4096, 16).t().expand(2, 16, 4096),  # row 16 is row 0
+        values(2, 4096, 16).transpose(1, 2),
     ],
-    ids=["rows", "tiles", "address", "columns", "doubles"],
+    ids=["rows", "tiles", "address", "columns", "expanded", "two matrices"],
 )
-def test_other_transposed_matrices_are_not(tensor: torch.Tensor) -> None:
-    assert TableRow.of(tensor).variant.reading != ACROSS
+def test_tiles_of_other_long_rows_are_read_across_them(tensor: torch.Tensor) -> None:
+    assert TableRow.of(tensor).variant.reading == ACROSS
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [values(4096, 16, dtype=torch.float64).t(), values(2000, 16).t(), values(4097, 16).half().t()],
+    ids=["doubles", "rows that are shorter than a tile", "rows of an odd number of halves"],
+)
+def test_other_transposed_matrices_are_not_read_across_their_rows(tensor: torch.Tensor) -> None:
+    assert TableRow.of(tensor).variant.reading == tensor.element_size() or tensor.element_size() == 8
 
 
 def test_rows_of_three_dimensions_are_not_long() -> None:
@@ -260,7 +284,14 @@ def test_tables_take_eight_tensors_each(count: int) -> None:
 
 @pytest.mark.parametrize(
     "made",
-    [Variant(ANY, SHORT), Variant(ANY, AHEAD), Variant(2, 2), Variant(1, 16), Variant(2, ACROSS)],
+    [
+        Variant(ANY, SHORT),
+        Variant(ANY, AHEAD),
+        Variant(2, 2),
+        Variant(1, 16),
+        Variant(2, ACROSS),
+        Variant(2, WHOLE),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("stage, made_for", [

@@ -10,47 +10,22 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from tracing.digest.across import read_across, read_whole
 from tracing.digest.columns import RANGES
 from tracing.digest.host import TILE_WORDS
-from tracing.digest.layouts import ROWS_ACROSS
-from tracing.digest.statistics import count_special, count_special_doubles, tally, tally_doubles
-from tracing.digest.words import (
-    HALF,
-    column_words,
-    last_words,
-    scattered_words,
-    tile_halves,
-    whole_halves,
-)
+from tracing.digest.special import add_counts, is_special, recount
+from tracing.digest.statistics import tally, tally_doubles
+from tracing.digest.sums import keys, mixed, products
+from tracing.digest.words import HALF, tile_halves, whole_halves
 
 FIELDS = 5 + RANGES  # of a slot, 64 bits each: sum 1, L1, NaN, inf, -0.0, then sum 0 by range
 ANY = -1  # KIND: several
-SHORT, AHEAD, ACROSS = 0, 1, 3  # READING; any other is the bytes of a unit
+SHORT, AHEAD, ACROSS, WHOLE = 0, 1, 3, 5  # READING; any other is the bytes of a unit
 
 _HALF = tl.constexpr(HALF)
 _WORDS = tl.constexpr(TILE_WORDS)
-_GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
-_STEP = tl.constexpr(TILE_WORDS // 8)  # words at a time where registers are short
 _STAGES = tl.constexpr(3)  # of a tile, from its reading to its sums: measured on an H200
-_ACROSS = tl.constexpr(ACROSS)
-_AHEAD = tl.constexpr(AHEAD)
-_TOGETHER = tl.constexpr(ROWS_ACROSS)
-_WIDE = tl.constexpr(64)  # words of each of these tiles at a time
-_LEAST = tl.constexpr(-(1 << 31))
-
-
-@triton.jit
-def _mix32(x):  # type: ignore[no-untyped-def]
-    x = (x ^ (x >> 16)) * 0x85EBCA6B
-    x = (x ^ (x >> 13)) * 0xC2B2AE35
-    return x ^ (x >> 16)
-
-
-@triton.jit
-def _mix64(x):  # type: ignore[no-untyped-def]
-    x = (x ^ (x >> 33)) * 0xFF51AFD7ED558CCD
-    x = (x ^ (x >> 33)) * 0xC4CEB9FE1A85EC53
-    return x ^ (x >> 33)
+_AHEAD, _ACROSS, _WHOLE = tl.constexpr(AHEAD), tl.constexpr(ACROSS), tl.constexpr(WHOLE)
 
 
 @triton.jit
@@ -58,30 +33,15 @@ def _both(a0, a1, b0, b1):  # type: ignore[no-untyped-def]
     return a0 + b0, a1 + b1
 
 
-@triton.jit
-def _keys(u):  # type: ignore[no-untyped-def]
-    """The keys of words u of both halves of a tile."""
-    u = u.to(tl.uint32) + 1
-    return _mix32(u), _mix32(u + _HALF), _mix32(u + _WORDS), _mix32(u + _WORDS + _HALF)
-
-
-@triton.jit
-def _hashed(x, y, keys, tile, total0, total1):  # type: ignore[no-untyped-def]
-    """Add the two sums of a tile, whose halves are x and y, to those of the tensor."""
-    a0, b0, a1, b1 = keys
-    products0 = (x + a0).to(tl.uint64) * (y + b0).to(tl.uint64)
-    products1 = (x + a1).to(tl.uint64) * (y + b1).to(tl.uint64)
-    sum0, sum1 = tl.reduce((products0, products1), 0, _both)
-    position = (tile + 1).to(tl.uint64) * _GOLDEN
-    return total0 + _mix64(sum0 + position), total1 + _mix64(sum1 + position)
-
-
 @triton.jit  # type: ignore[untyped-decorator]
 def _added(  # type: ignore[no-untyped-def]
-    x, y, keys, tile, values, total0, total1, l1, low, KIND: tl.constexpr, PARTS: tl.constexpr
+    x, y, own, tile, values, total0, total1, l1, low, KIND: tl.constexpr, PARTS: tl.constexpr
 ):
     """Add a tile, whose halves are x and y, to the sums and the statistics."""
-    total0, total1 = _hashed(x, y, keys, tile, total0, total1)
+    products0, products1 = products(x, y, own)
+    sum0, sum1 = tl.reduce((products0, products1), 0, _both)
+    total0 += mixed(sum0, tile)
+    total1 += mixed(sum1, tile)
     if KIND == 4:
         l1, low = tally_doubles(x, l1, low)
         l1, low = tally_doubles(y, l1, low)
@@ -92,51 +52,13 @@ def _added(  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _recount(  # type: ignore[no-untyped-def]
-    address, begin, stride, count, nbytes, layout, values, KIND: tl.constexpr, PARTS: tl.constexpr,
-    UNIT: tl.constexpr,
-):  # fmt: skip
-    """Reread tiles begin, begin + stride, ...: the sum of finite magnitudes, and counts of the others."""
-    WIDE: tl.constexpr = _STEP // 2 if KIND == 4 else _STEP
-    PIECES: tl.constexpr = _WORDS // _STEP
-    l1 = tl.zeros((WIDE,), tl.float64)
-    counts = tl.zeros((WIDE,), tl.int32)
-    for i in range(0, count * PIECES):
-        first = (begin + i // PIECES * stride) * _WORDS + i % PIECES * _STEP
-        if UNIT > 0:
-            words = scattered_words(address, first, nbytes, layout, _STEP, UNIT)
-        else:
-            words = last_words(address, first + tl.arange(0, _STEP), nbytes)
-        if KIND == 4:
-            l1, counts = count_special_doubles(words, l1, counts)
-        else:
-            l1, counts = count_special(words, values, l1, counts, KIND, PARTS)
-    return tl.sum(l1, 0), counts
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _tally_ends(  # type: ignore[no-untyped-def]
-    here, norm, low, address, begin, stride, count, nbytes, layout, values, KIND: tl.constexpr,
-    PARTS: tl.constexpr, UNIT: tl.constexpr,
-):  # fmt: skip
-    """Add the norm of some tiles to a slot; NaN, inf, a sum that overflows and -0.0 need a second reading."""
-    norm = norm.to(tl.float64)
-    if (norm != norm) | (norm == float("inf")) | (low == _LEAST):
-        norm, counts = _recount(address, begin, stride, count, nbytes, layout, values, KIND, PARTS, UNIT)
-        tl.atomic_add(here + 2, tl.sum(counts & 1023, 0).to(tl.int64), sem="relaxed")
-        tl.atomic_add(here + 3, tl.sum((counts >> 10) & 1023, 0).to(tl.int64), sem="relaxed")
-        tl.atomic_add(here + 4, tl.sum(counts >> 20, 0).to(tl.int64), sem="relaxed")
-    tl.atomic_add((here + 1).to(tl.pointer_type(tl.float64)), norm, sem="relaxed")
-
-
-@triton.jit  # type: ignore[untyped-decorator]
 def _read(  # type: ignore[no-untyped-def]
     address, begin, count, nbytes, layout, values, here, block, KIND: tl.constexpr, PARTS: tl.constexpr,
     READING: tl.constexpr,
 ):  # fmt: skip
     """Add the sums and the statistics of tiles begin:begin+count of a tensor to its slot."""
     UNIT: tl.constexpr = 0 if READING <= _AHEAD else READING
-    keys = _keys(tl.arange(0, _HALF))
+    own = keys(tl.arange(0, _HALF))
     total0 = tl.zeros((), tl.uint64)
     total1 = tl.zeros((), tl.uint64)
     WIDE: tl.constexpr = _HALF // 2 if KIND == 4 else _HALF
@@ -145,55 +67,19 @@ def _read(  # type: ignore[no-untyped-def]
     whole = tl.minimum(count, nbytes // (_WORDS * 4) - begin) if READING == _AHEAD else 0
     for i in tl.range(0, whole, num_stages=_STAGES):
         x, y = whole_halves(address, begin + i)
-        total0, total1, l1, low = _added(x, y, keys, begin + i, values, total0, total1, l1, low, KIND, PARTS)
+        total0, total1, l1, low = _added(x, y, own, begin + i, values, total0, total1, l1, low, KIND, PARTS)
     STAGES: tl.constexpr = _STAGES if READING == 16 else 1
     for i in tl.range(whole, count, num_stages=STAGES):
         x, y = tile_halves(address, begin + i, nbytes, layout, UNIT)
-        total0, total1, l1, low = _added(x, y, keys, begin + i, values, total0, total1, l1, low, KIND, PARTS)
+        total0, total1, l1, low = _added(x, y, own, begin + i, values, total0, total1, l1, low, KIND, PARTS)
     tl.atomic_add(here + 5 + begin // block, total0.to(tl.int64, bitcast=True), sem="relaxed")
     tl.atomic_add(here, total1.to(tl.int64, bitcast=True), sem="relaxed")
     if KIND > 0:
-        norm, least = tl.sum(l1, 0), tl.min(low, 0)
-        _tally_ends(here, norm, least, address, begin, 1, count, nbytes, layout, values, KIND, PARTS, UNIT)
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _read_across(  # type: ignore[no-untyped-def]
-    address, program, stride, nbytes, layout, values, here, block, KIND: tl.constexpr, PARTS: tl.constexpr
-):
-    """Add the sums and the statistics of the tiles that contain the same columns of some rows to a slot.
-
-    stride -- the tiles of a row
-    """
-    UNIT: tl.constexpr = 4 if KIND == 1 else 2
-    PER: tl.constexpr = 4 // UNIT  # elements of a word
-    step = layout[6]  # between columns
-    rows = (program // stride).to(tl.uint32) * _TOGETHER + tl.arange(0, _TOGETHER)
-    column = (program % stride).to(tl.uint32) * (_WORDS * PER)
-    sums0 = tl.zeros((_WIDE, _TOGETHER), tl.uint64)
-    sums1 = tl.zeros((_WIDE, _TOGETHER), tl.uint64)
-    l1 = tl.zeros((_WIDE, _TOGETHER), tl.float32)
-    low = tl.zeros((_WIDE, _TOGETHER), tl.int32)
-    for i in tl.range(0, _HALF // _WIDE, num_stages=_STAGES):
-        u = (i * _WIDE + tl.arange(0, _WIDE)).to(tl.uint32)
-        x = column_words(address, rows, column + u * PER, step, UNIT)
-        y = column_words(address, rows, column + (u + _HALF) * PER, step, UNIT)
-        a0, b0, a1, b1 = _keys(u)
-        sums0 += (x + a0[:, None]).to(tl.uint64) * (y + b0[:, None]).to(tl.uint64)
-        sums1 += (x + a1[:, None]).to(tl.uint64) * (y + b1[:, None]).to(tl.uint64)
-        l1, low = tally(x, values, l1, low, KIND, PARTS)
-        l1, low = tally(y, values, l1, low, KIND, PARTS)
-    begin = program // stride * (stride * _TOGETHER) + program % stride
-    tiles = begin + tl.arange(0, _TOGETHER) * stride
-    position = (tiles + 1).to(tl.uint64) * _GOLDEN
-    total0 = _mix64(tl.sum(sums0, 0) + position)
-    total1 = tl.sum(_mix64(tl.sum(sums1, 0) + position), 0)
-    tl.atomic_add(here + 5 + tiles // block, total0.to(tl.int64, bitcast=True), sem="relaxed")
-    tl.atomic_add(here, total1.to(tl.int64, bitcast=True), sem="relaxed")
-    norm, least = tl.sum(tl.sum(l1, 0), 0), tl.min(tl.min(low, 0), 0)
-    _tally_ends(
-        here, norm, least, address, begin, stride, _TOGETHER, nbytes, layout, values, KIND, PARTS, UNIT
-    )
+        norm = tl.sum(l1, 0).to(tl.float64)
+        if is_special(norm, tl.min(low, 0)):
+            norm, counts = recount(address, begin, count, nbytes, layout, values, KIND, PARTS, UNIT)
+            add_counts(here, counts)
+        tl.atomic_add((here + 1).to(tl.pointer_type(tl.float64)), norm, sem="relaxed")
 
 
 @triton.jit
@@ -244,9 +130,9 @@ def digest_kernel(  # type: ignore[no-untyped-def]
                  kinds, layouts and meanings are None where KIND and READING do not need them
     KIND      -- of all these tensors; ANY: contiguous ones of any kind but 5
     READING   -- SHORT, AHEAD: contiguous tensors. AHEAD starts later, and is faster where a program reads
-                 several tiles. ACROSS: matrices whose rows are adjacent in memory; a program reads the same
-                 tile of 16 rows, and `steps` are the tiles of a row. Otherwise tensors that are read through
-                 their strides, in units of this many bytes
+                 several tiles. ACROSS, WHOLE: long rows that are adjacent in memory; a program reads some
+                 tiles of 16 rows, and `steps` are the programs for them. WHOLE: aligned ones of whole
+                 tiles. Otherwise tensors that are read through their strides, in units of this many bytes
     """
     pid = tl.program_id(0)
     slot = 0  # tensors start at ascending programs; one without programs starts where the next one does
@@ -263,7 +149,9 @@ def digest_kernel(  # type: ignore[no-untyped-def]
     here = _of(slot, outs).to(tl.pointer_type(tl.int64))
     PARTS: tl.constexpr = 4 if KIND == 5 else 2 if KIND == 2 or KIND == 3 else 1
     if READING == _ACROSS:
-        _read_across(address, program, step, nbytes, layout, values, here, block, KIND, PARTS)
+        read_across(address, program, step, nbytes, layout, values, here, block, KIND, PARTS)
+    elif READING == _WHOLE:
+        read_whole(address, program, step, nbytes, layout, values, here, block, KIND, PARTS)
     elif KIND >= 0:
         _read(address, begin, count, nbytes, layout, values, here, block, KIND, PARTS, READING)
     elif kind == 1:

@@ -37,6 +37,12 @@ def source(variant: Variant) -> ASTSource:
     return ASTSource(digest_kernel, types | dict.fromkeys(constants, "constexpr"), constants)
 
 
+def options(variant: Variant) -> dict[str, int]:
+    """How Triton compiles the digest kernel."""
+    limited = {"maxnreg": 128} if variant.reading in (2, 4) else {}  # 1.2 times as fast on an H200
+    return {"num_warps": WARPS} | limited
+
+
 class CompiledDigest(NamedTuple):
     """A digest kernel on a device, and its launcher."""
 
@@ -66,7 +72,7 @@ def _compiled(device: int, variant: Variant) -> CompiledDigest:
     _loaded.add((device, variant))
     with torch.cuda.device(device):
         target = current_target()
-        kernel = triton.compile(source(variant), target=target, options={"num_warps": WARPS})
+        kernel = triton.compile(source(variant), target=target, options=options(variant))
         load_binary(kernel)
     return CompiledDigest(kernel.run, kernel.function, kernel.packed_metadata, kernel)
 

@@ -1,8 +1,8 @@
 """The layout by which the GPU kernel reads the elements of a tensor in logical order.
 
 A contiguous tensor whose address is a multiple of 16 bytes is read linearly. Any other tensor with up to four
-dimensions that cannot be merged is read through its strides, in units of 16, four or two bytes; a transposed
-matrix of floating-point numbers, whose rows are long, 16 rows at a time. The remaining ones (bytes with
+dimensions that cannot be merged is read through its strides, in units of 16, four or two bytes; transposed
+floating-point numbers, whose rows are long, 16 rows at a time. The remaining ones (bytes with
 strides, conjugate views) are copied first.
 """
 
@@ -30,6 +30,7 @@ class DigestLayout:
     sizes: tuple[int, ...] = (1, 1, 1)  # n1, n2, n3
     strides: tuple[int, ...] = (0, 0, 0, 0)  # in units
     across: bool = False  # read some elements of a column together, which are adjacent in memory
+    whole: bool = False  # rows that are read across are whole tiles, and their elements aligned
 
     @property
     def long(self) -> bool:
@@ -38,14 +39,14 @@ class DigestLayout:
         return self.unit > 0 and rows and self.sizes[2] * self.unit >= 4 * HALF
 
     @property
-    def tiles_of_a_row(self) -> int:
-        """Of a matrix that is read across its rows."""
-        return self.sizes[2] * self.unit // TILE_BYTES
+    def row_bytes(self) -> int:
+        """Of its last dimension."""
+        return self.sizes[2] * self.unit
 
     @property
     def misaligned(self) -> int:
         """The bits of an address that must be zero."""
-        return 15 if self.across else (self.unit or 16) - 1
+        return 15 if self.whole else (self.unit or 16) - 1
 
 
 def layout(tensor: torch.Tensor) -> DigestLayout | None:
@@ -62,16 +63,23 @@ def layout(tensor: torch.Tensor) -> DigestLayout | None:
             padded = [(1, 0)] * (DIMS - len(dims)) + dims
             sizes, strides = tuple(n for n, _ in padded[1:]), tuple(stride for _, stride in padded)
             floats = tensor.is_floating_point() and unit == itemsize
-            across = floats and not address & 15 and _whole_across(sizes, strides, unit)
-            return DigestLayout(unit, sizes, strides, across)
+            across = floats and _long_across(sizes, strides, unit)
+            whole = across and dims == padded[2:] and not address & 15 and _whole(sizes, strides, unit)
+            return DigestLayout(unit, sizes, strides, across, whole)
     return None
 
 
-def _whole_across(sizes: Sequence[int], strides: Sequence[int], unit: int) -> bool:
-    # a transposed matrix: its rows are whole tiles, and every 16 elements of a column are aligned
-    matrix = strides[:2] == (0, 0) and strides[2] == 1 < strides[3]
-    aligned = strides[3] * unit % 16 == 0 and sizes[1] % ROWS_ACROSS == 0
-    return matrix and aligned and sizes[2] * unit % TILE_BYTES == 0
+def _long_across(sizes: Sequence[int], strides: Sequence[int], unit: int) -> bool:
+    # transposed: elements of a column are adjacent in memory, and rows are whole words, at least a tile
+    row = sizes[2] * unit
+    return strides[2] == 1 < strides[3] and row >= TILE_BYTES and row % 4 == 0
+
+
+def _whole(sizes: Sequence[int], strides: Sequence[int], unit: int) -> bool:
+    # of a matrix: its rows are whole tiles, and elements of a column are aligned
+    return sizes[1] >= ROWS_ACROSS and not (
+        sizes[1] * unit & 15 or strides[3] * unit & 15 or sizes[2] * unit % TILE_BYTES
+    )
 
 
 def _merged(shape: Sequence[int], stride: Sequence[int]) -> list[tuple[int, int]]:

@@ -1,7 +1,4 @@
-"""Statistics of the values in a tensor's words, computed by a Triton kernel: L1 norm, NaN, inf and -0.0.
-
-They are cheap if no value is NaN, infinite or -0.0; otherwise the words are read a second time and counted.
-"""
+"""The L1 norm of the values in a tensor's words, and whether some may be NaN, inf or -0.0."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ KINDS = {
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _float_bits(words, values, KIND: tl.constexpr, PART: tl.constexpr):  # type: ignore[no-untyped-def]
+def float_bits(words, values, KIND: tl.constexpr, PART: tl.constexpr):  # type: ignore[no-untyped-def]
     """The float32 patterns of one of the values in each word."""
     if KIND == 2:
         bits = (words & 0xFFFF0000) if PART else (words << 16)
@@ -44,14 +41,14 @@ def _float_bits(words, values, KIND: tl.constexpr, PART: tl.constexpr):  # type:
 def tally(words, values, l1, low, KIND: tl.constexpr, PARTS: tl.constexpr):  # type: ignore[no-untyped-def]
     """Sum of magnitudes, infinite or NaN if any is; the least as signed integers, which -0.0 is."""
     for part in tl.static_range(PARTS):
-        bits = _float_bits(words, values, KIND, part)
+        bits = float_bits(words, values, KIND, part)
         l1 += tl.abs(bits.to(tl.float32, bitcast=True))
         low = tl.minimum(low, bits.to(tl.int32, bitcast=True))
     return l1, low
 
 
 @triton.jit
-def _doubles(words):  # type: ignore[no-untyped-def]
+def doubles(words):  # type: ignore[no-untyped-def]
     """The low and the high words of the doubles in a block of words."""
     return tl.split(tl.reshape(words, (words.shape[0] // 2, 2)))
 
@@ -59,32 +56,6 @@ def _doubles(words):  # type: ignore[no-untyped-def]
 @triton.jit
 def tally_doubles(words, l1, low):  # type: ignore[no-untyped-def]
     """As `tally`; of the least the high word, which a double near -0.0 has, too."""
-    less, more = _doubles(words)
+    less, more = doubles(words)
     l1 += tl.abs(((more.to(tl.uint64) << 32) | less).to(tl.float64, bitcast=True))
     return l1, tl.minimum(low, more.to(tl.int32, bitcast=True))
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def count_special(words, values, l1, counts, KIND: tl.constexpr, PARTS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Sum of finite magnitudes; NaN, inf and -0.0 counted in 10 bits each."""
-    for part in tl.static_range(PARTS):
-        bits = _float_bits(words, values, KIND, part)
-        magnitude = bits & 0x7FFFFFFF
-        value = tl.where(magnitude < 0x7F800000, magnitude, 0).to(tl.float32, bitcast=True)
-        l1 += value.to(tl.float64)
-        counts += tl.where(magnitude > 0x7F800000, 1, 0)
-        counts += tl.where(magnitude == 0x7F800000, 1 << 10, 0)
-        counts += tl.where(bits == 0x80000000, 1 << 20, 0)
-    return l1, counts
-
-
-@triton.jit
-def count_special_doubles(words, l1, counts):  # type: ignore[no-untyped-def]
-    less, more = _doubles(words)
-    magnitude = ((more & 0x7FFFFFFF).to(tl.uint64) << 32) | less
-    infinite = tl.full((), 0x7FF0000000000000, tl.uint64)
-    l1 += tl.where(magnitude < infinite, magnitude, 0).to(tl.float64, bitcast=True)
-    counts += tl.where(magnitude > infinite, 1, 0)
-    counts += tl.where(magnitude == infinite, 1 << 10, 0)
-    counts += tl.where((magnitude == 0) & (more > 0), 1 << 20, 0)
-    return l1, counts

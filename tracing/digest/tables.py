@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 
 from tracing.digest.columns import TILE_BYTES, block_tiles, blocks
-from tracing.digest.kernel import ACROSS, AHEAD, ANY, SHORT
+from tracing.digest.kernel import ACROSS, AHEAD, ANY, SHORT, WHOLE
 from tracing.digest.layouts import ROWS_ACROSS, DigestLayout, layout
 from tracing.digest.spare_memory import spare_memory
 from tracing.digest.statistics import KINDS
@@ -25,6 +25,7 @@ TILES = 32  # tiles a program reads at most: one addition to global memory for 2
 LARGE = 64 << 20  # bytes of a launch from which more programs read faster
 # Of a launch, at least, if it has the tiles; measured, as the bytes and warps, on an H100: 132 processors.
 PROGRAMS, LARGE_PROGRAMS = 256, 1024
+TILES_ACROSS = 8  # of each row that is read across
 WARPS = 4
 LAYOUT_COLUMNS = 8
 
@@ -65,7 +66,8 @@ class TableRow(NamedTuple):
         """The kernel that reads the tensor; tensors of one side of a launch are sorted by it."""
         if not self.layout.unit:
             return Variant(self.kind if self.kind == 5 else ANY, SHORT)
-        return Variant(self.kind, ACROSS if self.layout.across else self.layout.unit)
+        across = WHOLE if self.layout.whole else ACROSS
+        return Variant(self.kind, across if self.layout.across else self.layout.unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +99,13 @@ _variant = attrgetter("variant")
 
 def _table(variant: Variant, rows: Sequence[TableRow]) -> Table:
     total = sum(row.nbytes for row in rows)
-    across = variant.reading == ACROSS
-    steps = [row.layout.tiles_of_a_row if across else _step(row.nbytes, total) for row in rows]
-    together = [ROWS_ACROSS if across else step for step in steps]
-    programs = [-(-row.nbytes // (TILE_BYTES * n)) for row, n in zip(rows, together, strict=True)]
+    if variant.reading in (ACROSS, WHOLE):
+        groups = [-(-row.nbytes // (row.layout.row_bytes * ROWS_ACROSS)) for row in rows]
+        steps = [_parts(row.layout, n) for row, n in zip(rows, groups, strict=True)]
+        programs = [n * parts for n, parts in zip(groups, steps, strict=True)]
+    else:
+        steps = [_step(row.nbytes, total) for row in rows]
+        programs = [-(-row.nbytes // (TILE_BYTES * step)) for row, step in zip(rows, steps, strict=True)]
     *firsts, count = accumulate(programs, initial=0)
     if variant.kind == ANY and max(steps) > 1:
         variant = Variant(ANY, AHEAD)
@@ -126,6 +131,14 @@ def _step(nbytes: int, total: int) -> int:
     # how many tiles of a tensor a program reads: a power of two, so that it divides the tiles of a range
     filling = total // (TILE_BYTES * (LARGE_PROGRAMS if total >= LARGE else PROGRAMS))
     return min(block_tiles(nbytes), TILES, 1 << max(0, filling.bit_length() - 1))
+
+
+def _parts(layout: DigestLayout, groups: int) -> int:
+    # how many programs share the tiles of the rows that are read together
+    tiles = -(-layout.row_bytes // TILE_BYTES)
+    if layout.whole:
+        return tiles
+    return -(-tiles // max(1, min(TILES_ACROSS, groups * tiles // LARGE_PROGRAMS)))
 
 
 @functools.cache

@@ -72,7 +72,7 @@ def scattered_words(address, first, nbytes, layout, COUNT: tl.constexpr, UNIT: t
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def column_words(address, rows, column, step, UNIT: tl.constexpr):  # type: ignore[no-untyped-def]
+def aligned_words(address, rows, column, step, UNIT: tl.constexpr):  # type: ignore[no-untyped-def]
     """Words that begin in these columns of a matrix whose rows are adjacent in memory: [columns, rows].
 
     rows -- adjacent; the first one, like the step between columns, is a multiple of 16 bytes
@@ -83,8 +83,39 @@ def column_words(address, rows, column, step, UNIT: tl.constexpr):  # type: igno
         words = tl.load(tl.multiple_of(address.to(tl.pointer_type(tl.uint32)), 16) + at)
     else:
         halves = tl.multiple_of(address.to(tl.pointer_type(tl.uint16)), 16)
-        low = tl.load(halves + at).to(tl.uint32)
-        words = low | (tl.load(halves + tl.multiple_of(at + step, (1, ALIGNED))).to(tl.uint32) << 16)
+        after = tl.multiple_of(at + step, (1, ALIGNED))
+        words = tl.load(halves + at).to(tl.uint32) | (tl.load(halves + after).to(tl.uint32) << 16)
+    return words
+
+
+@triton.jit
+def row_begins(rows, layout):  # type: ignore[no-untyped-def]
+    """The positions of the first units of rows."""
+    n1, n2 = layout[0], layout[1]
+    rows = rows.to(tl.uint32)
+    outer = rows // n2
+    whole = outer // n1
+    return (rows - outer * n2) * layout[5] + (outer - whole * n1) * layout[4] + whole * layout[3]
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def row_words(address, begins, nexts, v, width, layout, there, more, UNIT: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Words v of rows, whose width is in words; later ones are those of the next rows.
+
+    begins, nexts -- positions of the first units of these rows, and of the next ones
+    there, more   -- which words are read, the others are zeros; which rows have a next one
+    """
+    PER: tl.constexpr = 4 // UNIT
+    within = v < width
+    column = tl.where(within, v, v - width).to(tl.uint32) * PER
+    at = tl.where(within, begins[None, :], nexts[None, :]) + column * layout[6]
+    there = there & (within | more[None, :])
+    if UNIT == 4:
+        words = tl.load(address.to(tl.pointer_type(tl.uint32)) + at, mask=there, other=0)
+    else:
+        halves = address.to(tl.pointer_type(tl.uint16))
+        low = tl.load(halves + at, mask=there, other=0).to(tl.uint32)
+        words = low | (tl.load(halves + (at + layout[6]), mask=there, other=0).to(tl.uint32) << 16)
     return words
 
 
@@ -110,12 +141,38 @@ def whole_halves(address, tile):  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
+def _words_from(address, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]
+    """COUNT words that are adjacent in memory; where the address is odd in halves, from two words each."""
+    odd = (address >> 1) & 1
+    at = (address - odd * 2).to(tl.pointer_type(tl.uint32)) + tl.arange(0, COUNT)
+    words = tl.load(at)
+    after = tl.load(at + 1, mask=odd > 0, other=0)
+    return tl.where(odd > 0, (words >> 16) | (after << 16), words)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _strided_halves(address, tile, nbytes, layout, UNIT: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Both halves of a tile of a tensor that is read through its strides."""
+    row_size, step, long = layout[2], layout[5], layout[7]
+    UNITS: tl.constexpr = _WORDS * 4 // UNIT
+    first = (tile * UNITS).to(tl.uint32)
+    row = first // row_size
+    column = first - row * row_size
+    if (UNIT < 16) & (long > 0) & (column + UNITS < row_size):
+        start = address + (row * step + column).to(tl.int64) * UNIT
+        x, y = _words_from(start, _HALF), _words_from(start + _HALF * 4, _HALF)
+    else:
+        x = scattered_words(address, tile * _WORDS, nbytes, layout, _HALF, UNIT)
+        y = scattered_words(address, tile * _WORDS + _HALF, nbytes, layout, _HALF, UNIT)
+    return x, y
+
+
+@triton.jit  # type: ignore[untyped-decorator]
 def tile_halves(address, tile, nbytes, layout, UNIT: tl.constexpr):  # type: ignore[no-untyped-def]
     """Both halves of a tile of a tensor."""
     at = tile * _WORDS + tl.arange(0, _HALF)
     if UNIT > 0:
-        x = scattered_words(address, tile * _WORDS, nbytes, layout, _HALF, UNIT)
-        y = scattered_words(address, tile * _WORDS + _HALF, nbytes, layout, _HALF, UNIT)
+        x, y = _strided_halves(address, tile, nbytes, layout, UNIT)
     elif (tile + 1) * _WORDS * 4 <= nbytes:
         x, y = whole_halves(address, tile)
     else:
