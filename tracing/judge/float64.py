@@ -14,8 +14,10 @@ from tracing.numerics.reference import MORE_SAMPLES, SAMPLES, Expected, referenc
 from tracing.numerics.verdict import Distance, Judged, judge, needs_more_runs
 
 DOES_NOT_RUN = "the graph, which does not run by itself"
+OTHER_ON_GPU = "an operator of ATen, by whose results on the CPU it is right"
 # A kernel computes in float32 and rounds its result once; a whole program may round more often.
 _NARROW = 6.0
+_CONFIRMED = 1 << 24  # elements of which the CPU confirms an accusation in seconds
 _FAILURES = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError, AssertionError)
 
 
@@ -66,6 +68,18 @@ def right_by(program: FxProgram, plan: FxPlan, given: Given, actual: torch.Tenso
     except NoReference:
         return False
     return verdict.verdict not in ("compiled is off", "no reference", "not decided") and not verdict.undecided
+
+
+def right_on_cpu(program: FxProgram, plan: FxPlan, given: Given, actual: torch.Tensor) -> bool:
+    """True if a GPU's tensor is right by what ATen computes on the CPU; its kernels for GPUs have faults.
+
+    False also if the CPU decides nothing, and for inputs of many elements.
+    """
+    tensors = {value: one for value, one in given.items() if isinstance(one, torch.Tensor)}
+    if not actual.is_cuda or sum(one.numel() for one in tensors.values()) > _CONFIRMED:
+        return False
+    moved = {**given, **{value: one.cpu() for value, one in tensors.items()}}
+    return right_by(FxProgram(program.graph, torch.device("cpu")), plan, moved, actual.cpu())
 
 
 def executed(program: FxProgram, plan: FxPlan, given: Given) -> dict[FxValue, torch.Tensor]:

@@ -13,7 +13,7 @@ import torch
 
 from tracing.analyze.judge.judgement import Finding, WrongElements
 from tracing.judge.contents import Contents
-from tracing.judge.float64 import judged, undecided, wrong_elements
+from tracing.judge.float64 import OTHER_ON_GPU, judged, right_on_cpu, undecided, wrong_elements
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
 from tracing.judge.no_reference import NoReference
@@ -125,10 +125,13 @@ class GraphReferee:
                 raise NoReference(", ".join(verdict.missing))
             if undecided(verdict):
                 raise NoReference(undecided(verdict))
+            off = verdict.verdict == "compiled is off"
+            if off and right_on_cpu(self._program, plan, given, tensor):
+                raise NoReference(OTHER_ON_GPU)
         except NoReference as reason:
             what = f"{result.name} of graph {self._steps.graph}"
             self.not_covered.append(f"{what}: no reference, because it depends on {reason}")
             return None
-        if verdict.verdict != "compiled is off":
+        if not off:
             return None
         return wrong_elements(result.name, result.buffer, result.value, verdict, tensor.numel())

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import torch
-
 from tracing.analyze.judge.judgement import LaunchVerdict, WrongElements
 from tracing.judge.contents import Content
-from tracing.judge.float64 import OtherDtype, judged, right_by, undecided, wrong_elements
-from tracing.judge.fx_program import FxPlan, FxProgram
+from tracing.judge.float64 import (
+    OTHER_ON_GPU,
+    OtherDtype,
+    judged,
+    right_on_cpu,
+    undecided,
+    wrong_elements,
+)
+from tracing.judge.fx_program import FxPlan
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
 from tracing.judge.no_reference import NoReference
 from tracing.judge.random_numbers import draws_as_known
 from tracing.model import KernelLaunch
 
-_CONFIRMED = 1 << 24  # elements of which the CPU confirms an accusation in seconds
 PARTIAL = "it leaves partial results, for which no node of the graph stands"
 
 
@@ -132,17 +136,9 @@ class StepJudge:
             return [], verdict.eager.off and not verdict.compiled.off
         if plan.uninitialised:
             raise NoReference("unwritten memory")
-        if tensor.is_cuda and self._right_on_cpu(plan, sources, tensor):
-            raise NoReference("an operator of ATen, by whose results on the CPU it is right")
+        if right_on_cpu(self._program, plan, self._memory.loaded(sources), tensor):
+            raise NoReference(OTHER_ON_GPU)
         return [wrong_elements(name, buffer, value, verdict, tensor.numel())], False
-
-    def _right_on_cpu(self, plan: FxPlan, sources: FxSources, tensor: torch.Tensor) -> bool:
-        # kernels of ATen have faults, too
-        loaded = self._memory.loaded(sources)
-        given = {one: held.cpu() if isinstance(held, torch.Tensor) else held for one, held in loaded.items()}
-        if sum(one.numel() for one in given.values() if isinstance(one, torch.Tensor)) > _CONFIRMED:
-            return False
-        return right_by(FxProgram(self._program.graph, torch.device("cpu")), plan, given, tensor.cpu())
 
 
 def _may_be(symbolic: Sequence[int | str], shape: Sequence[int]) -> bool:
