@@ -55,6 +55,12 @@ class Attention(torch.nn.Module):
         return x + self.o((a @ v).transpose(1, 2).reshape(B, T, C))
 
 
+def largest_of_edges(x, w, source, target):
+    scores = (x[source] * w[:4]).sum(-1) + (x[target] * w[4:]).sum(-1)
+    largest = torch.full((6,), -1e9, device=x.device).scatter_reduce(0, target, scores, "amax")
+    return (scores - largest[target]).exp()
+
+
 def mutate(x, y):
     x.add_(y)
     y[1:3].mul_(2)
@@ -144,6 +150,11 @@ PROGRAMS: dict[str, Program] = {
             values(30, 5, g=1),
             values(30, 5, g=2),
         ),
+    ),
+    "largest of edges": Program(
+        largest_of_edges,
+        lambda: (values(6, 4), values(8, g=1), torch.arange(20) * 7 % 6, torch.arange(20) % 6),
+        backward=True,
     ),
     "random": Program(rand, lambda: (values(40, 20),), calls=2),
     "dropout bw": Program(

@@ -71,3 +71,41 @@ def test_a_comparison_of_equal_inputs_is_not_rounded(
 
     assert judge(right, right, exact).right
     assert judge(~right, right, exact).verdict == "compiled is off"
+
+
+WHOLE = (torch.round, torch.floor, torch.ceil, torch.trunc)
+
+
+@pytest.mark.parametrize("call", WHOLE, ids=lambda call: call.__name__)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_another_whole_number_of_what_is_not_rounded_is_off(
+    call: Callable[[torch.Tensor], torch.Tensor], dtype: torch.dtype
+) -> None:
+    x = torch.tensor([-0.75, -0.25, 0.25, 0.625, 1.25, 3.75], dtype=dtype)
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return call((x * 2 + 1.5).clamp(-8, 7)).to(torch.int8)
+
+    right = program(x)
+    of_it = expected(program, x)
+
+    assert judge(right, right, of_it).right
+    assert judge(right + 1, right, of_it).verdict == "compiled is off"
+
+
+@pytest.mark.parametrize(
+    "call, x, either",
+    [(torch.round, 2.5, 5), (torch.floor, 2.0, 3), (torch.ceil, 2.0, 5), (torch.trunc, 2.0, 3)],
+    ids=["round", "floor", "ceil", "trunc"],
+)
+def test_where_rounding_decides_the_whole_number_either_is_right(
+    call: Callable[[torch.Tensor], torch.Tensor], x: float, either: int
+) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return call(x / 3 * 3)
+
+    given = torch.full((64,), x)
+    right = program(given)
+
+    assert judge(right, right, expected(program, given)).right
+    assert judge(either - right, right, expected(program, given)).right

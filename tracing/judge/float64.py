@@ -17,6 +17,7 @@ DOES_NOT_RUN = "the graph, which does not run by itself"
 OTHER_ON_GPU = "an operator of ATen, by whose results on the CPU it is right"
 # A kernel computes in float32 and rounds its result once; a whole program may round more often.
 _NARROW = 6.0
+_DECIDED = 1 / 64  # of the largest element: what random rounding moves is less
 _CONFIRMED = 1 << 24  # elements of which the CPU confirms an accusation in seconds
 _FAILURES = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError, AssertionError)
 
@@ -68,6 +69,16 @@ def right_by(program: FxProgram, plan: FxPlan, given: Given, actual: torch.Tenso
     except NoReference:
         return False
     return verdict.verdict not in ("compiled is off", "no reference", "not decided") and not verdict.undecided
+
+
+def has_one_value(program: FxProgram, plan: FxPlan, given: Given) -> bool:
+    """False if rounding decides the value of a plan, as of a count of equal numbers: others match it."""
+    try:
+        expected = _expected(program, plan, given, SAMPLES)[plan.targets[0]]
+    except NoReference:
+        return False
+    largest = expected.exact.abs().to(torch.float64).nan_to_num().amax() if expected.exact.numel() else 0
+    return bool((expected.spread <= _DECIDED * largest).all())
 
 
 def right_on_cpu(program: FxProgram, plan: FxPlan, given: Given, actual: torch.Tensor) -> bool:

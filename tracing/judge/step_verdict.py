@@ -10,6 +10,7 @@ from tracing.judge.contents import Content
 from tracing.judge.float64 import (
     OTHER_ON_GPU,
     OtherDtype,
+    has_one_value,
     judged,
     right_on_cpu,
     undecided,
@@ -106,7 +107,9 @@ class StepJudge:
                 continue
             try:
                 plan, given = self._memory.plan(self._program.value(origin), sources)
-                if not plan.draws and not self.wrong(plan, given, name, argument, content)[0]:
+                if plan.draws or self.wrong(plan, given, name, argument, content)[0]:
+                    continue
+                if has_one_value(self._program, plan, self._memory.loaded(given)):
                     yield plan
             except NoReference:
                 continue

@@ -27,7 +27,7 @@ from tracing.numerics.conversions import with_any_integer
 from tracing.numerics.equality import EqualityTests
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
-from tracing.numerics.ties import compared, first, selects
+from tracing.numerics.ties import compared, first, rounded, selects, without_rounding
 from tracing.numerics.undeclared_effects import InputBits, calling_line, other_results, returned_inputs
 from tracing.operators.effects import undeclared_writes
 from tracing.program.building import is_building
@@ -165,11 +165,12 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         try:
             results = self.tests.tested(name, given, self._computed(func, name, own, given), self._noise)
             if self._noise is not None:
+                if self._all_exact(compared(name, own[0]) or rounded(name, own[0])):
+                    results = result
                 results = with_any_integer(name, given[0], results, self._noise)
-            if selects(name) and self._storages.entered(own[0][0]):
+            if selects(name) and self._storages.exact(own[0][0]):
                 results = first(own, results)
-            if (operands := compared(name, own[0])) and all(map(self._storages.entered, operands)):
-                results = result
+            exact_result = self._all_exact(_tensors(own)) and without_rounding(func, name, own, result)
         except _UNSUPPORTED:
             for tensor in filter(_is_strided, [*written, *_tensors(result)]):
                 self._storages.take(tensor, origin | ValueOrigin(frozenset([name])))
@@ -182,10 +183,12 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             if is_zero(tensor) or self._storages.known(tensor) is not None:  # written in place, or an input
                 continue
             if isinstance(exact, torch.Tensor) and exact.shape == tensor.shape:
-                copied = name == "aten::clone" and self._storages.entered(own[0][0])
-                self._storages.give(tensor, exact, origin, entered=copied)
+                self._storages.give(tensor, exact, origin, is_exact=exact_result)
             else:  # the values decide it, as of unique
                 self._storages.take(tensor, origin | ValueOrigin(frozenset([name])))
+
+    def _all_exact(self, operands: Sequence[torch.Tensor]) -> bool:
+        return bool(operands) and all(map(self._storages.exact, operands))
 
     def _computed(self, func: Any, name: str, own: Any, given: Any) -> Any:
         args, kwargs = tree_map(_wide_dtype, given)

@@ -34,7 +34,7 @@ class ShadowStorage:
     elements: torch.Tensor  # [n], as many as the storage has
     size: int  # bytes of one of the program's elements
     origin: ValueOrigin
-    entered: bool = False  # it came from outside of the program, which has not written it
+    exact: bool = False  # it came from outside of the program, or was computed from that without rounding
 
     @property
     def holds_integers(self) -> bool:
@@ -105,10 +105,10 @@ class ShadowStorages:
             elements = self._entering(elements, tensor)
         return self._keep(storage, ShadowStorage(_weak(storage), elements, size, origin, enters))
 
-    def entered(self, tensor: torch.Tensor) -> bool:
-        """True if the elements of a tensor came from outside of the program, which has not written them."""
+    def exact(self, tensor: torch.Tensor) -> bool:
+        """True if no element of a tensor was rounded since it came from outside of the program."""
         known = self.known(tensor)
-        return known is not None and known.entered
+        return known is not None and known.exact
 
     def _entering(self, elements: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
         if self._noise is None or not is_inexact(tensor) or _whole(elements):
@@ -116,23 +116,23 @@ class ShadowStorages:
         return perturbed(elements, torch.finfo(tensor.dtype).eps, self._noise)
 
     def give(
-        self, tensor: torch.Tensor, exact: torch.Tensor, origin: ValueOrigin, *, entered: bool = False
+        self, tensor: torch.Tensor, exact: torch.Tensor, origin: ValueOrigin, *, is_exact: bool = False
     ) -> None:
         """Make the shadow of a tensor's new storage from its exact values.
 
-        entered -- it is a copy of what came from outside of the program
+        is_exact -- so are the program's own
         """
         storage, size = tensor.untyped_storage(), tensor.element_size()
         elements = torch.zeros(storage.nbytes() // size, dtype=wide(tensor.dtype), device=tensor.device)
         _as(tensor, elements).copy_(exact)
-        self._keep(storage, ShadowStorage(_weak(storage), elements, size, origin, entered))
+        self._keep(storage, ShadowStorage(_weak(storage), elements, size, origin, is_exact))
 
     def mark(self, tensor: torch.Tensor, origin: ValueOrigin) -> None:
         """Note further origins on which the values of a tensor depend."""
         known = self.known(tensor)
         if known is not None:
             known.origin |= origin
-            known.entered = False
+            known.exact = False
 
     def _keep(self, storage: torch.UntypedStorage, shadow: ShadowStorage) -> ShadowStorage:
         if len(self._storages) > self._most:

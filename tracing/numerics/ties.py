@@ -1,8 +1,8 @@
-"""Operators whose result for equal inputs is known: comparisons, and argmax and argmin.
+"""Operators whose result for exact inputs is known: comparisons, conversions to integers, argmax and argmin.
 
-Noise moves equal elements apart, so that either may be the larger one in one run. What a program computes
-may round apart as well, but not what it receives. Of several largest elements argmax returns the first, as
-torch documents.
+Noise moves equal elements apart, so that either may be the larger one in one run, and halves to either
+integer. What a program computes may round so as well, but neither what it receives, nor what it computes of
+that without rounding. Of several largest elements argmax returns the first, as torch documents.
 """
 
 from __future__ import annotations
@@ -11,7 +11,19 @@ from typing import Any
 
 import torch
 
+from tracing.numerics.rounding import wide
+from tracing.upstream.torch.pytrees import tree_leaves, tree_map
+
 _COMPARING = ("aten::gt.", "aten::ge.", "aten::lt.", "aten::le.", "aten::eq.", "aten::ne.")
+_TO_INTEGERS = ("aten::round", "aten::floor", "aten::ceil", "aten::trunc", "aten::sign")
+_CONVERTING = ("aten::_to_copy", "prims::convert_element_type")
+# Generated code computes these as ATen does, element by element.
+_ALIKE = {
+    "aten::add.Tensor", "aten::add.Scalar", "aten::sub.Tensor", "aten::sub.Scalar", "aten::rsub.Scalar",
+    "aten::mul.Tensor", "aten::mul.Scalar", "aten::div.Tensor", "aten::div.Scalar", "aten::neg", "aten::abs",
+    "aten::clamp", "aten::clamp.Tensor", "aten::clamp_min", "aten::clamp_max", "aten::clone", "aten::relu",
+    "aten::maximum", "aten::minimum", "aten::where.self", "aten::cat", *_TO_INTEGERS, *_CONVERTING,
+}  # fmt: skip
 _SELECTING = ("aten::argmax", "aten::argmin", "aten::max.dim", "aten::min.dim")
 
 
@@ -32,6 +44,38 @@ def _exact(number: Any, dtype: torch.dtype) -> bool:
     if not isinstance(number, (int, float)):
         return False
     return not dtype.is_floating_point or torch.tensor(number, dtype=torch.float64).to(dtype).item() == number
+
+
+def rounded(name: str, args: Any) -> list[torch.Tensor]:
+    """The operand of a conversion to whole numbers; else empty."""
+    operand, *_ = args
+    if name in _TO_INTEGERS:
+        return [operand]
+    return [operand] if name in _CONVERTING and operand.is_floating_point() else []
+
+
+def without_rounding(func: Any, name: str, own: Any, result: Any) -> bool:
+    """True if an operator on exact tensors gave exact ones.
+
+    own    -- its args and kwargs
+    result -- what it gave
+    """
+    if name not in _ALIKE or not isinstance(result, torch.Tensor):
+        return bool(compared(name, own[0]))
+    leaves = tree_leaves(own)
+    dtypes = {one.dtype for one in leaves if isinstance(one, torch.Tensor) and one.is_floating_point()}
+    numbers = [one for one in leaves if isinstance(one, (int, float))]
+    if torch.float64 in dtypes or not all(_exact(one, dtype) for one in numbers for dtype in dtypes):
+        return False  # nothing is wider; a number is rounded
+    args, kwargs = tree_map(_in_float64, own)
+    exact = func(*args, **kwargs)
+    return bool(((exact == result) | (exact.isnan() & result.isnan())).all())
+
+
+def _in_float64(leaf: Any) -> Any:
+    if isinstance(leaf, torch.dtype):
+        return wide(leaf)
+    return leaf.to(wide(leaf.dtype)) if isinstance(leaf, torch.Tensor) else leaf
 
 
 def selects(name: str) -> bool:
