@@ -82,8 +82,8 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
         yield f"    to know   which kernel it is: {one_by_one()}"
     if len(suspects) > 1:
         for one in filter(judgement.accesses_wrongly, suspects):
-            wrong = "it races, or leaves an argument's storage"
-            yield f"    most so   launch {one.launch} {one.kernel}: {wrong}"
+            launch = f"{one.launch} {one.kernel}"
+            yield f"    most so   launch {launch}: it {judgement.wrong_accesses[launch]}"
     for one in suspects if len(suspects) > 1 or judgement.forward_of_gradients else ():
         reached = judgement.reached.get(one.launch)
         if reached is not None and reached.agreeing:
@@ -117,7 +117,7 @@ def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
         why = "and no launch that was judged explains it"
         itself = "which gives another result each time itself"
         yield f"the results differ from eager, {why if judgement.eager_repeats else itself}"
-    elif judgement.failed:
+    elif judgement.failed and not judgement.wrong_accesses:
         yield "no launch that was judged explains why it failed"
     judged = "every launch that was judged is right" if judgement.any_right else "no launch could be judged"
     if judgement.unchecked and judgement.of_case and not judgement.eager_known:

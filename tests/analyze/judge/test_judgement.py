@@ -148,8 +148,17 @@ def test_a_kernel_whose_results_agree_with_eagers_operators_is_checked() -> None
     assert lines[0].endswith("eager's results agree, and check the hand-written rowmean")
 
 
+def test_a_launch_that_raised_and_left_its_storage_explains_the_failure() -> None:
+    failed = RunJudgement((JudgedLaunch(0, "fill", -1, "no reference"),), (), (), Outcome("failed", "raised"))
+    explained = replace(failed, wrong_accesses={"0 fill": "leaves an argument's storage"})
+
+    lines, others = ([*judgement_text(one, [])] for one in (failed, explained))
+    assert "no launch that was judged explains why it failed" in lines
+    assert "no launch that was judged explains why it failed" not in others
+
+
 def test_a_kernel_that_races_is_not_checked_by_results_that_agree() -> None:
-    racing = replace(judged("passed", ()), wrong_accesses=("0 rowmean",))
+    racing = replace(judged("passed", ()), wrong_accesses={"0 rowmean": "races"})
 
     assert racing.checked == []
 
@@ -299,5 +308,5 @@ def test_no_kernel_is_suspected_if_eager_gives_another_result_each_time() -> Non
 
     assert (judgement.status, judgement.suspects) == (2, [])
     assert "the results differ from eager, which gives another result each time itself" in lines
-    races = replace(judgement, wrong_accesses=("0 fill",))
+    races = replace(judgement, wrong_accesses={"0 fill": "races"})
     assert (races.status, races.suspects) == (1, [launch])

@@ -186,7 +186,7 @@ def test_a_race_is_an_answer_where_nothing_checks_the_kernel(
     printed = capsys.readouterr().out
     assert ended.value.exit_code == 1
     assert "race: program (0, 0, 0) writes o[0]" in printed
-    assert "✗ launch 0 sum: races, or leaves an argument's storage" in printed
+    assert "✗ launch 0 sum races" in printed.splitlines()
 
 
 @pytest.mark.parametrize("judged", [True, False])

@@ -136,7 +136,7 @@ class RunJudgement:
     reached: Mapping[int, ReachedResults] = field(default_factory=dict)  # by launch; empty: not known
     eager_known: bool = True  # False: the run does not say which kernels eager launches
     of_case: bool = True  # False: of a program, which is not compared with eager
-    wrong_accesses: Sequence[str] = ()  # launches that race, or leave an argument's storage: "4 colsum"
+    wrong_accesses: Mapping[str, str] = field(default_factory=dict)  # {"4 colsum": "races"}
     has_results: bool = False  # tensors that were compared with eager's
     other_contents: str = ""  # "launch 3 k read another x": of the new recording that stands for the run
 
@@ -229,7 +229,7 @@ class RunJudgement:
         )
 
     def accesses_wrongly(self, launch: JudgedLaunch) -> bool:
-        """True if it races, or leaves an argument's storage."""
+        """True if it races, leaves an argument's storage, or was compiled for other arguments."""
         return f"{launch.launch} {launch.kernel}" in self.wrong_accesses
 
     @property

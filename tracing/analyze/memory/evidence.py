@@ -14,6 +14,8 @@ from tracing.digest.columns import Row
 from tracing.model import Access, KernelLaunch, LaunchLine, MemoryEvidence, OutOfBounds
 from tracing.store import Run, rank_of
 
+_ACCESSES = {"race": "races", "specialised": "was compiled for other arguments"}
+
 
 def memory_evidence(run: Run, rank: int = 0, launch: int | None = None) -> list[MemoryEvidence]:
     """The memory evidence of one rank, in launch order.
@@ -32,15 +34,20 @@ def _all(run: Run, rank: int) -> list[MemoryEvidence]:
     return sorted(dict.fromkeys(evidence), key=lambda one: one.launch)
 
 
-def wrong_accesses(run: Run) -> list[str]:
-    """The launches that race, leave an argument's storage or were compiled for other arguments: `3 softmax`.
+def wrong_accesses(run: Run) -> dict[str, str]:
+    """The launches that access memory wrongly, and how: `{"3 softmax": "races"}`.
 
     A load outside of an argument and inside of its storage may be meant.
     """
+    evidence = memory_evidence(run)
+    how = {one.launch: _ACCESSES[one.kind] for one in evidence if one.kind in _ACCESSES}
     outside = (one for process in run.processes(OutOfBounds) for one in run.out_of_bounds(process))
-    launches = {one.launch for one in outside if not (one.inside and one.access == "load")}
-    launches |= {one.launch for one in memory_evidence(run) if one.kind in ("race", "specialised")}
-    return [f"{one.index} {one.kernel_name}" for one in run.launches() if one.index in launches]
+    how |= {
+        one.launch: "leaves an argument's storage"
+        for one in outside
+        if not (one.inside and one.access == "load")
+    }
+    return {f"{one.index} {one.kernel_name}": how[one.index] for one in run.launches() if one.index in how}
 
 
 def evidence_sentence(one: MemoryEvidence) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from tracing import store
@@ -14,10 +15,11 @@ from tracing.cli.app import out
 from tracing.errors import Problem
 from tracing.model import AnswerTable
 from tracing.report.judgement import judgement_json, judgement_text
+from tracing.report.text import plural
 from tracing.store.recorded_launch import find_launch
 
 _ROWS = 1000  # launches of the table that is kept
-_NAMED = 4  # launches of one sentence
+_NAMED = 4  # launches that are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class JudgedRun:
 
     judgement: RunJudgement
     next: tuple[str, ...]
-    wrong_accesses: tuple[str, ...] = ()  # launches that race, or leave an argument's storage
+    wrong_accesses: Mapping[str, str] = field(default_factory=dict)  # launches, and how: {"4 k": "races"}
 
     @property
     def status(self) -> int:
@@ -41,10 +43,10 @@ class JudgedRun:
     def lines(self, next_commands: Sequence[str]) -> Iterator[str]:
         """The judgement for people."""
         if self._accuses_accesses:
-            which = "launch" if len(self.wrong_accesses) == 1 else "launches"
-            named = ", ".join(self.wrong_accesses[:_NAMED])
-            more = f" and {len(self.wrong_accesses) - _NAMED} more" if self.wrong_accesses[_NAMED:] else ""
-            yield f"✗ {which} {named}{more}: races, or leaves an argument's storage"
+            for launch, how in islice(self.wrong_accesses.items(), _NAMED):
+                yield f"✗ launch {launch} {how}"
+            if further := self.wrong_accesses.keys() - {*islice(self.wrong_accesses, _NAMED)}:
+                yield f"    likewise  {plural(len(further), 'more launch')}"
         yield from judgement_text(self.judgement, next_commands)
 
     def print(self) -> None:

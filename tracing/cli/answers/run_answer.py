@@ -85,6 +85,11 @@ class RunAnswer:
         return unchecked_kernels(self.run) if agrees else []
 
     @property
+    def _accused(self) -> bool:
+        # results may agree that hide what is off
+        return self._verdict == "passed" and self.judgement is not None and self.judgement.status == 1
+
+    @property
     def _next(self) -> list[str]:
         return [] if self.judgement is not None else hints.of_outcome(self.run)  # a judgement prints its own
 
@@ -95,7 +100,8 @@ class RunAnswer:
         elif outcome.status != "failed":
             known, own = knows_eager(self.run), self._unchecked
             but = f"; but {unchecked_text(own, known=known)}" if own else ""
-            for part in outcome_lines(f"{self._verdict}: {outcome.detail}{but}"):
+            verdict = self._verdict + (", but not judged right" if self._accused else "")
+            for part in outcome_lines(f"{verdict}: {outcome.detail}{but}"):
                 err.print(part)
             for line in findings_text(self.run):
                 err.print(line)
@@ -106,7 +112,8 @@ class RunAnswer:
                 err.print(f"    next      {command}")
         if self._unchecked and self.judgement is None:  # else the judgement says so
             err.print(reference_text(len(self._unchecked)))
-        if outcome.status in ("passed", "out of bounds", "not decided") and (show or not self._next):
+        shows = outcome.status in ("passed", "out of bounds", "not decided") and not self._accused
+        if shows and (show or not self._next):
             shown = "passes" if show else "show"
             err.print(f"    next      tracing {shown} {quote(str(path))}")
         if self.hash_failure and outcome.status != "failed":

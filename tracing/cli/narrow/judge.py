@@ -155,7 +155,7 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
                 judgement = replace(judgement, reached=reached)
     untried = _unlaunched(asked, judgement.hand_written)
     not_covered = (*judgement.not_covered, *untried, *left_out(run))
-    accesses = tuple(wrong_accesses(run))
+    accesses = wrong_accesses(run)
     judgement = replace(judgement, other_contents=other_contents, not_covered=not_covered)
     judgement = replace(judgement, wrong_accesses=accesses)
     judgement = replace(judgement, has_results=any(run.records(Result)))
