@@ -12,7 +12,7 @@ from judged_programs import values
 from planted_kernels import Program, judgement, recorded, virtual_gpu
 from test_fx_program import program
 
-from tracing.analyze.judge.judgement import Finding, OutputOff, PassesOff, WrongElements
+from tracing.analyze.judge.judgement import Finding, OutputOff, Overwritten, PassesOff, WrongElements
 from tracing.judge.contents import Content
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
@@ -24,6 +24,27 @@ from tracing.store.graph_file import Schedule
 
 Graph = FxProgram
 OFF = WrongElements("output 0", "buf0", "eq", 1, 1, (0,), False, True, 128.0, 64.0)
+
+
+def moving(x: torch.Tensor, w: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
+    y = (x @ w) * mean.clone()
+    mean.lerp_(y.detach().mean(0), 0.1)
+    return y.sin()
+
+
+def test_a_forward_that_overwrites_what_it_saves_for_its_backward_is_found(
+    device: Device, runs: Path
+) -> None:
+    def inputs() -> list[torch.Tensor]:
+        return [values(5, 4, g=0), values(4, 4, g=1).requires_grad_(), values(4, g=2)]
+
+    said = judgement(recorded(Program(moving, inputs, backward=True), runs, device))
+
+    if not said.findings and torch.__version__ >= "2.14":
+        pytest.skip("this torch copies what it saves")
+    [finding] = said.findings
+    assert isinstance(finding, Overwritten) and finding.by is not None
+    assert "saves its input for the backward without a copy" in finding.cause
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,9 @@ from tracing.judge.no_reference import NoReference
 from tracing.judge.step_referee import StepReferee
 from tracing.store.graph_file import PythonLine
 
+_PASSES = "Inductor's graph passes"
+_SAVED = "AOTAutograd, whose graph saves its input for the backward without a copy, and writes to it"
+
 
 @dataclass(frozen=True, slots=True)
 class GraphResult:
@@ -102,9 +105,10 @@ class GraphCause:
         names = [name for name, value in steps.values.items() if value == after]
         held = steps.memory.held
         by = next((held[name].by for name in names if name in held and held[name].by), None)
+        own = self._program.writers.get(self._program.root(result.value.node))
         return Overwritten(
             steps.graph, result.name, result.buffer, wrong.node,
-            by.index if by else None, by.kernel_name if by else writer, "Inductor's graph passes",
+            by.index if by else None, by.kernel_name if by else writer, _SAVED if own else _PASSES,
             wrong, self._lines(wrong.node),
         )  # fmt: skip
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,10 +33,16 @@ class GraphReferee:
         steps: StepReferee,
         contents: Contents,
         numbers: Mapping[int, Any],
+        saved: Collection[str] = (),
     ) -> None:
-        """program -- the graph as Inductor received it; numbers -- inputs of the call that are no tensors"""
+        """Judge one call.
+
+        program -- the graph as Inductor received it
+        numbers -- inputs of the call that are no tensors
+        saved   -- nodes whose values the graph returns for its backward
+        """
         self._call, self._program, self._steps, self._contents = call, program, steps, contents
-        self._numbers = numbers
+        self._numbers, self._saved = numbers, saved
         self.not_covered: list[str] = []
 
     def findings(self) -> list[Finding]:
@@ -98,7 +104,7 @@ class GraphReferee:
         for position, (buffer, own, lowered) in enumerate(outputs):
             content = self._contents.of_graph(self._call, position, "output")
             if content is not None and isinstance(own, Mapping) and isinstance(lowered, Mapping):
-                value = self._program.value(own["node"], end)
+                value = self._returned(own["node"])
                 after = lowered_graph.value(lowered["node"], lowered_end)
                 results.append(GraphResult(f"output {position}", buffer, value, after, content))
         for position, name in enumerate(self._program.inputs):
@@ -109,6 +115,13 @@ class GraphReferee:
                 results.append(GraphResult(f"input {position} afterwards", name, value, left, content))
         return results
 
+    def _returned(self, node: str) -> FxValue:
+        # an input is saved as it was: the graph is functional but for the copies to its inputs at its end
+        program = self._program
+        if node in self._saved and program.root(node) in program.inputs:
+            return FxValue(program.tensor(node), 0)
+        return program.value(node, len(program.nodes))
+
     def _wrong(
         self, result: GraphResult, given: dict[FxValue, Any], verdict: Judged | None
     ) -> WrongElements | None:
@@ -116,7 +129,7 @@ class GraphReferee:
             plan = self._program.plan([result.value], given)
             if plan.uninitialised or self._steps.draws_unknown(plan):
                 raise NoReference("unwritten memory" if plan.uninitialised else "random numbers")
-            if not plan.nodes:
+            if not (plan.nodes or self._program.writers.get(self._program.root(result.value.node))):
                 return None  # an input that is returned
             tensor = self._contents.tensor(result.content)
             if verdict is None:

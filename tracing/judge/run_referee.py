@@ -102,6 +102,16 @@ class _RunReferee:
             for call in step.calls
         }
 
+    def _saved(self, forward: int) -> set[str]:
+        # AOTAutograd's backward has inputs of the same names
+        own = self._graphs[forward]
+        return {
+            name
+            for one in self._graphs.values()
+            if (own.phase, one.phase, one.compile_id) == ("forward", "backward", own.compile_id)
+            for name in self._program(one.id)[0].inputs
+        }
+
     def _call(self, call: GraphCall, launches: Sequence[KernelLaunch]) -> set[int]:
         traced, lowered, schedule = self._program(call.graph)
         steps, extra = made_steps(schedule, launches)
@@ -111,7 +121,8 @@ class _RunReferee:
         self._launches += referee.launches
         self._findings += referee.findings
         self._not_covered += [f"graph {call.graph}: {one}" for one in referee.unjudged]
-        whole = GraphReferee(call.index, traced, referee, self._contents, call.numbers)
+        saved = self._saved(call.graph)
+        whole = GraphReferee(call.index, traced, referee, self._contents, call.numbers, saved)
         results = whole.findings()
         if not self._explains(referee):
             self._findings += results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from shlex import quote
 
 from rich.text import Text
@@ -37,8 +37,7 @@ def findings_text(run: store.Run) -> Iterator[Text]:
     yield from memory_findings_text(run)
     yield from unwritten_reads_text(run)
     yield from trials_text(run)
-    for sentence in _nonfinite(run):
-        yield Text.assemble(("not finite", "yellow"), f": {sentence}")
+    yield from _not_finite(run, _NAN if _right_and_finite(run) else _KINDS)
     yield from uncovered_text([run])
 
 
@@ -60,11 +59,21 @@ def unwritten_reads_text(run: store.Run) -> Iterator[Text]:
         yield line + Text(f": `{decides}` tells whether a result depends on it" if decides else "")
 
 
-def _nonfinite(run: store.Run) -> Iterator[str]:
+def nan_text(run: store.Run) -> Iterator[Text]:
+    """A line for the launch that makes the first NaN, if there is any: an inf may be meant, as in a mask."""
+    yield from _not_finite(run, _NAN)
+
+
+def _not_finite(run: store.Run, kinds: Mapping[Kind, str]) -> Iterator[Text]:
+    for sentence in _nonfinite(run, kinds):
+        yield Text.assemble(("not finite", "yellow"), f": {sentence}")
+
+
+def _nonfinite(run: store.Run, kinds: Mapping[Kind, str]) -> Iterator[str]:
     if run.info.digests == "none" or sum(one.total() for one in launch_counts(run).values()) > _EXAMINED:
         return
     nan = f"tracing nan {quote(str(run.path))}"
-    for kind, command in (_NAN if _right_and_finite(run) else _KINDS).items():
+    for kind, command in kinds.items():
         answer = first_nonfinite(run, kind)
         origin = answer.origin
         if origin is not None and origin.made:

@@ -23,7 +23,7 @@ from tracing.analyze.runs.unchecked_kernels import knows_eager, unchecked_kernel
 from tracing.analyze.runs.unlaunched import left_out
 from tracing.analyze.runs.winners import unlaunched_configurations
 from tracing.cli.answers import hints
-from tracing.cli.answers.findings import memory_findings_text, unwritten_reads_text
+from tracing.cli.answers.findings import memory_findings_text, nan_text, unwritten_reads_text
 from tracing.cli.answers.judge_answer import JudgedRun
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.options.named import RunArgument
@@ -74,7 +74,7 @@ def judge(
         of_run = {"run": str(run.path), "memory_evidence": memory_evidence_json(run)}
         print(msgspec.json.encode({**of_run, **answer.json()}).decode())
     else:
-        for line in (*memory_findings_text(run), *unwritten_reads_text(run)):
+        for line in (*memory_findings_text(run), *unwritten_reads_text(run), *nan_text(run)):
             out.print(line)
         answer.print()
     raise typer.Exit(answer.status)
