@@ -70,6 +70,14 @@ def test_a_given_value_gets_the_strides_that_the_graph_expects() -> None:
     assert torch.equal(computed(fx, output, {FxValue("x_1", 0): X.t().contiguous().t()}), X.view(12) * 2)
 
 
+def test_a_given_value_gets_the_dimensions_of_size_1_that_the_graph_expects() -> None:
+    fx = program(lambda x: x.sum(1, keepdim=True).squeeze(1) * 2, X)
+    [total] = [name for name in fx.order if name.startswith("sum")]
+    output = fx.value(fx.outputs[0]["node"])
+
+    assert torch.equal(computed(fx, output, {fx.value(total): X.sum(1)}), X.sum(1) * 2)
+
+
 def test_only_what_a_value_needs_is_executed() -> None:
     fx = program(lambda x: (x.sin().cos(), x.exp()), X)
     plan = fx.plan([fx.value("cos")], {fx.value("sin"): X})

@@ -245,10 +245,23 @@ def _strided(result: Any, traced: Any) -> Any:
     if not isinstance(result, torch.Tensor) or not isinstance(traced, Mapping):
         return result
     shape, stride = traced.get("shape"), traced.get("stride", [])
+    result = _with_ones(result, shape or [])
     known = shape == [*result.shape] and all(type(one) is int and one > 0 for one in stride)
     if not known or len(stride) < result.dim() or stride == [*result.stride()]:
         return result
     return torch.empty_strided(result.shape, stride, dtype=result.dtype, device=result.device).copy_(result)
+
+
+def _with_ones(tensor: torch.Tensor, traced: Sequence[int | str]) -> torch.Tensor:
+    # dynamic code may leave a tensor without the dimensions of size 1 that its value has
+    own, others = [size for size in tensor.shape if size != 1], [size for size in traced if size != 1]
+    alike = len(own) == len(others) and all(
+        a == b or isinstance(b, str) for a, b in zip(own, others, strict=True)
+    )
+    if tensor.dim() == len(traced) or not alike:
+        return tensor
+    sizes = iter(own)
+    return tensor.reshape([1 if size == 1 else next(sizes) for size in traced])
 
 
 def _kept(value: Any) -> Any:
