@@ -102,9 +102,9 @@ def test_where_rounding_decides_the_whole_number_either_is_right(
     call: Callable[[torch.Tensor], torch.Tensor], x: float, either: int
 ) -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
-        return call(x / 3 * 3)
+        return call(x / 7 * 7)
 
-    given = torch.full((8,), x)
+    given = torch.full((4,), x)
     right = program(given)
     of_it = reference(lambda: {"whole": program(given)}, samples=MORE_SAMPLES)["whole"]
 

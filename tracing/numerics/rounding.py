@@ -6,7 +6,11 @@ far rounding, in any order of operations, may move the final result.
 
 from __future__ import annotations
 
+import math
+
 import torch
+
+_WIDE_RANGE = (torch.float32, torch.bfloat16)  # whose numbers are seldom so small that they lack bits
 
 
 class Noise:
@@ -18,12 +22,21 @@ class Noise:
 
     def uniform(self, like: torch.Tensor) -> torch.Tensor:
         """[*] float64 in [-1, 1), of the shape and on the device of `like`."""
-        generator = self._generators.get(like.device)
-        if generator is None:
-            generator = torch.Generator(like.device).manual_seed(self._seed)
-            self._generators[like.device] = generator
-        drawn = torch.rand(like.shape, dtype=torch.float64, device=like.device, generator=generator)
+        drawn = torch.rand(
+            like.shape, dtype=torch.float64, device=like.device, generator=self._generator(like.device)
+        )
         return drawn * 2 - 1
+
+    def bits(self, like: torch.Tensor, count: int) -> torch.Tensor:
+        """[*] int64 of that many low bits, of which 31 are random, of the shape and on the device of `like`."""
+        drawn = torch.empty(like.shape, dtype=torch.int32, device=like.device)
+        drawn.random_(generator=self._generator(like.device))
+        return drawn.to(torch.int64).bitwise_left_shift_(14) >> (45 - count)
+
+    def _generator(self, device: torch.device) -> torch.Generator:
+        if device not in self._generators:
+            self._generators[device] = torch.Generator(device).manual_seed(self._seed)
+        return self._generators[device]
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
@@ -61,6 +74,10 @@ def rounded_at_random(values: torch.Tensor, dtype: torch.dtype, noise: Noise) ->
         return torch.view_as_complex(parts.contiguous())
     if dtype == torch.float64:  # nothing wider to round from; whole numbers are exact, as in narrower dtypes
         return torch.where(values == values.round(), values, perturbed(values, torch.finfo(dtype).eps, noise))
+    if dtype in _WIDE_RANGE:
+        lacking = 52 + int(math.log2(torch.finfo(dtype).eps))  # bits of float64
+        moved = noise.bits(values, lacking).add_(values.view(torch.int64)).bitwise_and_(-1 << lacking)
+        return moved.view(torch.float64).to(dtype).to(values.dtype)  # an inf if it is too large
     nearest = values.to(dtype).to(values.dtype)
     shift = noise.uniform(values) * units(values, dtype) / 2
     return torch.where(nearest == values, values, (values + shift).to(dtype).to(values.dtype))

@@ -264,6 +264,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         view = self._view_of(leaf)
         if self._noise is None or not is_inexact(leaf) or leaf.layout != torch.strided:
             return view
+        if self._storages.entered(leaf):
+            return view
         return rounded_at_random(view.resolve_conj().resolve_neg(), leaf.dtype, self._noise)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from tracing.numerics.rounding import Noise, perturbed, wide
+from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.upstream.torch.tensor_subclasses import is_zero, negated_view
 
 BITS_AS = "a view as"  # of an origin: bits that are read as another dtype
@@ -35,6 +35,7 @@ class ShadowStorage:
     size: int  # bytes of one of the program's elements
     origin: ValueOrigin
     exact: bool = False  # it came from outside of the program, or was computed from that without rounding
+    entered: bool = False  # it came from outside of the program, which has not written it
 
     @property
     def holds_integers(self) -> bool:
@@ -103,17 +104,23 @@ class ShadowStorages:
         elements = flat.to(wide(tensor.dtype), copy=True)
         if enters:
             elements = self._entering(elements, tensor)
-        return self._keep(storage, ShadowStorage(_weak(storage), elements, size, origin, enters))
+        return self._keep(storage, ShadowStorage(_weak(storage), elements, size, origin, enters, enters))
 
     def exact(self, tensor: torch.Tensor) -> bool:
         """True if no element of a tensor was rounded since it came from outside of the program."""
         known = self.known(tensor)
         return known is not None and known.exact
 
+    def entered(self, tensor: torch.Tensor) -> bool:
+        """True if a tensor came from outside of the program: its elements are numbers of its dtype."""
+        known = self.known(tensor)
+        return known is not None and known.entered
+
     def _entering(self, elements: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
         if self._noise is None or not is_inexact(tensor) or _whole(elements):
             return elements
-        return perturbed(elements, torch.finfo(tensor.dtype).eps, self._noise)
+        moved = perturbed(elements, torch.finfo(tensor.dtype).eps, self._noise)
+        return rounded_at_random(moved, tensor.dtype, self._noise)
 
     def give(
         self, tensor: torch.Tensor, exact: torch.Tensor, origin: ValueOrigin, *, is_exact: bool = False
@@ -132,7 +139,7 @@ class ShadowStorages:
         known = self.known(tensor)
         if known is not None:
             known.origin |= origin
-            known.exact = False
+            known.exact = known.entered = False
 
     def _keep(self, storage: torch.UntypedStorage, shadow: ShadowStorage) -> ShadowStorage:
         if len(self._storages) > self._most:
