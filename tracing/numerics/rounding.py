@@ -28,7 +28,7 @@ class Noise:
         return drawn * 2 - 1
 
     def bits(self, like: torch.Tensor, count: int) -> torch.Tensor:
-        """[*] int64 of that many low bits, of which 31 are random, of the shape and on the device of `like`."""
+        """[*] int64 of that many low bits, 31 of them random, of the shape and on the device of `like`."""
         drawn = torch.empty(like.shape, dtype=torch.int32, device=like.device)
         drawn.random_(generator=self._generator(like.device))
         return drawn.to(torch.int64).bitwise_left_shift_(14) >> (45 - count)
