@@ -16,7 +16,10 @@ from handmade.hostile_runs import TEXTS, hostile_runs, made
 from handmade.small_runs import small_run
 
 ESCAPE = TEXTS["title"]
-EXECUTING = ("replay", "repro", "replay --check-memory", "judge", "swap")
+EXECUTING = (
+    "replay", "repro", "replay --check-memory", "judge", "swap", "lit --pass 0", "resume --pass 0",
+    "reduce --pass 0",
+)  # fmt: skip
 
 
 @pytest.mark.soak
@@ -74,7 +77,7 @@ def test_what_a_stranger_recorded_is_executed_with_consent_only(
     assert answer.status == 2
     assert "was not recorded by you on this host" in answer.err
     assert "--trust" in answer.err
-    assert str(case) in answer.err or "the source of k" in answer.err
+    assert any(one in answer.err for one in (str(case), "the source of k", "on its IR"))
     assert not marker.exists()
 
 

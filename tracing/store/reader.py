@@ -103,10 +103,11 @@ class Run:
             self._blobs = Blobs([self.path, self.scratch])
         return self.scratch
 
-    def require_trust(self, executed: str) -> None:
+    def require_trust(self, executed: str, consenting: str = "add `--trust`") -> None:
         """Raise Problem unless this user recorded the run here, or consented to execute its code.
 
-        executed -- the code to be executed: a command, or the source of a kernel
+        executed   -- the code to be executed: a command, the source of a kernel, a compiler on its IR
+        consenting -- how to consent
         """
         if is_own(self.path):
             return
@@ -114,7 +115,7 @@ class Run:
             raise Problem(
                 f"{self.path} was not recorded by you on this host, or was altered; this would execute"
                 f" {executed}",
-                f"read that first; then add `--trust`: {page('docs/trust.md')}",
+                f"read that first; then {consenting}: {page('docs/trust.md')}",
             )
         self.consent(executed)
 

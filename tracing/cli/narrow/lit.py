@@ -19,6 +19,7 @@ from tracing.cli.options.completion import pass_names
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import OneKernelOption, RunArgument
 from tracing.cli.options.outputs import OutputFileOption
+from tracing.cli.options.trust import Trust
 from tracing.errors import Problem
 
 SECONDS = 60.0  # time limit of the pass
@@ -43,6 +44,7 @@ def lit(
     ir: Annotated[
         Path | None, typer.Option(help="The IR before the pass, as written by `tracing reduce`.")
     ] = None,
+    trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -56,7 +58,8 @@ def lit(
 
     Exit status: 0 if the test was written, 2 if no test fails without the pass.
     """
-    run = open_derived(name, runs, kernel, which)
+    run = open_derived(name, runs, kernel, which, trust=trust)
+    run.require_trust(f"the pass {which} on its IR")
     record = find_pass(passes_of(run, chosen_kernel(run, kernel)), which)
     before, after = _sides(run, record, ir)
     if after is None:

@@ -21,6 +21,7 @@ from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import OneKernelOption, RunArgument
 from tracing.cli.options.outputs import OutputFileOption
 from tracing.cli.options.same_triton import require_same_triton
+from tracing.cli.options.trust import Trust
 from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
@@ -47,6 +48,7 @@ def reduce(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start with the whole IR, ignoring earlier results.")
     ] = False,
+    trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -66,7 +68,8 @@ def reduce(
 
     Exit status: 0 if the IR was reduced, 2 if the pass does not fail on it.
     """
-    run = open_derived(name, runs, kernel, _required(which, name), stage)
+    run = open_derived(name, runs, kernel, _required(which, name), stage, trust=trust)
+    run.require_trust(f"Triton's passes on its IR at {which}")
     chosen = chosen_kernel(run, kernel)
     passes = passes_of(run, chosen)
     record = find_pass(passes, which, stage)

@@ -31,6 +31,7 @@ from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import OneKernelOption, RunArgument
 from tracing.cli.options.outputs import OutputFolderOption
 from tracing.cli.options.same_triton import require_same_triton
+from tracing.cli.options.trust import Trust
 from tracing.environment import use_inductors_ptxas
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
@@ -54,6 +55,7 @@ def resume(
     to: Annotated[str | None, typer.Option(help="End with this artefact: ttgir, llir, ptx, cubin …")] = None,
     output: OutputFolderOption = None,
     seconds: Annotated[float, typer.Option(help="Time limit of the compile.")] = 300.0,
+    trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -68,7 +70,8 @@ def resume(
     Exit status: 0 if every artefact is as recorded, except for these differences, 1 if one differs, 2 if
     none can be compared.
     """
-    run = open_derived(name, runs, kernel, which, stage)
+    run = open_derived(name, runs, kernel, which, stage, trust=trust)
+    run.require_trust(f"Triton's compiler on its IR at {which}")
     require_same_triton(run, "resume it")
     chosen = chosen_kernel(run, kernel)
     passes = passes_of(run, chosen)

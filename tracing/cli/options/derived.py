@@ -5,18 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from shlex import quote
 
 from tracing import store
 from tracing.analyze.passes.named_pass import require_named
 from tracing.cli.app import err, spinner
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.same_triton import require_same_triton
+from tracing.cli.options.trust import consenting
 from tracing.model import Derivation
 from tracing.report.text import plural
 
 
 def open_derived(
-    name: str, runs: Path, kernel: str | None = None, which: str | None = None, stage: str | None = None
+    name: str,
+    runs: Path,
+    kernel: str | None = None,
+    which: str | None = None,
+    stage: str | None = None,
+    *,
+    trust: bool = False,
 ) -> store.Run:
     """Open a run as `store.open_run` does, with the IR before and after every pass.
 
@@ -26,10 +34,11 @@ def open_derived(
 
     kernel, which, stage -- the pass that the user names; a name that the run lacks is refused before IR is
                             derived
+    trust               -- the user consents to compile the IR of a run that another user recorded
 
-    Raises Problem if another version of Triton is installed than recorded the run.
+    Raises Problem if another version of Triton is installed than recorded the run, or without this consent.
     """
-    run = open_run(name, runs)
+    run = consenting(open_run(name, runs), trust)
     if which is not None or stage is not None:
         require_named(run, kernel, which, stage)
     run.growing = store.being_recorded(run.path)
@@ -58,6 +67,8 @@ def warn(one: Derivation) -> None:
 def _derived(run: store.Run, waiting: int) -> list[Derivation]:
     # returns those that did not end in time, which the next command derives
     require_same_triton(run, "open it", f"the IR of {plural(waiting, 'compilation')} is not derived yet")
+    passes = f"derive it with `tracing passes {quote(str(run.path))} --trust`"
+    run.require_trust(f"Triton's compiler on the IR of {plural(waiting, 'compilation')}", passes)
     with spinner(f"deriving the IR of {plural(waiting, 'compilation')}") as now:
         from tracing.record.passes.derivation import derive
 

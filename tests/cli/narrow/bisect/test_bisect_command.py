@@ -198,7 +198,7 @@ def test_a_run_of_another_triton_is_neither_bisected_nor_resumed(run: Run, tmp_p
     (other / "run.json").write_text(re.sub(r'("triton": )"[^"]+"', r'\1"3.4.0"', info))
 
     done = bisect(Run(other), *without("wait_group.*9"))
-    resumed = tracing("resume", str(other), "--pass", "tritongpu-coalesce", runs=tmp_path)
+    resumed = tracing("resume", str(other), "--pass", "tritongpu-coalesce", "--trust", runs=tmp_path)
 
     for one in (done, resumed):
         assert (one.returncode, one.stdout) == (2, "")

@@ -36,6 +36,7 @@ from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.outputs import OutputFileOption
+from tracing.cli.options.trust import Trust
 from tracing.report.passes import passes as report
 from tracing.report.text import Line
 
@@ -55,6 +56,7 @@ def passes(
     after: AfterOption = False,
     output: OutputFileOption = None,
     seconds: DeriveSecondsOption = 300.0,
+    trust: Trust = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -84,7 +86,7 @@ def passes(
         raise typer.Exit(pairs(name, other, runs, asked))
     asked.require_about_one_run()
     named = (None, None) if llvm else (which, stage)
-    run = open_derived(name, runs, asked.kernel, *named)
+    run = open_derived(name, runs, asked.kernel, *named, trust=trust)
     if llvm:
         require_llvm_pass(run, asked)
     if as_json:

@@ -40,6 +40,7 @@ def derived_llvm(run: store.Run, chosen: Compilation, seconds: float) -> LlvmPas
     ):  # another environment may reproduce the recorded compilation
         return derived
     require_same_triton(run, "ask", "LLVM's passes are not derived yet")
+    run.require_trust("LLVM's passes on its IR")
     passes = passes_of(run, chosen)
     if not passes or passes[-1].stage != "llir" or passes[-1].after is None:
         raise Problem(
