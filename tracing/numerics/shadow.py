@@ -249,7 +249,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         # the shadows of an operator's arguments; views of shadows for arguments that it writes
         arguments = schema_of(func).arguments
         written = _written_names(func, args, kwargs)
-        take = {one.name: self._view_of if one.name in written else self._read for one in arguments}
+        read = self._moved_already if func.name().startswith(_REDUCING) else self._read
+        take = {one.name: self._view_of if one.name in written else read for one in arguments}
         positional = [tree_map(take[one.name], value) for one, value in zip(arguments, args, strict=False)]
         return tuple(positional), {name: tree_map(take[name], value) for name, value in kwargs.items()}
 
@@ -264,9 +265,11 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         view = self._view_of(leaf)
         if self._noise is None or not is_inexact(leaf) or leaf.layout != torch.strided:
             return view
-        if self._storages.entered(leaf):
-            return view
         return rounded_at_random(view.resolve_conj().resolve_neg(), leaf.dtype, self._noise)
+
+    def _moved_already(self, leaf: Any) -> Any:
+        # inputs of the program, as large matrices, were moved on entering, and are once more by a reduction
+        return self._view_of(leaf) if self._storages.entered(leaf) else self._read(leaf)
 
 
 class _Roundings(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
+from tracing.numerics.rounding import Noise, perturbed, wide
 from tracing.upstream.torch.tensor_subclasses import is_zero, negated_view
 
 BITS_AS = "a view as"  # of an origin: bits that are read as another dtype
@@ -112,15 +112,14 @@ class ShadowStorages:
         return known is not None and known.exact
 
     def entered(self, tensor: torch.Tensor) -> bool:
-        """True if a tensor came from outside of the program: its elements are numbers of its dtype."""
+        """True if the elements of a tensor came from outside of the program, which has not written them."""
         known = self.known(tensor)
         return known is not None and known.entered
 
     def _entering(self, elements: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
         if self._noise is None or not is_inexact(tensor) or _whole(elements):
             return elements
-        moved = perturbed(elements, torch.finfo(tensor.dtype).eps, self._noise)
-        return rounded_at_random(moved, tensor.dtype, self._noise)
+        return perturbed(elements, torch.finfo(tensor.dtype).eps, self._noise)
 
     def give(
         self, tensor: torch.Tensor, exact: torch.Tensor, origin: ValueOrigin, *, is_exact: bool = False
