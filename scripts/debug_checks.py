@@ -47,7 +47,7 @@ def check_ptrace(_venv: Path) -> Check:
         remedy = "sudo sysctl kernel.yama.ptrace_scope=1" + (" after a reboot" if scope == "3" else "")
     else:
         remedy = "start the container with --cap-add=SYS_PTRACE --security-opt seccomp=unconfined"
-    present = f"{refused}, Yama's ptrace_scope {scope or 'is not there'}"
+    present = f"{refused}, {f'with ptrace_scope {scope} of Yama' if scope else 'without Yama'}"
     return Check("ptrace", present, needed, "warning", remedy, "gdb cannot attach")
 
 

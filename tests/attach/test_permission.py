@@ -61,11 +61,14 @@ def process(*changes: str) -> Iterator[int]:
         started.wait()
 
 
-def asked(pid: int, *changes: str) -> str:
-    """The refusal of `permission.require` in a process that executed these statements; "" if it allows."""
+def asked(pid: int | None, *changes: str) -> str:
+    """The refusal of `permission.require` in a process that executed these statements; "" if it allows.
+
+    pid -- None: of a process that it starts
+    """
     ask = f"""
 try:
-    permission.require({pid})
+    {f"permission.require({pid})" if pid else "permission.require_own()"}
 except Problem as problem:
     print(problem.problem)
 """
@@ -117,6 +120,8 @@ def test_a_seccomp_filter_is_named_as_the_reason() -> None:
     require_no_yama()
     with process() as pid:
         assert "seccomp filter" in asked(pid, FILTER)
+        assert "seccomp filter" in asked(None, FILTER)
+        assert not asked(None)
 
 
 def test_yama_is_named_as_the_reason() -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from commands import DATA, recorded, tracing
 
+from tracing.program.case import CASES
+
 
 @pytest.fixture(scope="module")
 def silu(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
@@ -140,3 +142,39 @@ def test_launches_without_digests_compare_equal_with_a_note(tmp_path: Path) -> N
     assert "did not finish" not in shown
     assert compared.returncode == 0
     assert f"no digests in {Path(a).name}" in compared.stdout
+
+
+def test_an_end_of_line_in_a_name_begins_no_line(tmp_path: Path) -> None:
+    case = tmp_path / "x\npassed: forged\ny.py"
+    case.write_text((CASES / "silu.py").read_text())
+
+    done = tracing("run", str(case), "--no-passes", "--no-referee", runs=tmp_path)
+    shown = tracing("show", "latest", runs=tmp_path)
+    lost = tracing("show", "no\npassed: forged", runs=tmp_path)
+
+    for one in (done, shown, lost):
+        assert not any(line.startswith("passed: forged") for line in (one.stdout + one.stderr).splitlines())
+        assert "\\u000apassed: forged" in one.stdout + one.stderr
+
+
+def test_a_case_with_a_syntax_error_is_no_program(tmp_path: Path) -> None:
+    case = tmp_path / "unclosed.py"
+    case.write_text("def build(device):\n    return (\n")
+
+    done = tracing("run", str(case), runs=tmp_path)
+
+    assert done.returncode == 2
+    assert "SyntaxError" in done.stderr and [*tmp_path.iterdir()] == [case]
+
+
+def test_a_case_runs_on_the_cpu_without_a_virtual_gpu(tmp_path: Path) -> None:
+    case = tmp_path / "doubled.py"
+    case.write_text(
+        "from tracing import Workload\nimport torch\ndef build(device):\n    print(device)\n"
+        "    return Workload(lambda x: 2 * x, (torch.ones(3, device=device),))\n"
+    )
+
+    done = tracing("run", "--no-virtual-gpu", str(case), runs=tmp_path)
+
+    assert "recording on the CPU" in done.stderr and "cpu" in done.stdout
+    assert "Inductor compiled C++" in done.stderr

@@ -55,6 +55,7 @@ PROBLEMS = {
     "check train.py": "train.py is not a case: it has no build(device)\n  record it as a program",
     "diff mine": "there is no case mine\n  nearest: mine.py",
     "diff zzzz": "there is no case zzzz\n  known are bert",
+    "bench silu sliu": "there is no case sliu\n  nearest: silu",
     "minify sliu": "there is no case sliu\n  nearest: silu",
     "run trian.py --lr 3": "there is no file trian.py\n  nearest: train.py",
     "run nosuch.py": "there is no file nosuch.py\n  give a case by name",

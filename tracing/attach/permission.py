@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +47,12 @@ def require(pid: int) -> None:
         )
     if number:
         raise explained(_facts(pid))
+
+
+def require_own() -> None:
+    """Raise Problem, as `require` does, if this process may not trace those that it starts."""
+    if in_child(_seize_own, 10).result:
+        raise explained(_facts(os.getpid()))
 
 
 def explained(facts: PtraceFacts) -> Problem:
@@ -94,6 +101,17 @@ def _seize(pid: int) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     done = libc.ptrace(_PTRACE_SEIZE, pid, None, None)
     return ctypes.get_errno() if done else 0
+
+
+def _seize_own() -> int:
+    child = os.fork()
+    if not child:
+        signal.pause()
+    try:
+        return _seize(child)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def _facts(pid: int) -> PtraceFacts:

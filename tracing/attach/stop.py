@@ -136,8 +136,9 @@ class Stop:
         try:
             compiling.write(self.settings.folder, msgspec.structs.replace(now, waiting=True))
             by_session = request(self.settings.session, now, name)
-            coming = "the debug session that VSCode starts" if by_session else f"`tracing attach {now.pid}`"
-            until = f"{coming}, for at most {self.settings.seconds:g} s"
+            by_hand = f"`tracing attach {now.pid}`"
+            coming = f"the debug session that VSCode starts, or {by_hand}," if by_session else f"{by_hand},"
+            until = f"{coming} for at most {self.settings.seconds:g} s"
             _say(f"process {now.pid} waits before {name} of {now.kernel} ({now.stage}) for {until}")
             reason = _awaited(self.settings.seconds, before)
         finally:

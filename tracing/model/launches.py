@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from tracing.model.one_line import one_line
 from tracing.model.record import (
     Blob,
     Exact,
@@ -150,7 +151,8 @@ class CallSite(Record, frozen=True, file="sites"):
     def __str__(self) -> str:
         """`cases/silu.py:9 in forward`, relative to the working directory where the file is inside of it."""
         near = os.path.relpath(self.file or os.curdir)
-        return f"{self.file if near.startswith(os.pardir) else near}:{self.line} in {self.function}"
+        file = self.file if near.startswith(os.pardir) else near
+        return one_line(f"{file}:{self.line} in {self.function}")
 
 
 class LaunchTime(Record, frozen=True, file="times", compressed=True, segmented=True):

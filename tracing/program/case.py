@@ -28,6 +28,7 @@ from types import ModuleType
 
 from tracing.errors import Problem, message, page
 from tracing.model import Case, Workload
+from tracing.model.one_line import one_line
 from tracing.model.redaction import REDACTED
 from tracing.program.near_files import near_files
 
@@ -82,15 +83,21 @@ def find_case(name: str) -> Path:
             return path
         near = near_files(path) or near_cases(path.stem, likeness=0.6)
         listed = f"nearest: {', '.join(near)}; or " if near else ""
-        raise Problem(f"there is no file {name}", f"{listed}give a case by name or by the path of its file")
+        raise Problem(
+            f"there is no file {one_line(name)}", f"{listed}give a case by name or by the path of its file"
+        )
     known = known_cases()
     if name in known:
         return known[name]
     if path.is_dir():
-        raise Problem(f"{name} is a folder without __main__.py", "name the file in it that is the program")
+        raise Problem(
+            f"{one_line(name)} is a folder without __main__.py", "name the file in it that is the program"
+        )
     near = near_cases(name)
     listed = f"nearest: {', '.join(near)}" if near else f"known are {', '.join(sorted(known))}"
-    raise Problem(f"there is no case {name}", f"{listed}; or give the path of a file with build(device)")
+    raise Problem(
+        f"there is no case {one_line(name)}", f"{listed}; or give the path of a file with build(device)"
+    )
 
 
 def near_cases(name: str, likeness: float = 0.4) -> list[str]:
@@ -135,10 +142,10 @@ def load_case(name: str) -> Case:
     if not callable(build):
         raise _not_a_case(path)
     options = _options(path, _defaults(build), chosen) if chosen else {}
-    full = "+".join(
-        [path.stem, *([",".join(chosen)] if chosen else [])]
-    )  # the characters that are safe in a path
-    return Case(full, path, (module.__doc__ or "").strip(), partial(build, **options) if options else build)
+    full = "+".join([path.stem, *([",".join(chosen)] if chosen else [])])  # safe in a path
+    return Case(
+        one_line(full), path, (module.__doc__ or "").strip(), partial(build, **options) if options else build
+    )
 
 
 def _first_on_path(folder: Path) -> None:
@@ -187,8 +194,12 @@ def _top_level(path: Path) -> list[ast.stmt]:
 
 
 def defines_build(path: Path) -> bool:
-    """True if a file defines `build(device)` at top level, so it is a case; the file is not executed."""
-    top = _top_level(path)
+    """True if a file defines `build(device)` at top level, so it is a case; the file is not executed.
+
+    Of a file with a syntax error, which nothing parses, a line that defines it says so.
+    """
+    if not (top := _top_level(path)):
+        return bool(re.search(rb"(?m)^def build\(\s*device\b", path.read_bytes()))
     functions = [one.args for one in top if isinstance(one, ast.FunctionDef) and one.name == "build"]
     return any([one.arg for one in (*own.posonlyargs, *own.args)][:1] == ["device"] for own in functions)
 

@@ -13,6 +13,7 @@ from tracing.analyze.runs.launch_counts import launch_counts, launches_between
 from tracing.analyze.runs.recording_commands import target_of
 from tracing.analyze.runs.unlaunched import unlaunched
 from tracing.model import Compilation, KernelLaunch, Outcome, ReadVariable, RunInfo, Winner
+from tracing.model.one_line import one_line
 from tracing.report.findings import cut_text, ending_text
 from tracing.report.text import DIGITS, Line, launch_text, plural
 from tracing.store import Run
@@ -105,9 +106,10 @@ def heading_text(run: Run) -> Iterator[Line]:
 def _what(info: RunInfo) -> str:
     seed = "" if info.seed is None else f", seed {info.seed}"
     if info.kind == "program":
-        return f"program   {shlex.join(info.program)} in {info.folder}{seed}, {info.started}"
-    path = os.path.relpath(info.path or os.curdir)
-    return f"{info.kind:<9} {info.case} ({path}){seed}, {info.started}"
+        what = f"{shlex.join(info.program)} in {info.folder}"
+    else:
+        what = f"{info.case} ({os.path.relpath(info.path or os.curdir)})"
+    return f"{info.kind:<9} {one_line(what)}{seed}, {info.started}"
 
 
 def _variable(one: ReadVariable) -> str:
@@ -133,7 +135,7 @@ def summary_text(run: Run) -> str:
     outcome = next(run.records(Outcome), None)
     status = outcome.status if outcome else "unfinished"
     env = run.info.environment
-    program = f"  {shlex.join(run.info.program)}" if run.info.program else ""  # empty: a case
+    program = f"  {one_line(shlex.join(run.info.program))}" if run.info.program else ""  # empty: a case
     command = run.info.command
     by = f"  by {command}" if command not in ("", "run") else ""
     versions = f"torch {env.torch}, triton {env.triton}"

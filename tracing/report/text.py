@@ -14,6 +14,7 @@ from typing import TypeAlias
 from rich.text import Text
 
 from tracing.model import CopiedFunction, KernelArg, KernelLaunch, TensorMeta
+from tracing.model.one_line import one_line
 from tracing.store.graph_file import PythonLine
 
 Line: TypeAlias = str | Text  # the console has no markup: a str is printed unchanged, a Text with its styles
@@ -47,7 +48,8 @@ def tensor_text(meta: TensorMeta) -> str:
 def line_text(line: PythonLine) -> str:
     """`cases/silu.py:9 in forward: return x * y`, relative to the working directory if it is inside of it."""
     near = os.path.relpath(line.file)
-    return f"{line.file if near.startswith('..') else near}:{line.line} in {line.function}: {line.code}"
+    file = line.file if near.startswith("..") else near
+    return one_line(f"{file}:{line.line} in {line.function}: {line.code}")
 
 
 def source_position(file: str, copied: Sequence[CopiedFunction] = ()) -> str:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from tracing.errors import Problem
+from tracing.model.one_line import one_line
 from tracing.model.run_info import LAUNCHLESS
 from tracing.store.reader import Run
 
@@ -50,7 +51,8 @@ def open_run(name: str, runs: Path) -> Run:
     recording = "record it with `make demo`" if name in _DEMO else "record one with `tracing run CASE`"
     remedy = f"nearest: {', '.join(near)}" if near else recording
     raise Problem(
-        f"there is no run {name}, neither here nor below {runs}", f"{remedy}; list runs with `tracing list`"
+        f"there is no run {one_line(name)}, neither here nor below {runs}",
+        f"{remedy}; list runs with `tracing list`",
     )
 
 
@@ -60,6 +62,7 @@ def near_runs(name: str, runs: Path) -> list[str]:
     named = {run.name: _STARTED.sub("", run.name) for run in reversed(recorded(runs))}
     programs = get_close_matches(_STARTED.sub("", word), {*named.values()}, n=3, cutoff=0.6)
     begun = [run for run, program in named.items() if run.startswith(word) or program in programs]
+    begun = [*get_close_matches(word, ["latest"] * bool(named), cutoff=0.8), *begun]
     return begun[:3] or get_close_matches(word, named, n=3, cutoff=0.5)
 
 

@@ -85,6 +85,7 @@ def test_a_run_before_the_latest_is_named_by_its_distance(tmp_path: Path) -> Non
         ("softmax-2026010", ["softmax-20260102-030405"]),
         ("attn-20260102-030405", ["attention-20260102-030406-1"]),
         ("att", ["attention-20260102-030406-1"]),
+        ("latset", ["latest"]),
     ],
 )
 @pytest.mark.parametrize("command", ["show", "judge", "compare"])

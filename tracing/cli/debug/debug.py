@@ -18,6 +18,7 @@ from rich.text import Text
 from tracing import environment, store
 from tracing.analyze.passes import pass_table as analysis
 from tracing.analyze.passes.line_changes import changing_passes, compilation_of_line
+from tracing.attach import permission
 from tracing.attach.compiling import WantedStop, wanted_of
 from tracing.attach.terminal import Gdb, debugged, foreground, gdb_of_this_machine
 from tracing.cli.answers.wheel_source import warn_without_source
@@ -124,6 +125,7 @@ def _in_terminal(gdb: Gdb, command: list[str], wanted: WantedStop, *, live: bool
             own = environment.with_variables(variables)
             debugged(command, own, folder, wanted, gdb, _progress(time.perf_counter()))
             return 0  # it stopped, however the program ended after that
+        permission.require_own()
         return foreground(gdb.launch(command, variables, wanted))
     except KeyboardInterrupt:
         err.print("the program and its processes were ended; a debugged program leaves no run")

@@ -17,6 +17,7 @@ from tracing.cli.options.backends import known_backends_of
 from tracing.cli.options.completion import case_names
 from tracing.errors import Problem, message
 from tracing.model import AnswerBars, AnswerTable, CaseBench
+from tracing.program.case import require_case
 from tracing.report.bench import bench_json, bench_rows, bench_text, device_text, remarks_text
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def bench(
     done: list[CaseBench] = []
     interrupted = False
     try:
+        for name in cases or CASES:
+            require_case(name)
         chosen = known_backends_of(backends)
         with spinner("importing torch") as now:
             measure = _measure(chosen, warmup, runs, (atol, rtol), device, seed)

@@ -95,6 +95,7 @@ def _run_case(
 
             recorder_of = _recorder_of(options, steps)
             device = Device(options.target, execute=not options.compile_only)
+            device = device.host() if options.no_virtual_gpu else device
             with Reads() as reads:
                 loaded = device.load(case)
         experiment = Experiment(
@@ -124,7 +125,8 @@ def _nothing_recorded() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise Problem("interrupted; nothing was recorded") from None
+        err.print("tracing: interrupted; nothing was recorded")
+        raise typer.Exit(130) from None
 
 
 def _run_program(
