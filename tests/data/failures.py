@@ -63,11 +63,22 @@ def accumulated(x, out, factor, BLOCK: tl.constexpr):
     tl.store(out + at, total)
 
 
-def by_inductor(x: torch.Tensor) -> torch.Tensor:
+@triton.jit
+def stored_far(pointers, value):
+    tl.store(pointers + (1 << 30), value)
+
+
+@triton.jit
+def calling(x, out, factor, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    stored_far(out + at, tl.load(x + at) * factor)
+
+
+def by_inductor(x: torch.Tensor, kernel: object = accumulated, factor: float = 0.5) -> torch.Tensor:
     if not torch.compiler.is_compiling():
         return x
     out = torch.empty_like(x)
-    accumulated[(1,)](x, out, 0.5, BLOCK=16)
+    kernel[(1,)](x, out, factor, BLOCK=16)  # type: ignore[index]
     return out
 
 
@@ -80,6 +91,7 @@ def launched(kernel: object, x: torch.Tensor) -> torch.Tensor:
 PROGRAMS = {
     "frontend": lambda x: launched(undefined, x),
     "copied": by_inductor,
+    "called": lambda x: by_inductor(x, calling, 2.0),
     "ptxas": lambda x: launched(nonsense, x),
     "lowering": lambda x: torch.relu(torch.ops.failures.odd(x.sin()) * 2),
     "hook": lambda x: x.sin() * 2,

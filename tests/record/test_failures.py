@@ -60,6 +60,14 @@ def test_a_kernel_that_torch_compile_copied_is_named_with_the_users_line(tmp_pat
     assert f"failures.py:{line_of('for _ in range(2)')}: for _ in range(2)" in detail
 
 
+def test_a_kernel_is_named_where_a_function_that_it_calls_fails(tmp_path: Path) -> None:
+    _, failure, detail = failed("called", tmp_path)
+
+    assert (failure.kind, failure.name) == ("kernel", "calling")
+    assert failure.python == f"failures.py:{line_of('tl.store(pointers')}"
+    assert detail.startswith("your kernel calling fails: OutOfBoundsError: calling stores out[1073741824]")
+
+
 def test_a_kernel_that_ptxas_refuses_is_named_with_what_ptxas_says(tmp_path: Path) -> None:
     _, failure, detail = failed("ptxas", tmp_path)
 

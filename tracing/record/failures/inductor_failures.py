@@ -141,11 +141,11 @@ def generated_failure(chain: ErrorChain) -> Failure | None:
     source = path.read_text(errors="replace")
     code = _line_of(source, line).strip()
     called = _CALLED.search(code)
-    in_wrapper = function in ("call", "<module>") or function.startswith("partition_")
+    in_wrapper = _is_wrapper(function)
     first, copied = chain.errors[-1], _copied_line(path, line)
     return Failure(
         "kernel" if copied and not in_wrapper else "generated code",
-        (called[1] or called[2] if called else code) if in_wrapper else function,
+        (called[1] or called[2] if called else code) if in_wrapper else _kernel(chain, path) or function,
         nodes=_nodes_above(source, line),
         python=copied or _program_line(chain, path, line) or chain.line,
         code=code,
@@ -153,6 +153,16 @@ def generated_failure(chain: ErrorChain) -> Failure | None:
         source=source,
         line=line,
     )
+
+
+def _is_wrapper(function: str) -> bool:
+    return function in ("call", "<module>") or function.startswith("partition_")
+
+
+def _kernel(chain: ErrorChain, path: Path) -> str:
+    # the outermost function: a kernel may call others
+    names = [frame.f_code.co_name for frame, _ in chain.frames if frame.f_code.co_filename == str(path)]
+    return next((name for name in names if not _is_wrapper(name)), "")
 
 
 def _raised_by_user(error: BaseException) -> bool:
