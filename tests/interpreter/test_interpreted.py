@@ -199,8 +199,8 @@ def test_an_access_out_of_bounds_names_argument_program_and_line() -> None:
     accesses = launch(double, 4, x=storage[:100], BLOCK=32)
 
     assert accesses.outside == [
-        OutsideAccesses("x", "load", 100, 100, (3, 0, 0), start, stop, 28, True, line(double, 2)),
-        OutsideAccesses("x", "store", 100, 100, (3, 0, 0), start, stop, 28, True, line(double, 3)),
+        OutsideAccesses("x", "load", 100, 100, (3, 0, 0), start, stop, 28, True, line(double, 2), True),
+        OutsideAccesses("x", "store", 100, 100, (3, 0, 0), start, stop, 28, True, line(double, 3), True),
     ]
 
 

@@ -35,6 +35,7 @@ from tracing.interpreter.call_arguments import bound
 from tracing.interpreter.exclusion import LANGUAGE, compiles_wait
 from tracing.interpreter.guard import guarded, tensors_of
 from tracing.interpreter.language import interpreted, language_member, rewritten
+from tracing.interpreter.pointers import name_argument
 from tracing.interpreter.refusal import refusal
 from tracing.upstream.patch import replaced
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled, functions_disabled
@@ -79,7 +80,8 @@ def execute(
         raise not_executable(f"the Gluon kernel {source.fn.__name__}")
     quiet = np.errstate(all="ignore")
     checked = BUILDER.compiled_with(debug=debug, sanitize_overflow=sanitize_overflow)
-    with LANGUAGE, checked, interpreted(), _unobserved(), guarded(arguments), one_blas_thread(), quiet:
+    reset = replaced(BUILDER, "accessed", None)
+    with LANGUAGE, checked, reset, interpreted(), _unobserved(), guarded(arguments), one_blas_thread(), quiet:
         call = bound(source.fn.fn, _typed_arguments(source, arguments))
         program = rewritten(source.fn.fn)
         BUILDER.set_grid_dim(*grid)
@@ -207,15 +209,16 @@ def _typed_arguments(source: Any, arguments: Sequence[object]) -> dict[str, obje
         name = parameter.name
         # Inductor passes None for a constant that it has compiled in.
         value = constants.get(name) if values.get(name) is None else values[name]
-        values[name] = _typed(value, source.signature.get(name, "constexpr"))
+        values[name] = _typed(name, value, source.signature.get(name, "constexpr"))
     return values
 
 
-def _typed(value: Any, type_name: Any) -> object:
+def _typed(name: str, value: Any, type_name: Any) -> object:
     if type_name == "constexpr":  # declared, or specialised by Triton: an integer 1, None
         return language_member(value)
     if isinstance(value, tuple):
-        items = [_typed(item, name) for item, name in zip(value, type_name, strict=True)]
+        members = enumerate(zip(value, type_name, strict=True))
+        items = [_typed(f"{name}.{i}", member, kind) for i, (member, kind) in members]
         make: Any = type(value)
         return make(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, (int, float)) and type_name != "u1":
@@ -223,5 +226,5 @@ def _typed(value: Any, type_name: Any) -> object:
         data = np.array([value]).astype(numpy_dtype(dtype))
         return tl.tensor(TensorHandle(data, dtype), dtype)
     if isinstance(value, torch.Tensor) and len(type_name) > 1:
-        return pointer(value, type_name)  # as on a GPU, whatever dtype the tensor has
-    return implicit_tensor(value)
+        return name_argument(pointer(value, type_name), name)  # as on a GPU, whatever dtype the tensor has
+    return name_argument(implicit_tensor(value), name)

@@ -32,6 +32,7 @@ from tracing.interpreter.floats import (
     widened,
 )
 from tracing.interpreter.kernel_line import kernel_line, kernel_name
+from tracing.interpreter.pointers import as_cast, as_chosen
 from tracing.upstream.patch import replaced
 from tracing.upstream.triton.interpreter import (
     ATOMIC_OP,
@@ -45,19 +46,20 @@ from tracing.upstream.triton.interpreter import (
 )
 
 
-def _with_order(order: str, method: Callable[..., Any]) -> Callable[..., Any]:
+def _with(attribute: str, value: object, method: Callable[..., Any]) -> Callable[..., Any]:
+    # the attribute of the builder while the method runs
     @functools.wraps(method)
     def called(self: Any, *operands: Any, **options: Any) -> Any:
-        self.order = order
+        setattr(self, attribute, value)
         try:
             return method(self, *operands, **options)
         finally:
-            self.order = "plain"
+            setattr(self, attribute, getattr(type(self), attribute))
 
     return called
 
 
-_load_in_order = _with_order("acquire", BatchBuilder.create_masked_load)
+_load_in_order = _with("order", "acquire", BatchBuilder.create_masked_load)
 
 
 class AssertFails(AssertionError):
@@ -68,6 +70,8 @@ class DeviceBuilder(BatchBuilder):
     """Triton's builder, overridden where a GPU computes something else."""
 
     order: Any = "plain"  # tracing.interpreter.gates.MemoryOrder of the load or store that is executed
+    accessed: Any = None  # the dtype of its pointers; None: another builder executes it
+    masked = True  # it has a mask
 
     def __init__(self) -> None:
         super().__init__()
@@ -160,13 +164,34 @@ class DeviceBuilder(BatchBuilder):
             data = each_program(toward_zero, widened(src).data, target)
         return TensorHandle(data, target)
 
-    def create_masked_load(self, *operands: Any, **options: Any) -> Any:
-        volatile = options.get("is_volatile") or operands[-1] is True
+    def create_select(self, condition: Any, chosen: Any, otherwise: Any) -> Any:
+        return as_chosen(super().create_select(condition, chosen, otherwise), chosen, otherwise)
+
+    def create_cat(self, lhs: Any, rhs: Any) -> Any:
+        return as_chosen(super().create_cat(lhs, rhs), lhs, rhs)
+
+    def create_join(self, lhs: Any, rhs: Any) -> Any:
+        return as_chosen(super().create_join(lhs, rhs), lhs, rhs)
+
+    def create_bitcast(self, src: Any, dst_type: Any) -> Any:
+        return as_cast(super().create_bitcast(src, dst_type), src)
+
+    create_load = _with("masked", False, BatchBuilder.create_load)
+    create_store = _with("masked", False, BatchBuilder.create_store)
+
+    def create_masked_load(self, ptrs: Any, *operands: Any, **options: Any) -> Any:
+        self.accessed = ptrs.dtype
+        volatile = options.get("is_volatile") or operands[-1:] == (True,)
         load = _load_in_order if volatile else BatchBuilder.create_masked_load
-        return load(self, *operands, **options)
+        return load(self, ptrs, *operands, **options)
+
+    def create_masked_store(self, ptrs: Any, *operands: Any) -> Any:
+        self.accessed = ptrs.dtype
+        return super().create_masked_store(ptrs, *operands)
 
     @for_one_program
     def create_atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:
+        self.accessed = ptr.dtype
         sem = _among_programs(sem, scope)
         if not is_bf16(val):
             return super().create_atomic_rmw(operation, _dense(ptr), _dense(val), _dense(mask), sem, scope)
@@ -176,6 +201,7 @@ class DeviceBuilder(BatchBuilder):
 
     @for_one_program
     def create_atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
+        self.accessed = ptr.dtype
         sem = _among_programs(sem, scope)
         return super().create_atomic_cas(_dense(ptr), _dense(cmp), _dense(val), sem, scope)
 
@@ -235,7 +261,7 @@ class DeviceBuilder(BatchBuilder):
 for _name, _order in (("load", "acquire"), ("poll", "acquire"), ("store", "release")):
     if hasattr(BatchBuilder, f"create_atomic_{_name}"):  # since Triton 3.9
         _method = getattr(BatchBuilder, f"create_atomic_{_name}")
-        setattr(DeviceBuilder, f"create_atomic_{_name}", _with_order(_order, _method))
+        setattr(DeviceBuilder, f"create_atomic_{_name}", _with("order", _order, _method))
 
 
 def _smaller(function: Any, x: Any, y: Any) -> Any:

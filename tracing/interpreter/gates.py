@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tracing.interpreter import waiting
 from tracing.interpreter.builder import BUILDER, DeviceBuilder
+from tracing.interpreter.pointers import argument_of
 from tracing.upstream.patch import replaced
 from tracing.upstream.triton.interpreter import TensorHandle, native_interpreter
 
@@ -87,6 +88,19 @@ def batches_noted() -> Iterator[None]:
             if one.thread == thread:
                 stack.enter_context(one.batches())
         yield
+
+
+def accessed_argument() -> str | None:
+    """The argument from which the addresses of the current access are computed.
+
+    Empty: none, or several. None: unknown, because a builder of Triton's own executes the access.
+    """
+    return None if BUILDER.accessed is None else argument_of(BUILDER.accessed)
+
+
+def has_mask() -> bool:
+    """True if the current load or store has a mask; of an atomic always."""
+    return BUILDER.masked
 
 
 class _Gate(NamedTuple):

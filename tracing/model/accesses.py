@@ -71,7 +71,7 @@ class OutOfBounds(Record, frozen=True, file="outofbounds", segmented=True):
     """
 
     launch: int
-    argument: str  # that the access leaves, or the nearest one
+    argument: str  # from which the address is computed, or if unknown, the nearest one; empty: none
     access: Literal["load", "store"]  # an atomic is one of each
     element: int  # the first such access, in elements from the argument's first one
     program: tuple[int, int, int]  # the program that made it
@@ -86,8 +86,11 @@ class OutOfBounds(Record, frozen=True, file="outofbounds", segmented=True):
         """`56 stores outside of out, within its storage, first out[100] in program (1, 0, 0)`."""
         counted = f"{self.count} {self.access}{'' if self.count == 1 else 's'}"
         storage = ", within its storage" if self.inside else ""
+        if not self.argument:
+            at = f"from {self.start:#x} on, first in program {self.program}"
+            return f"{counted} outside of all tensors, {at}"
         first = f"first {self.argument}[{self.element}] in program {self.program}"
-        return f"{counted} outside of {self.argument or 'any tensor'}{storage}, {first}"
+        return f"{counted} outside of {self.argument}{storage}, {first}"
 
 
 class Reread(Record, frozen=True, file="rereads", compressed=True, segmented=True):

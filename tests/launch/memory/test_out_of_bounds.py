@@ -106,6 +106,137 @@ def test_an_access_is_of_the_argument_in_which_it_begins_and_not_of_the_nearest(
     assert "x[640] of 640 elements" in str(error) and "mask the access" in str(error)
 
 
+FAR = tl.constexpr(1 << 30)
+
+
+@triton.jit
+def of_rows(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + FAR + at[:, None] * BLOCK + at[None, :], 1.0)
+
+
+@triton.jit
+def of_a_block_pointer(x, out, BLOCK: tl.constexpr):
+    block = tl.make_block_ptr(out, (1 << 31,), (1,), (0,), (BLOCK,), (0,))
+    tl.store(tl.advance(block, (FAR,)), tl.zeros((BLOCK,), tl.float32))
+
+
+@triton.jit
+def of_a_descriptor(x, out, BLOCK: tl.constexpr):
+    memory = tl.make_tensor_descriptor(out, [(1 << 31) - 1], [1], [BLOCK])
+    memory.store([FAR], tl.zeros((BLOCK,), tl.float32))
+
+
+@triton.jit
+def of_an_atomic(x, out, BLOCK: tl.constexpr):
+    tl.atomic_add(out + FAR + tl.arange(0, BLOCK), 1.0)
+
+
+@triton.jit
+def of_a_loop(x, out, BLOCK: tl.constexpr):
+    pointers = out + tl.arange(0, BLOCK)
+    for _ in range(4):
+        tl.store(pointers, 1.0)
+        pointers += FAR // 3
+
+
+@triton.jit
+def stored(pointers):
+    tl.store(pointers + FAR, 1.0)
+
+
+@triton.jit
+def of_a_call(x, out, BLOCK: tl.constexpr):
+    stored(out + tl.arange(0, BLOCK))
+
+
+@triton.jit
+def of_a_cast(x, out, BLOCK: tl.constexpr):
+    tl.store(out.to(tl.pointer_type(tl.int32), bitcast=True) + FAR + tl.arange(0, BLOCK), 1)
+
+
+@triton.jit
+def of_a_branch(x, out, BLOCK: tl.constexpr):
+    pointer = out if tl.load(x) > 0 else x
+    tl.store(pointer + FAR, 1.0)
+
+
+@triton.jit
+def of_pointers_that_agree(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(tl.where(at > 2, out + at, out) + FAR, 1.0)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        of_rows, of_a_block_pointer, of_a_descriptor, of_an_atomic, of_a_loop, of_a_call, of_a_cast,
+        of_a_branch, of_pointers_that_agree,
+    ],
+)  # fmt: skip
+def test_an_access_outside_is_of_the_argument_from_which_its_address_is_computed(
+    kernel: Any, gpu: None, tmp_path: Path
+) -> None:
+    memory = np.ones((2, 64), np.float32)  # x lies after out, nearer to what the kernel accesses
+    out, x = map(torch.from_numpy, memory)
+    run, _ = failed(tmp_path, lambda: kernel[(1,)](x, out, BLOCK=16))
+
+    assert {(one.argument, one.element >= 64) for one in outside(run)} == {("out", True)}
+
+
+@triton.jit
+def of_two_arguments(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(tl.where(at > 2, out + at, x + at) + FAR, 1.0)
+
+
+@triton.jit
+def of_an_integer(x, out, BLOCK: tl.constexpr):
+    tl.store((out.to(tl.int64) + FAR * 8).to(tl.pointer_type(tl.float32)), 1.0)
+
+
+@triton.jit
+def of_null(x, out, BLOCK: tl.constexpr):
+    tl.store(tl.cast(0, tl.int64).to(tl.pointer_type(tl.float32)), 1.0)
+
+
+@pytest.mark.parametrize("kernel", [of_two_arguments, of_an_integer, of_null])
+def test_an_access_outside_of_no_single_argument_is_reported_with_its_address(
+    kernel: Any, gpu: None, tmp_path: Path
+) -> None:
+    run, error = failed(tmp_path, lambda: kernel[(1,)](torch.ones(64), torch.ones(64), BLOCK=16))
+    (access,) = outside(run)
+
+    assert (access.argument, f"from {access.start:#x} on" in access.what) == ("", True)
+    assert f"stores memory at {access.start:#x}" in str(error)
+
+
+@triton.jit
+def of_a_tuple(pair, BLOCK: tl.constexpr):
+    tl.store(pair[1] + FAR + tl.arange(0, BLOCK), 1.0)
+
+
+def test_an_access_outside_is_of_the_member_of_a_tuple(gpu: None, tmp_path: Path) -> None:
+    run, _ = failed(tmp_path, lambda: of_a_tuple[(1,)]((torch.ones(64), torch.ones(64)), BLOCK=16))
+
+    assert [one.argument for one in outside(run)] == ["pair.1"]
+
+
+def test_the_elements_of_a_strided_argument_are_counted_in_memory(gpu: None, tmp_path: Path) -> None:
+    x = torch.ones(8, 128)[:, 28:]
+    _, error = failed(tmp_path, lambda: double_compiled[(1,)](x, torch.ones(2048), 2048, BLOCK=2048))
+
+    assert "x[996] of 800 elements, which lie between [0] and [995] in memory" in str(error)
+
+
+def test_the_advice_for_an_access_outside_depends_on_its_mask(gpu: None, tmp_path: Path) -> None:
+    _, masked = failed(tmp_path, lambda: double_compiled[(1,)](torch.ones(8), torch.ones(64), 64, BLOCK=64))
+    _, unmasked = failed(tmp_path, lambda: of_rows[(1,)](torch.ones(8), torch.ones(64), BLOCK=16))
+
+    assert "; check how the index and the strides are computed, and the mask" in str(masked)
+    assert "; mask the access, " in str(unmasked)
+
+
 def test_a_store_after_a_tensors_end_fails_and_changes_no_memory(gpu: None, tmp_path: Path) -> None:
     x, out = torch.ones(256), Block(0, 100, 200)
     run, _ = failed(tmp_path, lambda: double_compiled[(4,)](x, out.tensor, 256, BLOCK=64))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from tracing.interpreter.batch.divergence import OneAtATime
-from tracing.interpreter.gates import AccessKind, Addresses, Mask, MemoryOrder
+from tracing.interpreter.gates import AccessKind, Addresses, Mask, MemoryOrder, accessed_argument
 from tracing.interpreter.guard import Span, outside_of, spans_of, tensors_in_use
 from tracing.interpreter.kernel_line import kernel_line
 from tracing.launch.memory.happens_before import HappensBefore
@@ -32,7 +32,7 @@ class Accesses:
     """The accesses so far to each tensor argument of a launch.
 
     Exact: every load and store without the masked-off lanes. An access counts for each argument with
-    elements at that address, because the argument from which the address was computed is unknown.
+    elements at that address. One outside of them is of the argument from which its address was computed.
     """
 
     def __init__(self, kernel: str, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -56,8 +56,10 @@ class Accesses:
         self._outside: dict[_Key, OutsideAccesses] = {}
         self._blocks = _blocks(tensors)
         self._arguments: dict[str, tuple[AccessedArgument, MemoryBlock]] = {}
+        self._tensors: dict[str, AccessedArgument] = {}  # also those without memory
         for name, tensor in tensors.items():
             argument = AccessedArgument.of(name, tensor_meta(tensor), tensor.data_ptr())
+            self._tensors[name] = argument
             block = next((one for one in self._blocks if one.start <= argument.start < one.stop), None)
             if block is not None:  # a tensor without memory has no address
                 block.arguments.append(argument)
@@ -151,8 +153,8 @@ class Accesses:
         if self.reach is not None and addresses.size:
             addresses = self._followed(self.reach, addresses, size, parts)
         if addresses.size and self.bounded:
-            owner = owner_of(every, size, [block for block, _ in parts])
-            others = [part for block, part in parts if block.arguments and block is not owner]
+            owner = self._owner(every, size, [block for block, _ in parts])
+            others = [part for block, part in parts if block.arguments and owner and block is not owner]
             outside = every[np.isin(every, np.concatenate([addresses, *others]))]
             self._report(kinds, outside, size, None, owner)
             refused = self._refused(every, addresses, size)
@@ -160,6 +162,14 @@ class Accesses:
             self._report_strange(block, kinds, part, size)
             self._note(block, kinds, part, size, access)
         return refused
+
+    def _owner(self, every: Addresses, size: int, blocks: Sequence[MemoryBlock]) -> MemoryBlock | None:
+        # the block that an access is meant for, of which these blocks contain a part; None: unknown
+        argument = accessed_argument()
+        if argument is None:
+            return owner_of(every, size, blocks)
+        known = self._arguments.get(argument)
+        return known[1] if known else None
 
     def _refused(self, every: Addresses, outside: Addresses, size: int) -> Mask | None:
         # a GPU accesses the storage of another tensor; the process would not survive other memory
@@ -256,7 +266,7 @@ class Accesses:
         if self._batched:
             raise OneAtATime("accesses memory outside of its arguments")
         where = kernel_line()
-        for argument, part in nearest(addresses, size, self._candidates(block or owner)):
+        for argument, part in self._of_arguments(addresses, size, block, owner):
             for kind in kinds:
                 name = argument.name if argument else ""
                 key = (name, kind, where, block is not None)
@@ -266,11 +276,18 @@ class Accesses:
                 for reported in self.reported if known is None else ():
                     reported(new)
         if self.fatal and block is None:
-            element = argument.itemsize if argument else size
-            raise OutOfBoundsError(self.kernel, self._outside[key], element, size)
+            raise OutOfBoundsError(self.kernel, self._outside[key], argument, size)
 
-    def _candidates(self, block: MemoryBlock | None) -> list[AccessedArgument]:
-        return [one for one, its_block in self._arguments.values() if block in (None, its_block)]
+    def _of_arguments(
+        self, addresses: Addresses, size: int, block: MemoryBlock | None, owner: MemoryBlock | None
+    ) -> Iterable[tuple[AccessedArgument | None, Addresses]]:
+        name = accessed_argument()
+        argument = self._tensors.get(name or "")
+        if name is not None and (block is None or argument in block.arguments):
+            return [(argument, addresses)]
+        within = block or owner
+        candidates = [one for one, its_block in self._arguments.values() if within in (None, its_block)]
+        return nearest(addresses, size, candidates)
 
 
 def _blocks(tensors: Mapping[str, torch.Tensor]) -> list[MemoryBlock]:

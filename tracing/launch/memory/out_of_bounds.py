@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracing.interpreter.gates import AccessKind, Addresses
+from tracing.interpreter.gates import AccessKind, Addresses, has_mask
 from tracing.launch.memory.memory_block import AccessedArgument, MemoryBlock
 from tracing.model import OutOfBounds
 from tracing.upstream.triton.interpreter import program_index
+from tracing.views import dense
 
 
 @dataclass(frozen=True, slots=True)
 class OutsideAccesses:
     """Accesses outside of an argument, made by one line of the kernel."""
 
-    argument: str  # that the access leaves, or the nearest one; empty: the kernel has no tensor
+    argument: str  # from which the address is computed, or if unknown, the nearest one; empty: none
     kind: AccessKind  # an atomic is one of each
     element: int  # the first such access, in elements from the argument's first one
     count: int  # elements that the argument has
@@ -27,6 +28,7 @@ class OutsideAccesses:
     accesses: int  # addresses, over all programs
     inside: bool  # within the argument's storage
     where: str  # "file.py:12" of the kernel; empty if unknown
+    masked: bool = False  # the access has a mask
 
     @classmethod
     def of(
@@ -39,11 +41,11 @@ class OutsideAccesses:
         where: str,
     ) -> OutsideAccesses:
         """Those of the current program to `size` bytes at each address, at least one."""
-        start, itemsize = (argument.start, argument.itemsize) if argument else (0, 1)
+        element = (int(addresses[0]) - argument.start) // argument.itemsize if argument else 0
         return cls(
             argument=argument.name if argument else "",
             kind=kind,
-            element=(int(addresses[0]) - start) // itemsize,
+            element=element,
             count=argument.count if argument else 0,
             program=program_index(),
             start=int(addresses.min()),
@@ -51,6 +53,7 @@ class OutsideAccesses:
             accesses=addresses.size,
             inside=inside,
             where=where,
+            masked=has_mask(),
         )
 
     def joined(self, later: OutsideAccesses) -> OutsideAccesses:
@@ -73,23 +76,37 @@ class OutsideAccesses:
 class OutOfBoundsError(Exception):
     """A kernel was stopped before it accessed memory outside of its arguments."""
 
-    def __init__(self, kernel: str, outside: OutsideAccesses, element: int, accessed: int) -> None:
-        """element, accessed -- bytes of an element of the argument, and of the element that was accessed."""
+    def __init__(
+        self, kernel: str, outside: OutsideAccesses, argument: AccessedArgument | None, accessed: int
+    ) -> None:
+        """argument -- that the access leaves; accessed -- bytes of the element that was accessed"""
         position = f"program {outside.program}" + (f", {outside.where}" if outside.where else "")
-        what = f"{outside.kind}s {outside.argument}[{outside.element}] of {outside.count} elements"
-        if not outside.argument:
-            what = f"{outside.kind}s memory, and has no tensor"
-        remedy = "check how the index is computed" if outside.element < 0 else "mask the access"
-        if outside.argument and element != accessed:
-            remedy = (
-                f"it accesses {accessed} bytes, and an element has {element}: the kernel was compiled for "
-                "another dtype, as where the fake implementation of an operator is wrong; mend it"
-            )
+        what = f"memory at {outside.start:#x}, an address outside of all tensors and of no single argument"
+        remedy = "check how the pointer is computed"
+        if argument is not None:
+            what = f"{argument.name}[{outside.element}] of {_elements(argument)}, outside of its storage"
+            remedy = _remedy(outside, argument, accessed)
         super().__init__(
-            f"{kernel} {what}, outside of its storage ({position}); {remedy}, "
+            f"{kernel} {outside.kind}s {what} ({position}); {remedy}, "
             "or let the kernel continue with `tracing run --allow-out-of-bounds`"
         )
         self.kernel, self.outside = kernel, outside
+
+
+def _elements(argument: AccessedArgument) -> str:
+    text, stop = f"{argument.count} elements", (argument.stop - argument.start) // argument.itemsize
+    return text if dense(argument.meta) else f"{text}, which lie between [0] and [{stop - 1}] in memory"
+
+
+def _remedy(outside: OutsideAccesses, argument: AccessedArgument, accessed: int) -> str:
+    if argument.itemsize != accessed:
+        return (
+            f"it accesses {accessed} bytes, and an element has {argument.itemsize}: the kernel was compiled "
+            "for another dtype, as where the fake implementation of an operator is wrong; mend it"
+        )
+    if outside.masked:
+        return "check how the index and the strides are computed, and the mask or shape that limits them"
+    return "check how the index is computed" if outside.element < 0 else "mask the access"
 
 
 def owner_of(every: Addresses, size: int, blocks: Sequence[MemoryBlock]) -> MemoryBlock | None:
