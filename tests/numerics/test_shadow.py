@@ -237,6 +237,16 @@ def updated(schema: str) -> torch.Tensor:
         return seen * 3
 
 
+def test_an_operator_whose_arguments_have_keywords_is_followed() -> None:
+    with torch.library._scoped_library("shadow_tests", "FRAGMENT") as library:
+        library.define("doubled(*, Tensor x) -> Tensor")
+        library.impl("doubled", lambda x: x * 2, "CPU")
+        x = torch.rand(8, generator=torch.Generator().manual_seed(0))
+        expected = reference(lambda: {"y": torch.ops.shadow_tests.doubled(x=x)})["y"]
+
+    assert expected.missing == () and bool(expected.spread.any())
+
+
 def test_a_write_that_a_schema_does_not_declare_is_named_and_followed() -> None:
     writes: list[str] = []
     declared, hidden = "(Tensor(a!) seen, Tensor x) -> Tensor", "(Tensor seen, Tensor x) -> Tensor"

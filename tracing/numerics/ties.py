@@ -48,10 +48,9 @@ def _exact(number: Any, dtype: torch.dtype) -> bool:
 
 def rounded(name: str, args: Any) -> list[torch.Tensor]:
     """The operand of a conversion to whole numbers; else empty."""
-    operand, *_ = args
-    if name in _TO_INTEGERS:
-        return [operand]
-    return [operand] if name in _CONVERTING and operand.is_floating_point() else []
+    if name in _TO_INTEGERS or (name in _CONVERTING and args[0].is_floating_point()):
+        return [args[0]]
+    return []
 
 
 def without_rounding(func: Any, name: str, own: Any, result: Any) -> bool:

@@ -8,6 +8,8 @@ import pytest
 from handmade.records import launch
 from handmade.runs import saved
 
+from tracing.analyze.judge.judgement import JudgedLaunch, RunJudgement
+from tracing.cli.answers.judge_answer import JudgedRun
 from tracing.cli.answers.run_answer import RunAnswer
 from tracing.model import FrameCompile, GraphBreak, NotCovered, Outcome, OutOfBounds
 
@@ -42,6 +44,18 @@ def test_after_the_verdict_come_findings_and_the_next_command(
     assert said[2:] == [
         "not covered: a fork; to cover it: one process",
         f"    next      tracing show {run.path}",
+    ]
+
+
+def test_results_that_agree_do_not_pass_if_a_launch_is_off(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    off = RunJudgement((JudgedLaunch(0, "k", 0, "off"),), (), (), PASSED)
+    answer = RunAnswer(saved(tmp_path, [launch(0)]), PASSED, JudgedRun(off, ()))
+
+    assert answer.print(show=False, as_json=False) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "passed, but not judged right: the result agrees with eager"
     ]
 
 
