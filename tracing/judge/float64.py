@@ -72,7 +72,7 @@ def right_by(program: FxProgram, plan: FxPlan, given: Given, actual: torch.Tenso
 
 
 def has_one_value(program: FxProgram, plan: FxPlan, given: Given) -> bool:
-    """False if rounding decides the value of a plan, as of a count of equal numbers: others match it."""
+    """False if rounding decides the value of a plan, as a count of equal numbers: then many values match."""
     try:
         expected = _expected(program, plan, given, SAMPLES)[plan.targets[0]]
     except NoReference:
