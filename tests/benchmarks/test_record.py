@@ -19,9 +19,10 @@ import torch._inductor.config as inductor
 import triton
 from gpt2 import dynamic_step, host_bound_step, optimized_step, training_step
 
+import tracing
 from tracing import store
 from tracing.environment import environment
-from tracing.model import SCHEMA, RunInfo
+from tracing.model import SCHEMA, RunInfo, StepSelection
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.launches.launch_template import DigestedArguments
 from tracing.record.operator_calls import OperatorFacts
@@ -111,6 +112,35 @@ def test_minima_of_seven_pairs_of_twenty_steps(
         once = min(one.once for one in recorded)
         ratio = f"{before:7.2f} -> {after:7.2f} ms a step  {after / before:5.2f}x"
         print(f"  {name:28} {ratio}, once {once:5.0f} ms", flush=True)
+
+
+SELECTIONS = {
+    "all": StepSelection(),
+    "--last 50": StepSelection(last=50),
+    "--last 50 --disk 2GB": StepSelection(last=50, disk=2 << 30),
+    "--last 50 --until nan": StepSelection(last=50, until="nan"),
+    "--every 10": StepSelection(every=10),
+    "--steps 1000000:": StepSelection(start=1_000_000),
+}
+
+
+def test_selected_steps(tmp_path: Path) -> None:
+    step = host_bound_step()
+
+    def run() -> None:
+        step()
+        tracing.step()
+
+    for _ in range(5):
+        run()
+    print()
+    for name, steps in SELECTIONS.items():
+        bare, recorded = [], []
+        for _ in range(7):
+            bare.append(milliseconds(run, nullcontext(), 20).step)
+            recorder = recording(tmp_path, "all", "writers", steps=steps)
+            recorded.append(milliseconds(run, recorder, 20, first=3).step)
+        print(f"  {name:22} {min(bare):6.2f} -> {min(recorded):6.2f} ms  {min(recorded) / min(bare):5.2f}x")
 
 
 def test_steps_of_lengths_that_are_new(tmp_path: Path) -> None:

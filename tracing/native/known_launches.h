@@ -20,7 +20,10 @@
 #include "recording_lock.h"
 
 struct KnownLaunch {
-  Object kept;       // its autotuner, the generated code and its slots: their addresses stay their own
+  Object kept;       // its autotuner and the generated code: their addresses stay their own
+  Object slots;      // a DigestSlots
+  Object stream_number;
+  long segment = 0;  // of the run, that has the records which the line refers to
   std::string line;  // its middle: "signature":3,"stream":0,"storages":[1,2]
   PyObject* code = nullptr;  // the generated function, held by `kept`
   int line_number = 0;       // in its file
@@ -28,6 +31,7 @@ struct KnownLaunch {
   int following = 0;         // that of the launch that follows, with nothing on the device in between; 0: none
   std::vector<Argument> reads, writes;
   LaunchDigests digests;
+  Object watched;            // its template, if what it writes is searched for NaN or inf
   bool timed = false;        // its time is measured
   int device = 0;
 };
@@ -61,11 +65,25 @@ class KnownLaunches {
         generated_(attribute<"generated">(recorder_)),
         times_(attribute<"times">(recorder_)),
         failsafe_(attribute<"failsafe">(recorder_)),
+        flight_(attribute<"flight">(recorder_)),
+        watched_(attribute<"watched">(recorder_)),
+        segments_(attribute<"segments">(recorder_)),
+        open_(attribute<"open_graphs">(recorder_)),
         counters_(attribute<"recording">(recorder_)),
         sites_(attribute<"sites">(recorder_).get()),
         writers_(attribute<"writers">(recorder_)) {
     static long recordings = 0;
     serial_ = ++recordings;
+  }
+
+  // In a step that is not written, counts a launch that is about to be made, and returns true.
+  bool passes_over() {
+    if (flight_.get() == Py_None || attribute<"paused">(flight_).get() == Py_False) return false;
+    if (!deferred_.empty() || PyList_GET_SIZE(open_.get()) > 0) return false;  // the Python form knows what to do
+    RecordingLock lock(lock_, false);
+    if (!lock.held() || attribute<"over">(failsafe_).get() != Py_False) return false;
+    counters_.launches()++;
+    return true;
   }
 
   // The key of a launch by generated code. Throws NotKnown.
@@ -94,8 +112,9 @@ class KnownLaunches {
     if (is_captured(launch)) throw NotKnown();
     RecordingLock lock(lock_, false);
     if (!lock.held()) throw NotKnown();
-    auto operators = writers_.of(launch.reads, launch.writes);
     if (PyList_GET_SIZE(held_.get()) >= kLines) call<"flush">(recorder_);
+    refresh(launch);
+    auto operators = writers_.of(launch.reads, launch.writes);
     const long index = counters_.launches()++;
     counters_.recorded()++;
     const Object line = text(launch, index, operators, sites_.current(), thread);
@@ -103,6 +122,7 @@ class KnownLaunches {
     if (launch.digests) {
       Object number = checked(PyLong_FromLong(index));
       call<"append">(waiting_, number.get());
+      if (launch.watched) checked(PyDict_SetItem(watched_.get(), number.get(), launch.watched.get()));
       running.slots = digests_before(launch, thread);
     }
     if (launch.timed) running.timer = started(launch, index);
@@ -151,16 +171,18 @@ class KnownLaunches {
                           &launch->device))
       throw PythonError();
     Object code(reinterpret_cast<PyObject*>(PyFrame_GetCode(PyEval_GetFrame())));
-    launch->kept = checked(PyTuple_Pack(3, autotuner, code.get(), slots.get()));
-    launch->line = line;
-    launch->reads = tensors(reads);
-    launch->writes = tensors(writes);
+    launch->kept = checked(PyTuple_Pack(2, autotuner, code.get()));
+    launch->slots = slots;
+    launch->stream_number = Object::borrowed(stream);
+    launch->segment = as_long(attribute<"segment">(slots));
+    refer(*launch, line, reads, writes);
     launch->code = code.get();
     launch->stream = as_handle(Object::borrowed(stream));
     launch->line_number = PyFrame_GetLineNumber(PyEval_GetFrame());
     if (digests != Py_None) {
       launch->digests = LaunchDigests(recorder_, digests);
       launch->following = static_cast<int>(as_long(call<"following">(recorder_, slots.get())));
+      if (watched_.get() != Py_None) launch->watched = attribute<"template">(slots);
     }
     launch->timed = times_.get() != Py_None;
     if (launch->timed) timers_ = &timers_of(attribute<"timers">(times_));
@@ -190,6 +212,33 @@ class KnownLaunches {
   static ThreadNumber& number_of_thread() {
     static thread_local ThreadNumber number;
     return number;
+  }
+
+  // Of a run in segments, each segment has the records that its lines refer to.
+  void refresh(KnownLaunch& launch) {
+    if (segments_.get() == Py_None) return;
+    const long segment = as_long(attribute<"number">(segments_));
+    if (launch.segment == segment) return;
+    const Object facts = call<"refreshed">(recorder_, launch.slots.get(), launch.stream_number.get());
+    const char* line;
+    PyObject *reads, *writes;
+    if (!PyArg_ParseTuple(facts.get(), "yO!O!", &line, &PyList_Type, &reads, &PyList_Type, &writes))
+      throw PythonError();
+    refer(launch, line, reads, writes);
+    launch.segment = segment;
+    if (segment != segment_) forget(as_long(attribute<"oldest">(segments_)));
+    segment_ = segment;
+  }
+
+  static void refer(KnownLaunch& launch, const char* line, PyObject* reads, PyObject* writes) {
+    launch.line = line;
+    launch.reads = tensors(reads);
+    launch.writes = tensors(writes);
+  }
+
+  // Forgets launches that no segment on disk has.
+  void forget(long oldest) {
+    std::erase_if(launches_, [oldest](const auto& one) { return one.second->segment < oldest; });
   }
 
   bool is_captured(const KnownLaunch& launch) const {
@@ -268,6 +317,11 @@ class KnownLaunches {
   }
 
   Object recorder_, thread_, lock_, held_, waiting_, capturing_, generated_, times_, failsafe_;
+  Object flight_;    // None: every step is written
+  Object watched_;   // dict: number of a launch -> its template; None: nothing is searched for NaN or inf
+  Object segments_;  // None: the run has none
+  Object open_;      // list of CUDA graphs that are captured now
+  long segment_ = 0;
   LaunchTimers* timers_ = nullptr;  // of `times_`; null: no known launch is measured
   Counters counters_;
   CallSites sites_;

@@ -84,6 +84,11 @@ bool ended_deferred(KnownLaunches& all) {
   return true;
 }
 
+Object launch_original(Launcher* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  Hidden launches(self);
+  return Object(PyObject_Vectorcall(self->original, arguments, static_cast<size_t>(count), names));
+}
+
 PyObject* launch_known(Launcher* self, KnownLaunches& all, const std::shared_ptr<KnownLaunch>& known,
                        PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   RunningLaunch running;
@@ -94,11 +99,7 @@ PyObject* launch_known(Launcher* self, KnownLaunches& all, const std::shared_ptr
   } catch (const std::exception& error) {
     if (!failed(all, error)) return nullptr;
   }
-  Object result;
-  {
-    Hidden launches(self);
-    result = Object(PyObject_Vectorcall(self->original, arguments, static_cast<size_t>(count), names));
-  }
+  Object result = launch_original(self, arguments, count, names);
   if (!result || running.index < 0) return result.release();
   try {
     all.after(known, running);
@@ -118,6 +119,7 @@ PyObject* launch(PyObject* object, PyObject* const* arguments, size_t flags, PyO
   if (!all || !is_plain(arguments, count, names)) return python();
   try {
     if (as_long(hidden_of(self->thread)) != 0) return python();
+    if (all->passes_over()) return launch_original(self, arguments, count, names).release();
     std::optional<Key> key;
     try {
       key = all->key(arguments, count, arguments[count]);

@@ -58,14 +58,15 @@ class Observer {
     const size_t count = schema.arguments().size();
     const Arguments arguments(stack->data() + stack->size() - count, count);
     if (!all_plain(arguments)) return to_python(op, stack, interpreter, {});
-    if (closed_) return run(op, stack);
+    const By by = recorded_by();
+    if (by == By::NOBODY) return run(op, stack);
     Key key;
     Numbers numbers;
     const bool known = append_arguments(schema, arguments, key, numbers);
     const auto [effect, structure] = operators_.of(op, known ? &key : nullptr);
     if (effect != nullptr && effect->kind == Effect::IGNORED) return run(op, stack);
     if (effect != nullptr && effect->kind == Effect::PYTHON) return to_python(op, stack, interpreter, {});
-    if (only_python_records()) return to_python(op, stack, interpreter, {});
+    if (by == By::PYTHON) return to_python(op, stack, interpreter, {});
     if (structure == nullptr) {
       return to_python(op, stack, interpreter, {this, &op, known ? &key : nullptr, numbers.size()});
     }
@@ -87,8 +88,9 @@ class Observer {
   // An allocator of generated code has returned a tensor. False: only Python can record that.
   template <typename Text>
   bool allocated(const Effect& effect, Structure& structure, const at::TensorBase& tensor, Text text) {
-    if (!is_plain(tensor) || only_python_records()) return false;
-    return closed_ || safely([&] { return recorded(effect, structure, {&tensor}, 0, {}, text, {}); }, true);
+    const By by = recorded_by();
+    if (by != By::THIS || !is_plain(tensor)) return by == By::NOBODY;
+    return safely([&] { return recorded(effect, structure, {&tensor}, 0, {}, text, {}); }, true);
   }
 
  private:
@@ -112,12 +114,18 @@ class Observer {
     op.callBoxed(stack);
   }
 
-  // True while a CUDA graph is captured, and in steps that are not written.
-  bool only_python_records() {
-    if (PyList_GET_SIZE(open_.get()) > 0) return true;
-    if (!partial_) return false;
+  enum class By { NOBODY, PYTHON, THIS };
+
+  // Python records while a CUDA graph is captured: a step that is written may replay it.
+  By recorded_by() {
+    if (closed_) return By::NOBODY;
+    if (PyList_GET_SIZE(open_.get()) > 0) return By::PYTHON;
+    if (!partial_) return By::THIS;
     pybind11::gil_scoped_acquire gil;
-    return safely([&] { return PyObject_IsTrue(attribute<"paused">(calls_).get()) != 0; }, true);
+    return safely([&] {
+      if (attribute<"paused">(calls_).get() == Py_False) return By::THIS;
+      return call<"passes_over">(calls_).get() == Py_True ? By::NOBODY : By::PYTHON;
+    }, By::NOBODY);
   }
 
   // The digests of what an operator is about to read; null: it is not recorded.
@@ -235,8 +243,8 @@ class Observer {
   }
 
   // An error of the recorder ends the recording; it reaches the program only if Python's form raises it, too.
-  template <typename Action>
-  bool safely(Action action, bool otherwise) {
+  template <typename Action, typename Result>
+  Result safely(Action action, Result otherwise) {
     try {
       return action();
     } catch (const PythonError&) {

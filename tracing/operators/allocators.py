@@ -65,7 +65,7 @@ def _seen(
     allocate: Allocate, effect: Effect, listener: OperatorListener, compiled: CompiledAllocator | None
 ) -> Allocate:
     def record(args: Sequence[Any], made: torch.Tensor) -> None:
-        if hooks.shown():
+        if hooks.shown() and not listener.passes_over():
             with HiddenComputation():
                 listener.after(effect, args, {}, made, None)
 

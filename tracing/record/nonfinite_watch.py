@@ -27,18 +27,14 @@ class NonFiniteWatch:
         self.first: tuple[int, str] | None = None  # its launch, and a text
         self._counted = {"nan": (0,), "inf": (1,), "any": (0, 1)}[kind]
         self._name = {"nan": "a NaN", "inf": "an inf", "any": "a NaN or inf"}[kind]
-        self._launched: dict[int, LaunchTemplate] = {}  # whose digests have not arrived
-
-    def launched(self, index: int, template: LaunchTemplate) -> None:
-        """A launch was made whose digests will arrive."""
-        self._launched[index] = template
-        if len(self._launched) > _FAILED:
-            del self._launched[next(iter(self._launched))]
+        self.launched: dict[int, LaunchTemplate] = {}  # whose digests have not arrived; C++ adds to it, too
 
     def digested(self, launches: DigestedLaunches) -> None:
         """Digests of launches have arrived."""
+        while len(self.launched) > _FAILED:
+            del self.launched[next(iter(self.launched))]
         for one in launches:
-            template = self._launched.pop(one.launch, None)
+            template = self.launched.pop(one.launch, None)
             if template is not None and self.first is None and one.columns.special:
                 self._look(one, template)
 

@@ -209,6 +209,7 @@ class OperatorCalls:
     def flush(self) -> None:
         """Write buffered lines."""
         if self.held:
+            self.recording.writer.make_room()  # may call this method
             text = bytes(self.held)
             self.held.clear()
             self.recording.writer.append_text(OperatorCall, text)

@@ -61,6 +61,11 @@ class RunWriter:
         if records:
             self.append_text(type(records[0]), self._lines(records))
 
+    def make_room(self) -> None:
+        """Begin another segment if this one is full; records that refer to this one are written before."""
+        if self.segments is not None:
+            self.segments.has_room()
+
     def extend_encoded(self, record: type[Record], lines: Iterable[bytes]) -> None:
         """Write records of one kind that are encoded already; see `encoded`."""
         self.append_text(record, b"\n".join([*lines, b""]))

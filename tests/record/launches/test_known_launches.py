@@ -18,14 +18,27 @@ from handmade.records import INFO
 from recorded.host_gpu import driver
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
+import tracing
 from tracing import store
 from tracing.launch import compiled_launches, hooks
 from tracing.launch.launch_site import KernelArtefacts
 from tracing.launch.roles import Declared
-from tracing.model import CallSite, LaunchLine, LaunchTime, NotCovered, Record, Signature
+from tracing.model import (
+    CallSite,
+    LaunchLine,
+    LaunchTime,
+    NotCovered,
+    Record,
+    Segment,
+    Signature,
+    StepSelection,
+    Storage,
+)
 from tracing.record.launches import host_launches, launch_recorder, launch_template, timing
 from tracing.record.launches.known_launches import KnownLaunches
 from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.launches.selection import EVERY_STEP
+from tracing.store.lines import files, lines
 from tracing.upstream.inductor.code import cache_dir
 
 STEPS = 5
@@ -86,7 +99,12 @@ class Recorded:
     """The lines of a run, and how many launches Python recorded."""
 
     def __init__(
-        self, program: Callable[[], None], runs: Path, monkeypatch: pytest.MonkeyPatch, native: bool
+        self,
+        program: Callable[[], None],
+        runs: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        native: bool,
+        selection: StepSelection = EVERY_STEP,
     ):
         self.python = 0
         before = LaunchRecorder.before
@@ -99,7 +117,9 @@ class Recorded:
             patch.setattr(LaunchRecorder, "before", counted)
             if not native:
                 patch.setattr(compiled_launches, "wrapper", lambda: None)
-            recorder = LaunchRecorder(store.create(runs, INFO), "none", operators="writers", graphs=False)
+            recorder = LaunchRecorder(
+                store.create(runs, INFO), "none", operators="writers", graphs=False, steps=selection
+            )
             with recorder:
                 program()
         run = store.Run(recorder.writer.path)
@@ -187,6 +207,41 @@ def test_the_run_is_that_of_the_python_form(
     assert native.lines == python.lines
     assert python.python == python.launches == native.launches
     assert native.python < native.launches
+
+
+@pytest.mark.parametrize(
+    ("selection", "by_python"),
+    [
+        (StepSelection(last=1), 18),
+        (StepSelection(last=40), 18),
+        (StepSelection(every=3), 18),
+        (StepSelection(start=10, stop=20), 3),
+        (StepSelection(last=2, every=2, start=1), 18),
+    ],
+    ids=str,
+)
+def test_the_run_is_that_of_the_python_form_if_some_steps_are_written(
+    selection: StepSelection,
+    by_python: int,
+    call: Call,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sets = [[torch.rand(8, 8) for _ in range(4)] for _ in range(8)]
+
+    def program() -> None:
+        for step in range(60):
+            tensors = sets[step // 10]  # in six turns, three launches each
+            torch.add(tensors[0], 1, out=tensors[1])
+            call(tensors, 5)
+            tracing.step()
+
+    python = Recorded(program, tmp_path / "python", monkeypatch, native=False, selection=selection)
+    native = Recorded(program, tmp_path / "native", monkeypatch, native=True, selection=selection)
+
+    assert native.lines == python.lines
+    assert python.python == python.launches == native.launches == 180
+    assert native.python == by_python
 
 
 def test_every_launch_has_its_time(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,3 +333,35 @@ def test_the_method_looks_like_the_one_that_it_replaces(call: Call, tmp_path: Pa
         assert Kernel("first").run(1, 2, 3, 4, stream=0) is None
 
     assert CachingAutotuner.run is original
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_each_segment_has_the_records_that_its_lines_refer_to(
+    native: bool, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not native:
+        monkeypatch.setattr(compiled_launches, "wrapper", lambda: None)
+    sets = [[torch.rand(8, 8) for _ in range(4)] for _ in range(8)]
+    writer, selection = store.create(tmp_path, INFO), StepSelection(disk=192 << 10)
+    with LaunchRecorder(writer, "none", operators="none", graphs=False, steps=selection) as recorder:
+        for step in range(10_000):  # without an end of a step
+            call(sets[step % 7], 5)
+    writer.close()
+
+    run = writer.path
+    segments = [path.name.split(".")[1] for path in files(run, Segment)]
+    assert len(segments) > 2
+    launches = []
+    for segment in segments:
+        part = {
+            kind: [
+                one for path in files(run, kind) if f".{segment}." in path.name for one in lines(path, kind)
+            ]
+            for kind in (LaunchLine, Signature, Storage)
+        }
+        assert {one.signature for one in part[LaunchLine]} <= {one.id for one in part[Signature]}
+        assert {number for one in part[LaunchLine] for number in one.storages} <= {
+            one.id for one in part[Storage]
+        }
+        launches += [one.index for one in part[LaunchLine]]
+    assert launches == list(range(launches[0], recorder.count))

@@ -191,6 +191,7 @@ class RecordedCudaGraphs:
 
     def _launched(self, event: CapturedLaunch, stream: int) -> int | None:
         slots, lines = event.slots, self._lines
+        lines.flush_if_long()
         self._templates.refresh(slots)
         writers = self._writers.of(slots)
         index = self._admit(slots.template)

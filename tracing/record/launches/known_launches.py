@@ -11,10 +11,12 @@ from tracing.launch import compiled_launches
 from tracing.launch.call_sites import CallSites
 from tracing.launch.hidden_computation import HiddenComputation
 from tracing.record.failsafe import Failsafe
+from tracing.record.flight_recorder import FlightRecorder
 from tracing.record.launches.adjacent_launches import LOST, following
+from tracing.record.launches.cuda_graphs import RecordedCudaGraphs
 from tracing.record.launches.digest_batches import DigestBatches
 from tracing.record.launches.launch_digests import LaunchDigests
-from tracing.record.launches.launch_template import DigestSlots
+from tracing.record.launches.launch_template import DigestSlots, LaunchTemplates
 from tracing.record.launches.launch_writer import LaunchWriter
 from tracing.record.launches.timing import LaunchTimes
 from tracing.record.memory.last_writers import LastWriters
@@ -35,14 +37,20 @@ class KnownLaunches(DigestBatches):
         digests: LaunchDigests | None,
         times: LaunchTimes | None,
         failsafe: Failsafe,
+        flight: FlightRecorder,
+        templates: LaunchTemplates,
+        captured: RecordedCudaGraphs,
     ) -> None:
+        self.flight = flight if flight.partial else None  # `paused` in steps that are not written
+        self.watched = flight.watch.launched if flight.watch is not None else None
+        self.segments, self.open_graphs = recording.writer.segments, captured.open_graphs
         self.recording, self.writers = recording, writers
         self.lock, self.thread = recording.lock, recording.thread
         self.sites: CallSites = recording.sites
         self.held, self.waiting = lines.held, lines.waiting
         self.times, self.failsafe = times, failsafe
         self.json = msgspec.json.encode
-        self._lines, self._digests = lines, digests
+        self._lines, self._digests, self._templates = lines, digests, templates
 
     def flush(self) -> None:
         """Write the lines that are known."""
@@ -72,7 +80,16 @@ class KnownLaunches(DigestBatches):
         digests = self._digests.plan(slots, stream) if self._digests is not None else None
         if digests is None and self._digests is not None:
             return None
+        return *self._references(slots, stream), digests, template.device.index
+
+    def refreshed(self, slots: DigestSlots, stream: int) -> tuple[bytes, list[Any], list[Any]]:
+        """The first three of `facts` in a new segment of the run, into which the records are written."""
+        self._templates.refresh(slots)
+        return self._references(slots, stream)
+
+    def _references(self, slots: DigestSlots, stream: int) -> tuple[bytes, list[Any], list[Any]]:
+        template = slots.template
         line = {"signature": template.signature, "stream": stream, "storages": slots.storages}
         tensors = list(zip(template.positions, slots.storages, template.metas, strict=True))
         reads, writes = ([tensors[i] for i in side] for side in (template.reads, template.writes))
-        return msgspec.json.encode(line)[1:-1], reads, writes, digests, template.device.index
+        return msgspec.json.encode(line)[1:-1], reads, writes

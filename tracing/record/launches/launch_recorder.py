@@ -143,11 +143,12 @@ class LaunchRecorder:
             self._captured, self._writers, self._digests, self._extras,
         )  # fmt: skip
         self._known = None
-        times, everything = extras.only_times, selection is EVERYTHING and steps is EVERY_STEP
+        times, everything = extras.only_times, selection is EVERYTHING
         if everything and (times is not None or not extras) and not self._host.interprets:
             self._known = KnownLaunches(
-                self._recording, self._lines, self._writers, self._digests, times, self.failsafe
-            )
+                self._recording, self._lines, self._writers, self._digests, times, self.failsafe,
+                self._flight, self._templates, self._captured,
+            )  # fmt: skip
         self._exit = ExitStack()
 
     @property
@@ -246,6 +247,7 @@ class LaunchRecorder:
         if flat is not None:
             site, values = flat, flat.values(values)
         with self._lock:
+            self._lines.flush_if_long()
             recording, template = self._recording, self._templates.get(site, values, grid)
             if template.wrapped:
                 memory = memory_of([plain_tensor(values[i]) for i in template.positions])

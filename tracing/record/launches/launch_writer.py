@@ -41,18 +41,22 @@ class LaunchWriter:
         thread: int,
     ) -> None:
         """Add the next launch."""
-        if len(self.held) >= _LINES:
-            self.flush()
         self.held.append((index, template, stream, slots, writers, site, thread))
 
     def expect(self, index: int, template: LaunchTemplate) -> None:
         """Announce the digests of this launch, which precede those of later launches."""
         self.waiting.append(index)
         if self.watch is not None:
-            self.watch.launched(index, template)
+            self.watch.launched[index] = template
+
+    def flush_if_long(self) -> None:
+        """Write the lines if there are many, before another launch refers to records of this segment."""
+        if len(self.held) >= _LINES:
+            self.flush()
 
     def flush(self) -> None:
         """Write the lines that are known."""
+        self._writer.make_room()  # may call this method: the lines go to the segment that they refer to
         # one without a signature, whose autotuner chooses in another thread, holds back the rest; for long
         # only if it failed
         if len(self.held) >= 4 * _LINES:
