@@ -11,7 +11,7 @@ faults. The first are the default on a GPU, the second without, where the virtua
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal
 
 import torch
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
@@ -19,34 +19,33 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from tracing import Workload
 
 T = torch.Tensor
-Known = TypeVar("Known")
 Mask = Callable[[T, T, T, T], T]
 Score = Callable[[T, T, T, T, T], T]
 
 
 def build(
     device: str,
-    mask: str = "causal",
-    score: str = "alibi",
-    dtype: str = "float32",
+    mask: Literal["full", "causal", "window", "document"] = "causal",
+    score: Literal["none", "alibi"] = "alibi",
+    dtype: Literal["float32", "float16", "bfloat16", "float64"] = "float32",
     batch: int = 1,
     heads: int = 2,
     tokens: int = 0,  # 0: 1024 on a GPU, 32 without
-    kernels: str = "",  # template or operators
+    kernels: Literal["", "template", "operators"] = "",
     width: int = 64,
     window: int = 16,
     documents: int = 4,
     backward: bool = True,
 ) -> Workload:
     tokens = tokens or (32 if device == "cpu" else 1024)
-    mask_mod = chosen("mask", mask, masks(tokens, window, documents, device))
-    score_mod = chosen("score", score, scores(heads, device))
+    mask_mod = masks(tokens, window, documents, device)[mask]
+    score_mod = scores(heads, device)[score]
     shape = (batch, heads, tokens, width)
     q, k, v = (torch.randn(shape, dtype=getattr(torch, dtype), device=device) for _ in range(3))
     for tensor in (q, k, v):
         tensor.requires_grad_(backward)
     kernels = kernels or ("operators" if device == "cpu" else "template")
-    if chosen("kernels", kernels, {"operators": True, "template": False}):
+    if kernels == "operators":
         return Workload(
             lambda q, k, v: written_out(q, k, v, score_mod, mask_mod), (q, k, v), backward=backward
         )
@@ -56,13 +55,6 @@ def build(
         (q, k, v),
         backward=backward,
     )
-
-
-def chosen(option: str, name: str, known: dict[str, Known]) -> Known:
-    """The value that an option names; raises ValueError for an unknown name."""
-    if name not in known:
-        raise ValueError(f"{option}={name} is not known; needed: {', '.join(known)}")
-    return known[name]
 
 
 def masks(tokens: int, window: int, documents: int, device: str) -> dict[str, Mask]:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tracing.model import Outcome
+from tracing.store import Run
+
 CYCLE = """
 import sys
 from pathlib import Path
@@ -48,3 +51,20 @@ def test_a_closed_stream_is_no_error(closed: str, words: str, tmp_path: Path) ->
 
     assert done.returncode == (2 if "nowhere" in words else 0), done.stderr
     assert "NoneType" not in done.stderr
+
+
+@pytest.mark.parametrize("words", ["cases", "list --runs nowhere"])
+def test_a_command_whose_reader_has_ended_prints_nothing_more(words: str, tmp_path: Path) -> None:
+    command = f"({sys.executable} -m tracing {words} 2>&1; echo $? >&3) 3>status | true"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+
+    assert (tmp_path / "status").read_text() == "2\n"
+    assert done.stderr == ""
+
+
+def test_a_recording_goes_on_when_nobody_reads_its_messages(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m tracing run silu --no-passes --runs . 2>&1 | true"
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
+
+    (run,) = tmp_path.glob("silu-*")
+    assert [one.status for one in Run(run).records(Outcome)] == ["passed"]

@@ -15,7 +15,8 @@ from safetensors.torch import save_file
 from tracing import Workload, store
 from tracing.analyze.runs.recording_commands import case_of
 from tracing.errors import Problem
-from tracing.program.case import build, describe, find_case, known_cases, load_case, split_options
+from tracing.program.case import build, describe, find_case, known_cases, load_case
+from tracing.program.case_options import split_options
 
 
 def write(folder: Path, text: str) -> str:

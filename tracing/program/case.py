@@ -2,15 +2,13 @@
 
 A case is a Python file with `build(device) -> Workload`; its docstring is its description. It is loaded
 by path, as pytest loads tests, so any file is a case, and it can import the files next to it. Keyword
-arguments of build that have a default are the case's options: `NAME:option=value,option=value`, converted to
-the type of the default.
+arguments of build that have a default are the case's options; see `tracing.program.case_options`.
 """
 
 from __future__ import annotations
 
 import ast
 import importlib.util
-import inspect
 import linecache
 import os
 import re
@@ -18,7 +16,6 @@ import symtable
 import sys
 import tokenize
 import traceback
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
@@ -29,13 +26,11 @@ from types import ModuleType
 from tracing.errors import Problem, message, page
 from tracing.model import Case, Workload
 from tracing.model.one_line import one_line
-from tracing.model.redaction import REDACTED
+from tracing.program.case_options import converted_options, options_of, split_options, written_options
 from tracing.program.near_files import near_files
 
-_FIRST_OPTION, _NEXT_OPTION = r":(?=[A-Za-z_]\w*=)", r",(?=[A-Za-z_]\w*=)"
 # of torch, for `.cuda()` without a GPU
 _NO_GPU = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
-_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 CASES = Path(__file__).parents[2] / "cases"
 
 
@@ -60,19 +55,16 @@ def described(path: Path) -> str:
     return paragraph.split(". ")[0].rstrip(".")
 
 
-def written_options(path: Path) -> dict[str, object]:
-    """The options of a case with their defaults, by name, as its file says; the file is not executed.
-
-    None is known if `build` is wrapped or has computed defaults.
-    """
-    with suppress(OSError, SyntaxError, ValueError):
-        return _written_defaults(path) or {}
-    return {}
-
-
-def options_text(options: Mapping[str, object]) -> str:
-    """As `width=64, hidden=128`."""
-    return ", ".join(f"{name}={value}" for name, value in options.items())
+def missing_packages(path: Path) -> list[str]:
+    """The packages that a case imports and that this environment lacks; the file is not executed."""
+    names: set[str] = set()
+    for one in (node for part in _top_level(path) for node in ast.walk(part)):
+        if isinstance(one, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in one.names}
+        elif isinstance(one, ast.ImportFrom) and one.module and not one.level:
+            names.add(one.module.partition(".")[0])
+    neighbours = {file.stem for file in path.parent.iterdir()}
+    return [name for name in sorted(names - neighbours) if importlib.util.find_spec(name) is None]
 
 
 def find_case(name: str) -> Path:
@@ -123,8 +115,8 @@ def require_case(name: str) -> Path:
     with suppress(SyntaxError, ValueError):  # the import reports it
         if not _binds_build(path):
             raise _not_a_case(path)  # a program, which an import would run
-        if (defaults := _written_defaults(path)) is not None:
-            _options(path, defaults, chosen)
+        if (options := written_options(path)) is not None:
+            converted_options(path, options, chosen)
     return path
 
 
@@ -141,7 +133,7 @@ def load_case(name: str) -> Case:
     build = getattr(module, "build", None)
     if not callable(build):
         raise _not_a_case(path)
-    options = _options(path, _defaults(build), chosen) if chosen else {}
+    options = converted_options(path, options_of(build), chosen) if chosen else {}
     full = "+".join([path.stem, *([",".join(chosen)] if chosen else [])])  # safe in a path
     return Case(
         one_line(full), path, (module.__doc__ or "").strip(), partial(build, **options) if options else build
@@ -202,64 +194,6 @@ def defines_build(path: Path) -> bool:
         return bool(re.search(rb"(?m)^def build\(\s*device\b", path.read_bytes()))
     functions = [one.args for one in top if isinstance(one, ast.FunctionDef) and one.name == "build"]
     return any([one.arg for one in (*own.posonlyargs, *own.args)][:1] == ["device"] for own in functions)
-
-
-def split_options(name: str) -> tuple[str, list[str]]:
-    """A case's name or path, and its options: `option=value`, where a value holds any characters.
-
-    The first option follows a colon, the others a comma. A comma that is not followed by `name=` belongs to
-    the value.
-    """
-    case, *options = re.split(_FIRST_OPTION, name, maxsplit=1)
-    return (case, re.split(_NEXT_OPTION, options[0])) if case and options else (name, [])
-
-
-def _defaults(build: Callable[..., Workload]) -> dict[str, object]:
-    parameters = list(inspect.signature(build).parameters.values())[1:]
-    return {one.name: one.default for one in parameters if one.default is not one.empty}
-
-
-def _written_defaults(path: Path) -> dict[str, object] | None:
-    # None: build is not one plain function, or a default is no literal
-    top = ast.parse(path.read_bytes()).body
-    built = [one for one in top if isinstance(one, ast.FunctionDef) and one.name == "build"]
-    if len(built) != 1 or built[0].decorator_list:
-        return None
-    own = built[0].args
-    positional = [*own.posonlyargs, *own.args]
-    pairs = [*zip(positional[len(positional) - len(own.defaults) :], own.defaults, strict=True)]
-    pairs += [(one, value) for one, value in zip(own.kwonlyargs, own.kw_defaults, strict=True) if value]
-    return {one.arg: ast.literal_eval(value) for one, value in pairs}
-
-
-def _options(path: Path, defaults: dict[str, object], chosen: list[str]) -> dict[str, object]:
-    known = options_text(defaults) or "none"
-    options: dict[str, object] = {}
-    for one in chosen:
-        name, _, text = one.partition("=")
-        if name not in defaults:
-            raise Problem(f"{path} has no option {name}", f"its options, with their defaults: {known}")
-        if text == REDACTED:
-            raise Problem(
-                f"the option {name} of {path} was not recorded: its name says that it is secret",
-                f"record the case yourself: `tracing run {path}:{name}=...`",
-            )
-        if name in options:
-            raise Problem(f"the option {name} of {path} is given twice", "give each option once")
-        options[name] = _converted(name, text, defaults[name])
-    return options
-
-
-def _converted(name: str, text: str, default: object) -> object:
-    if isinstance(default, bool):
-        if (choice := _BOOLEANS.get(text.lower())) is not None:
-            return choice
-    elif isinstance(default, (int, float)):
-        with suppress(ValueError):
-            return type(default)(text)
-    else:
-        return text
-    raise Problem(f"option {name} cannot be {text}", f"give it as {default!r} is given".lower())
 
 
 def build(case: Case, device: str) -> Workload:

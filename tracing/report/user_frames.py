@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import PurePath
 from shlex import quote
 
 from tracing.model import Outcome
+from tracing.model.library_files import is_library
 from tracing.store import Run
 
 _SHORT = 12  # lines of a traceback that is printed as it is
 _MOST = 4  # frames that are printed, the innermost
 _FRAME = re.compile(r'^  File "([^"]+)", line \d+.*\n(?:(?!  File )    .*\n)*', re.MULTILINE)
-_NOT_THE_USERS = ("site-packages", "dist-packages", "torchinductor")  # beginnings of folders
 _RECORDER = "/tracing/record/"  # begins a case's traceback: names the folder of this package
 
 
@@ -38,11 +37,5 @@ def user_frames(traceback: str) -> list[str]:
     return [
         frame[0]
         for frame in _FRAME.finditer(traceback)
-        if not _is_library(frame[1]) and not (package and frame[1].startswith(package))
+        if not is_library(frame[1]) and not (package and frame[1].startswith(package))
     ]
-
-
-def _is_library(file: str) -> bool:
-    parts = PurePath(file).parts
-    stdlib = re.search(r"/lib(64)?/python3\.\d+t?/", file) is not None
-    return stdlib or file.startswith("<") or any(one.startswith(_NOT_THE_USERS) for one in parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TypeAlias
 
 from tracing.digest.columns import Row
@@ -176,5 +177,12 @@ def _require_kernel(run: Run, process: str, launch: KernelLaunch, wanted: str) -
     where = f"its launches: {', '.join(theirs[:8])}{', ...' if len(theirs) > 8 else ''}"
     raise Problem(
         f"launch {launch.index} of {run.path} is of {name} ({digits[:12]}), not of {wanted}",
-        where if theirs else f"the run has no launch of {wanted}: `tracing show {run.path}` lists them",
+        where if theirs else near_launched(run, wanted),
     )
+
+
+def near_launched(run: Run, wanted: str) -> str:
+    """The launched kernels whose names are like one that no launch has; or where they are listed."""
+    names = {one.name for process in run.processes() for one, _ in run.signatures(process).values()}
+    near = get_close_matches(wanted.partition("#")[0], sorted(names), n=3, cutoff=0.5)
+    return f"nearest: {', '.join(near)}" if near else f"`tracing show {run.path}` lists its launches"

@@ -168,7 +168,8 @@ def test_a_line_is_followed_call_path_by_call_path() -> None:
     ("place", "message"),
     [
         ("kern.py:99", "lines of kern.py that became code: 1, 3, 20"),
-        ("ern.py:20", "files whose lines became code: /lib/standard.py, /src/kern.py"),
+        ("ern.py:20", "nearest: /src/kern.py"),
+        ("model.py:20", "files whose lines became code: /lib/standard.py, /src/kern.py"),
         ("kern.py", "name one as FILE:LINE"),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path, PurePath
 
@@ -17,6 +18,7 @@ from tracing.analyze.passes.disassembly import Disassemble, disassembled
 from tracing.analyze.passes.locations import Frame, Located, Stack, invented_locations, located
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, CopiedFunction
+from tracing.model.library_files import is_library
 from tracing.store import Run
 
 
@@ -151,7 +153,7 @@ def is_file(path: str, end: str) -> bool:
 
 
 def known_lines(frames: Collection[Frame], position: str) -> str:
-    """The lines of a file that became code; or the files, if no line of it did.
+    """The lines of a file that became code; or the nearest of the user's files, if no line of it did.
 
     frames   -- of all code
     position -- "FILE:LINE"
@@ -161,4 +163,8 @@ def known_lines(frames: Collection[Frame], position: str) -> str:
     if lines:
         return f"lines of {file} that became code: {', '.join(map(str, lines))}"
     files = sorted({frame.file for frame in frames})
+    files = [one for one in files if not is_library(one)] or files
+    alike = get_close_matches(PurePath(file).name, {PurePath(one).name for one in files}, n=3)
+    if near := [one for one in files if PurePath(one).name in alike]:
+        return f"nearest: {', '.join(near)}"
     return f"files whose lines became code: {', '.join(files) or 'none is named'}"

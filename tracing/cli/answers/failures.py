@@ -53,8 +53,6 @@ def reported(err: SafeConsole, *, parsing: bool = False) -> Iterator[None]:
     except SystemExit as error:
         if parsing:
             raise
-        if isinstance(error.__context__, BrokenPipeError):  # rich exits so if the reader of a pipe has ended
-            raise typer.Exit(2) from None
         _fail(
             err, f"the program ended itself: sys.exit({error.code!r})", "a command ends when it has answered"
         )

@@ -35,6 +35,12 @@ class SafeConsole(Console):
             one(" ".join(getattr(each, "plain", None) or str(each) for each in objects))
         super().print(*objects, **options)
 
+    def on_broken_pipe(self) -> None:
+        """Be quiet, because the reader has ended; if it read the answer, there is nothing left to do."""
+        self.quiet = True
+        if not self.stderr:
+            raise BrokenPipeError
+
     @property
     def file(self) -> IO[str]:
         """The stream itself: a spinner wraps a `SafeStream`, which would escape what the spinner writes."""

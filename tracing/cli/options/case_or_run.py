@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tracing import store
 from tracing.errors import Problem
-from tracing.program.case import is_case, near_cases, split_options
+from tracing.program.case import is_case, near_cases
+from tracing.program.case_options import split_options
 
 
 def names_case(name: str, runs: Path) -> bool:

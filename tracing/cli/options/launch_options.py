@@ -10,7 +10,7 @@ from tracing import store
 from tracing.analyze.passes.pass_table import compilation
 from tracing.cli.options.completion import kernel_names
 from tracing.errors import Problem
-from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
+from tracing.store.recorded_launch import RecordedLaunch, near_launched, recorded_launch
 
 ExpectedKernelOption = Annotated[
     str | None,
@@ -41,4 +41,4 @@ def first_launch(run: store.Run, kernel: str, rank: int | None) -> int:
     for one in run.launches(rank):
         if one.kernel_name == wanted or one.kernel.hash.startswith(wanted):
             return one.index
-    raise Problem(f"{run.path} has no launch of {kernel}", f"`tracing show {run.path}` lists its launches")
+    raise Problem(f"{run.path} has no launch of {kernel}", near_launched(run, kernel))

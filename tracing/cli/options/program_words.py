@@ -22,7 +22,8 @@ from tracing.cli.help_page import HelpCommand
 from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.completion import case_names
 from tracing.errors import Problem
-from tracing.program.case import defines_build, require_case, resembles_case, split_options
+from tracing.program.case import defines_build, require_case, resembles_case
+from tracing.program.case_options import split_options
 from tracing.program.near_files import near_files
 from tracing.program.user_program import UserProgram
 
