@@ -16,11 +16,14 @@ import triton
 import triton.language as tl
 from commands import DATA, recorded, tracing
 from data import kernels
+from handmade.records import INFO
+from torch._higher_order_ops.associative_scan import associative_scan
 from torch.overrides import TorchFunctionMode
 from triton._C.libtriton import nvidia
 
 from tracing import store
 from tracing.model import Compilation, NotCovered, Outcome
+from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.virtual_gpu import virtual_gpu
 from tracing.virtual_gpu.binary import resources
 
@@ -485,3 +488,24 @@ def test_compiled_code_that_enters_a_function_mode_keeps_the_device() -> None:
         doubled(torch.ones(3, device="cuda"))
 
         assert str(torch.ones(3, device="cuda").device) == "cuda:0"
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_pointwise_associative_scan_is_a_kernel_whose_results_are_eager_s(
+    reverse: bool, tmp_path: Path
+) -> None:
+    def combine(
+        a: tuple[torch.Tensor, torch.Tensor], b: tuple[torch.Tensor, torch.Tensor]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        return a[0] * b[0], a[1] * b[0] + b[1]
+
+    def scanned(mode: str, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = associative_scan(combine, (x, y), 0, reverse=reverse, combine_mode=mode)[1]
+        return result
+
+    with virtual_gpu("sm_90"), LaunchRecorder(store.create(tmp_path, INFO), "none") as recorder:
+        x, y = torch.rand(2, 33, 10, device="cuda")
+        result = torch.compile(scanned)("pointwise", x, y)
+
+    assert recorder.count >= 1  # with `reverse`, another one copies the result
+    torch.testing.assert_close(result, scanned("generic", x, y))

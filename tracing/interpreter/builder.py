@@ -59,6 +59,7 @@ def _with(attribute: str, value: object, method: Callable[..., Any]) -> Callable
     return called
 
 
+_atomic = functools.partial(_with, "masked", None)
 _load_in_order = _with("order", "acquire", BatchBuilder.create_masked_load)
 
 
@@ -71,7 +72,7 @@ class DeviceBuilder(BatchBuilder):
 
     order: Any = "plain"  # tracing.interpreter.gates.MemoryOrder of the load or store that is executed
     accessed: Any = None  # the dtype of its pointers; None: another builder executes it
-    masked = True  # it has a mask
+    masked: bool | None = True  # it has a mask; None: an atomic, whose mask is there in any case
 
     def __init__(self) -> None:
         super().__init__()
@@ -189,6 +190,7 @@ class DeviceBuilder(BatchBuilder):
         self.accessed = ptrs.dtype
         return super().create_masked_store(ptrs, *operands)
 
+    @_atomic
     @for_one_program
     def create_atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:
         self.accessed = ptr.dtype
@@ -199,6 +201,7 @@ class DeviceBuilder(BatchBuilder):
             raise not_executable(f"the atomic {operation} on bfloat16")
         return self.atomic_add_bf16(ptr, val, mask, sem)
 
+    @_atomic
     @for_one_program
     def create_atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
         self.accessed = ptr.dtype

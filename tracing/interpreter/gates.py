@@ -98,8 +98,8 @@ def accessed_argument() -> str | None:
     return None if BUILDER.accessed is None else argument_of(BUILDER.accessed)
 
 
-def has_mask() -> bool:
-    """True if the current load or store has a mask; of an atomic always."""
+def has_mask() -> bool | None:
+    """True if the current load or store has a mask; of an atomic None: Triton gives each one."""
     return BUILDER.masked
 
 

@@ -114,7 +114,8 @@ class RecordedProgram:
             _end_by_interrupt()
 
     def _report(self, run: Run, seen: int) -> None:
-        for one in run.records(Failure):
+        failures = list(run.records(Failure))
+        for one in failures:
             if problem := one.problem(str(self._program.path)):
                 _print(problem)  # for editors, which open the line
         try:
@@ -124,6 +125,8 @@ class RecordedProgram:
             _say(f"the findings of the run cannot be read: {message(error)}")
         launches = f"{seen} launch{'' if seen == 1 else 'es'} seen{self._session.kept}"
         _say(f"{launches}: {shlex.join(['tracing', 'show', str(run.path)])}")
+        if any(one.kind == "kernel" for one in failures):
+            return  # a kernel of the program, and what it does wrong, are named
         if seen and run.info.world_size == 1:
             _say(self._judging(run))
         if self.outcome.fails and any(one.operators for one in run.records(FrameCompile)):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 
+from tracing.upstream.torch.higher_order import ASSOCIATIVE_SCAN
+
 _TORCH = ("torch", "functorch", "torchgen")
 _OURS = "tracing"
 _TRITON = "triton"
@@ -27,5 +29,7 @@ def program_asks(*, triton: bool, depth: int = 1) -> bool:
 
 def is_program(module: str, *, triton: bool) -> bool:
     """True if code of this module belongs to the program."""
+    if module == ASSOCIATIVE_SCAN:  # it asks about the program's tensors
+        return True
     root = module.partition(".")[0]
     return triton if root == _TRITON else root not in (*_TORCH, _OURS)

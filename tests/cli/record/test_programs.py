@@ -327,3 +327,30 @@ def test_tensors_end_with_their_last_reference(tmp_path: Path) -> None:
     (program := tmp_path / "drops.py").write_text(DROPS_TENSORS)
 
     assert as_recorded([str(program)], tmp_path, tmp_path / "runs").stdout == "[True, True]\n"
+
+
+OUT_OF_BOUNDS = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def copy(x, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at), mask=at < n)
+
+@torch.compile
+def compiled(x):
+    out = torch.empty_like(x)
+    copy[(1,)](x, out, x.numel(), 128)
+    return out + 1
+
+compiled(torch.ones(100, device="cuda"))
+"""
+
+
+def test_where_a_kernel_of_the_program_fails_no_other_suspect_is_proposed(tmp_path: Path) -> None:
+    (program := tmp_path / "wrong.py").write_text(OUT_OF_BOUNDS)
+    done = tracing("run", str(program), runs=tmp_path)
+
+    assert done.returncode == 1
+    assert "error: your kernel copy fails: OutOfBoundsError: copy loads x[100] of 100 elements" in done.stderr
+    assert "bisect" not in done.stderr and "judge" not in done.stderr

@@ -232,9 +232,11 @@ def test_the_elements_of_a_strided_argument_are_counted_in_memory(gpu: None, tmp
 def test_the_advice_for_an_access_outside_depends_on_its_mask(gpu: None, tmp_path: Path) -> None:
     _, masked = failed(tmp_path, lambda: double_compiled[(1,)](torch.ones(8), torch.ones(64), 64, BLOCK=64))
     _, unmasked = failed(tmp_path, lambda: of_rows[(1,)](torch.ones(8), torch.ones(64), BLOCK=16))
+    _, atomic = failed(tmp_path, lambda: of_an_atomic[(1,)](torch.ones(8), torch.ones(64), BLOCK=16))
 
     assert "; check how the index and the strides are computed, and the mask" in str(masked)
     assert "; mask the access, " in str(unmasked)
+    assert "; check how the index is computed, and the mask if the atomic has one, " in str(atomic)
 
 
 def test_a_store_after_a_tensors_end_fails_and_changes_no_memory(gpu: None, tmp_path: Path) -> None:

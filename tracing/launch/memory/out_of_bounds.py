@@ -28,7 +28,7 @@ class OutsideAccesses:
     accesses: int  # addresses, over all programs
     inside: bool  # within the argument's storage
     where: str  # "file.py:12" of the kernel; empty if unknown
-    masked: bool = False  # the access has a mask
+    masked: bool | None = False  # the access has a mask; None: it is an atomic, of which that is unknown
 
     @classmethod
     def of(
@@ -104,6 +104,8 @@ def _remedy(outside: OutsideAccesses, argument: AccessedArgument, accessed: int)
             f"it accesses {accessed} bytes, and an element has {argument.itemsize}: the kernel was compiled "
             "for another dtype, as where the fake implementation of an operator is wrong; mend it"
         )
+    if outside.masked is None:
+        return "check how the index is computed, and the mask if the atomic has one"
     if outside.masked:
         return "check how the index and the strides are computed, and the mask or shape that limits them"
     return "check how the index is computed" if outside.element < 0 else "mask the access"

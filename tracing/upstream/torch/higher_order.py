@@ -1,4 +1,4 @@
-"""FlexAttention as operators of ATen: what torch executes where nothing compiles it."""
+"""Higher-order operators: FlexAttention in operators of ATen, for where nothing compiles it; scans."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ DENSE: Mapping[str, Callable[..., Any]] = {
     "flex_attention": _module.sdpa_dense,
     "flex_attention_backward": _module.sdpa_dense_backward,
 }
+# Asks whether the tensors are on a GPU: only there `combine_mode="pointwise"` becomes a kernel.
+ASSOCIATIVE_SCAN = "torch._higher_order_ops.associative_scan"
 
 
 def contract() -> None:
@@ -30,3 +32,6 @@ def contract() -> None:
     mask = (None, lambda b, h, q, k: q >= 0)
     result = DENSE["flex_attention"](x, x, x, lambda score, b, h, q, k: score, mask, 1.0, {})
     require(torch.equal(result[0], x), "FlexAttention of equal values")
+    require(
+        getattr(import_module(ASSOCIATIVE_SCAN), "associative_scan", None), "associative_scan in its module"
+    )
