@@ -186,7 +186,6 @@ class Observer {
     const bool plain = std::all_of(tensors.begin(), tensors.end(), [](const auto* one) { return is_plain(*one); });
     Object after;
     if (before && plain) after = digests_->take(effect.object, TensorsView(tensors).slice(reads));
-    if (recorded_.segment_changed()) forget_numbers();  // also by digests that were written
     Key layouts{static_cast<int64_t>(reads)};
     Blocks blocks;
     if (plain) {
@@ -195,8 +194,9 @@ class Observer {
         blocks.push_back(block_of(*tensor));
       }
       auto known = structure.by_layouts.find(view(layouts));
-      if (known != structure.by_layouts.end() && known->second->number >= 0) {
+      if (known != structure.by_layouts.end()) {
         const auto signature = known->second;
+        recorded_.refresh(*signature);  // after `take`, which may have begun a segment
         const bool alike = numbers == signature->numbers;
         const std::string arguments = alike ? "" : structure.text.with(numbers);
         const long index = recorded_.append(*signature, blocks, effect.allocates, arguments);
@@ -219,7 +219,9 @@ class Observer {
     if (known.get() == Py_None) return nullptr;
     auto signature = std::make_shared<Signature>();
     Object name = attribute<"name">(effect.object);
-    signature->number = as_long(Object::borrowed(PyTuple_GET_ITEM(known.get(), 0)));
+    signature->known = Object::borrowed(PyTuple_GET_ITEM(known.get(), 0));
+    signature->number = as_long(attribute<"number">(signature->known));
+    signature->segment = as_long(attribute<"segment">(signature->known));
     PyObject* metas = PyTuple_GET_ITEM(known.get(), 1);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(metas); ++i) {
       const Object write = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(metas, i), name.get()));
@@ -231,15 +233,6 @@ class Observer {
   void remember(Structure& structure, const Key& layouts, const std::shared_ptr<Signature>& signature) {
     if (structure.by_layouts.size() >= kLayouts) structure.by_layouts.clear();
     structure.by_layouts[words(layouts)] = signature;
-    if (recorded_.has_segments()) remembered_.push_back(signature);
-  }
-
-  // Signatures have a line in each segment that refers to them.
-  void forget_numbers() {
-    for (auto& one : remembered_) {
-      if (auto signature = one.lock()) signature->number = -1;
-    }
-    remembered_.clear();
   }
 
   // An error of the recorder ends the recording; it reaches the program only if Python's form raises it, too.
@@ -271,5 +264,4 @@ class Observer {
   bool partial_ = false;
   std::atomic<bool> closed_ = false;
   KnownOperators operators_;
-  std::vector<std::weak_ptr<Signature>> remembered_;
 };

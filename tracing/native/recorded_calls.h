@@ -13,7 +13,9 @@
 
 // What is equal in all calls of an operator with equal arguments and layouts.
 struct Signature {
-  long number = -1;            // -1: it has no line in the current segment
+  long number = 0;
+  long segment = 0;            // of the run, that has its line
+  Object known;                // a KnownSignature
   Numbers numbers;             // of the arguments in that line
   std::vector<Object> writes;  // ((layout, operator),) of each tensor that it writes, as LastWriters keeps them
 };
@@ -41,16 +43,15 @@ class RecordedCalls {
 
   const Object& lock() const { return lock_; }
 
-  bool has_segments() const { return segments_.get() != Py_None; }
-
-  // True once after each change of the segment: records that lines refer to are written into each segment.
-  bool segment_changed() {
-    if (!has_segments()) return false;
+  // Writes the records that a line refers to, if the current segment of the run lacks them.
+  void refresh(Signature& signature) {
+    if (segments_.get() == Py_None) return;
     const long segment = as_long(attribute<"number">(segments_));
-    if (segment == segment_) return false;
+    if (segment != segment_) numbers_.clear();
     segment_ = segment;
-    numbers_.clear();
-    return true;
+    if (signature.segment == segment) return;
+    signature.number = as_long(call<"refreshed">(calls_, signature.known.get()));
+    signature.segment = segment;
   }
 
   // arguments: their text, if it differs from that of the signature; empty: it does not

@@ -176,13 +176,13 @@ class OperatorCalls:
         writes: _Tensors,
         before: Arriving | None,
         after: Arriving | None,
-    ) -> tuple[int, tuple[TensorMeta, ...]] | None:
+    ) -> tuple[KnownSignature, tuple[TensorMeta, ...]] | None:
         """Record an operator that the compiled form has run, and whose signature is new.
 
         before -- the digests of what it read; None: it has no digests
         after  -- those of what it wrote; None: they are not taken yet
 
-        Returns the signature's number, and the layouts of what it wrote. None: later calls may have another.
+        Returns the signature, and the layouts of what it wrote. None: later calls may have another.
         """
         frame = sys._getframe().f_back  # None on a thread of autograd
         with HiddenComputation():
@@ -199,7 +199,12 @@ class OperatorCalls:
                 known = self._signatures.of(effect, text, *metas)
                 sides = (before, after) if before is not None and after is not None else None
                 self._append(effect, known, identity[1], *usable, frame, sides=sides)
-        return (known.number, metas[1]) if usable == (reads, writes) else None
+        return (known, metas[1]) if usable == (reads, writes) else None
+
+    def refreshed(self, known: KnownSignature) -> int:
+        """The number of a signature whose record is in the current segment of the run."""
+        self._signatures.refresh(known)
+        return known.number
 
     def flush_hidden(self) -> None:
         """Write buffered lines in the middle of a program."""
