@@ -120,9 +120,14 @@ class Selection(Record, frozen=True):
         """True if the selection includes a launch; rank None: of any rank."""
         return (
             (self.launches is None or self.launches[0] <= index < self.launches[1])
-            and (not self.phases or phase in self.phases)
-            and (not self.kernels or any(fnmatchcase(kernel, glob) for glob in self.kernels))
+            and self.wants_kernel(kernel, phase)
             and (not self.ranks or rank is None or rank in self.ranks)
+        )
+
+    def wants_kernel(self, kernel: str, phase: str) -> bool:
+        """True if the selection includes launches of a kernel in a phase, by their number."""
+        return (not self.phases or phase in self.phases) and (
+            not self.kernels or any(fnmatchcase(kernel, glob) for glob in self.kernels)
         )
 
     def options(self) -> list[str]:

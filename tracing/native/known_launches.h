@@ -33,6 +33,8 @@ struct KnownLaunch {
   LaunchDigests digests;
   Object watched;            // its template, if what it writes is searched for NaN or inf
   bool timed = false;        // its time is measured
+  bool selected = true;      // its kernel is
+  bool complete = true;      // it can be recorded
   int device = 0;
 };
 
@@ -69,6 +71,8 @@ class KnownLaunches {
         watched_(attribute<"watched">(recorder_)),
         segments_(attribute<"segments">(recorder_)),
         open_(attribute<"open_graphs">(recorder_)),
+        start_(as_long(attribute<"start">(recorder_))),
+        stop_(as_long(attribute<"stop">(recorder_))),
         counters_(attribute<"recording">(recorder_)),
         sites_(attribute<"sites">(recorder_).get()),
         writers_(attribute<"writers">(recorder_)) {
@@ -113,9 +117,12 @@ class KnownLaunches {
     RecordingLock lock(lock_, false);
     if (!lock.held()) throw NotKnown();
     if (PyList_GET_SIZE(held_.get()) >= kLines) call<"flush">(recorder_);
+    const bool selected = is_selected(launch);
+    if (selected && !launch.complete) throw NotKnown();
     refresh(launch);
     auto operators = writers_.of(launch.reads, launch.writes);
     const long index = counters_.launches()++;
+    if (!selected) return end_deferred(launch, thread);
     counters_.recorded()++;
     const Object line = text(launch, index, operators, sites_.current(), thread);
     checked(PyList_Append(held_.get(), line.get()));
@@ -167,9 +174,12 @@ class KnownLaunches {
     auto launch = std::make_shared<KnownLaunch>();
     const char* line;
     PyObject *reads, *writes, *digests;
-    if (!PyArg_ParseTuple(facts.get(), "yO!O!Oi", &line, &PyList_Type, &reads, &PyList_Type, &writes, &digests,
-                          &launch->device))
+    int selected, complete;
+    if (!PyArg_ParseTuple(facts.get(), "yO!O!Oipp", &line, &PyList_Type, &reads, &PyList_Type, &writes, &digests,
+                          &launch->device, &selected, &complete))
       throw PythonError();
+    launch->selected = selected != 0;
+    launch->complete = complete != 0;
     Object code(reinterpret_cast<PyObject*>(PyFrame_GetCode(PyEval_GetFrame())));
     launch->kept = checked(PyTuple_Pack(2, autotuner, code.get()));
     launch->slots = slots;
@@ -253,11 +263,28 @@ class KnownLaunches {
     return timers_->start(index, launch.device, launch.stream);
   }
 
+  bool is_selected(const KnownLaunch& launch) const {
+    return launch.selected && start_ <= counters_.launches() && counters_.launches() < stop_;
+  }
+
+  // A launch that is not recorded takes no digests together with those of the one before it.
+  void end_deferred(const KnownLaunch& launch, long thread) {
+    const auto earlier = deferred_.extract(thread);
+    if (!earlier) return;
+    const auto& [previous, slots, index] = earlier.mapped();
+    is_after(launch, *previous) ? previous->digests.after(slots, index) : lost();
+  }
+
+  // True if a launch directly follows another one.
+  static bool is_after(const KnownLaunch& launch, const KnownLaunch& previous) {
+    return launch.code == previous.code && launch.line_number == previous.following;
+  }
+
   LaunchDigests::Slots digests_before(KnownLaunch& launch, long thread) {
     const auto earlier = deferred_.extract(thread);
     if (!earlier) return launch.digests.before();
     const auto& [previous, slots, index] = earlier.mapped();
-    const bool follows = launch.code == previous->code && launch.line_number == previous->following;
+    const bool follows = is_after(launch, *previous);
     if (follows && launch.digests.has_stream_of(previous->digests))
       return launch.digests.before(previous->digests, slots, index);
     follows ? previous->digests.after(slots, index) : lost();
@@ -322,6 +349,7 @@ class KnownLaunches {
   Object segments_;  // None: the run has none
   Object open_;      // list of CUDA graphs that are captured now
   long segment_ = 0;
+  long start_, stop_;  // numbers of launches that are recorded
   LaunchTimers* timers_ = nullptr;  // of `times_`; null: no known launch is measured
   Counters counters_;
   CallSites sites_;

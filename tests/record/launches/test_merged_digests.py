@@ -12,16 +12,18 @@ from handmade.records import INFO
 from recorded.host_gpu import HostGpu, host_gpu
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
+import tracing
 from tracing import store
 from tracing.digest.columns import rows
 from tracing.launch import compiled_launches, hooks
 from tracing.launch.launch_site import KernelArtefacts
 from tracing.launch.roles import Declared
-from tracing.model import DigestBatch, LaunchLine, NotCovered
+from tracing.model import DigestBatch, LaunchLine, NotCovered, Selection, StepSelection
 from tracing.record.launches import host_launches, launch_recorder, launch_template
 from tracing.record.launches.adjacent_launches import LOST
 from tracing.record.launches.known_launches import KnownLaunches
 from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.launches.selection import EVERY_STEP, EVERYTHING
 
 STEPS = 4
 GPU = torch.device("cuda", 0)
@@ -90,8 +92,14 @@ def generated(folder: Path, allocate: Callable[..., object]) -> Call:
     return scope["call"]  # type: ignore[no-any-return]
 
 
-def recorded(program: Callable[[], None], runs: Path) -> store.Run:
-    with LaunchRecorder(store.create(runs, INFO), "all", operators="none") as recorder:
+def recorded(
+    program: Callable[[], None],
+    runs: Path,
+    selection: Selection = EVERYTHING,
+    steps: StepSelection = EVERY_STEP,
+) -> store.Run:
+    writer = store.create(runs, INFO)
+    with LaunchRecorder(writer, "all", operators="none", selection=selection, steps=steps) as recorder:
         program()
     return store.Run(recorder.writer.path)
 
@@ -134,6 +142,67 @@ def test_the_digests_are_those_of_separate_launches(
     assert len({bits for _, before, after in together for bits in (before, after)}) > STEPS
     # of three launches, two sides each: those after the first and before the second are one
     assert by_driver == 5 * (STEPS - 1)
+
+
+@pytest.mark.parametrize(
+    ("selection", "by_python"),
+    [
+        (Selection(kernels=("first",)), 3),
+        (Selection(kernels=("second*",)), 3),
+        (Selection(launches=(10, 20)), 6),  # the first time, and the first that is recorded
+        (Selection(launches=(4, 100), kernels=("first",)), 5),
+        (Selection(phases=("backward",)), 3),
+    ],
+    ids=str,
+)
+def test_selected_launches_have_the_same_digests(
+    selection: Selection, by_python: int, gpu: HostGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call, before = generated(tmp_path, lambda *layout: None), LaunchRecorder.before
+    tensors = [torch.arange(8.0) + i for i in range(4)]
+    count = 0
+
+    def program() -> None:
+        for tensor in tensors:
+            tensor.zero_()
+        for step in range(10):
+            tensors[0].fill_(step)
+            call(tensors)
+
+    def counted(*args: Any) -> Any:
+        nonlocal count
+        count += 1
+        return before(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled_launches, "wrapper", lambda: None)
+        python = recorded(program, tmp_path / "python", selection)
+    monkeypatch.setattr(LaunchRecorder, "before", counted)
+    native = recorded(program, tmp_path / "native", selection)
+
+    assert digests(native) == digests(python)
+    assert list(native.records(LaunchLine)) == list(python.records(LaunchLine))
+    assert list(native.records(NotCovered)) == list(python.records(NotCovered)) == []
+    assert count == by_python
+
+
+def test_a_step_that_is_not_written_has_no_digests(gpu: HostGpu, tmp_path: Path) -> None:
+    call = generated(tmp_path, lambda *layout: None)
+    tensors = [torch.arange(8.0) + i for i in range(4)]
+
+    def program() -> None:
+        for _ in range(12):
+            call(tensors)
+            tracing.step()
+
+    whole = {index: sides for index, *sides in digests(recorded(program, tmp_path / "whole"))}
+    tensors[:] = [torch.arange(8.0) + i for i in range(4)]
+    some = recorded(program, tmp_path / "some", steps=StepSelection(every=3))
+
+    assert [index for index, *_ in digests(some)] == [
+        3 * step + i for step in range(0, 12, 3) for i in range(3)
+    ]
+    assert all(whole[index] == sides for index, *sides in digests(some))
 
 
 def test_a_launch_that_an_exception_follows_has_no_digests(gpu: HostGpu, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from tracing.launch import compiled_launches
 from tracing.launch.call_sites import CallSites
 from tracing.launch.hidden_computation import HiddenComputation
+from tracing.model import Selection
 from tracing.record.failsafe import Failsafe
 from tracing.record.flight_recorder import FlightRecorder
 from tracing.record.launches.adjacent_launches import LOST, following
@@ -37,6 +38,7 @@ class KnownLaunches(DigestBatches):
         digests: LaunchDigests | None,
         times: LaunchTimes | None,
         failsafe: Failsafe,
+        selection: Selection,
         flight: FlightRecorder,
         templates: LaunchTemplates,
         captured: RecordedCudaGraphs,
@@ -50,7 +52,9 @@ class KnownLaunches(DigestBatches):
         self.held, self.waiting = lines.held, lines.waiting
         self.times, self.failsafe = times, failsafe
         self.json = msgspec.json.encode
+        self.start, self.stop = selection.launches or (0, 1 << 62)  # numbers of launches that are recorded
         self._lines, self._digests, self._templates = lines, digests, templates
+        self._selection = selection
 
     def flush(self) -> None:
         """Write the lines that are known."""
@@ -66,21 +70,24 @@ class KnownLaunches(DigestBatches):
         """An exception came between two launches that follow each other."""
         self.recording.catalogue.not_covered(LOST, "")
 
-    def facts(self, slots: DigestSlots, stream: int) -> tuple[bytes, list[Any], list[Any], Any, int] | None:
+    def facts(self, slots: DigestSlots, stream: int) -> tuple[Any, ...] | None:
         """What is equal in all launches at these addresses; None: each may differ.
 
-        The middle of its line, the position, storage and layout of what it reads and of what it writes, how
-        it is digested, and the index of its device.
+        The middle of its line; the position, storage and layout of what it reads and of what it writes;
+        how it is digested; the index of its device; whether its kernel is selected; whether C++ can record
+        it, which it cannot before Python has recorded one with digests.
         """
         template = slots.template
         if template.signature is None or template.device is None:
             return None
         if self.times is not None and compiled_launches.timers() is None:
             return None
+        selected = self._selection.wants_kernel(template.site.name, template.phase)
         digests = self._digests.plan(slots, stream) if self._digests is not None else None
-        if digests is None and self._digests is not None:
+        complete = digests is not None or self._digests is None
+        if selected and not complete and self._selection.launches is None:
             return None
-        return *self._references(slots, stream), digests, template.device.index
+        return *self._references(slots, stream), digests, template.device.index, selected, complete
 
     def refreshed(self, slots: DigestSlots, stream: int) -> tuple[bytes, list[Any], list[Any]]:
         """The first three of `facts` in a new segment of the run, into which the records are written."""

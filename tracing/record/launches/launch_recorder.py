@@ -142,14 +142,18 @@ class LaunchRecorder:
             self._recording, self._flight, self.failsafe, self._lines, self._calls, self._host,
             self._captured, self._writers, self._digests, self._extras,
         )  # fmt: skip
-        self._known = None
-        times, everything = extras.only_times, selection is EVERYTHING
-        if everything and (times is not None or not extras) and not self._host.interprets:
-            self._known = KnownLaunches(
-                self._recording, self._lines, self._writers, self._digests, times, self.failsafe,
-                self._flight, self._templates, self._captured,
-            )  # fmt: skip
+        self._known = self._known_launches(extras)
         self._exit = ExitStack()
+
+    def _known_launches(self, extras: LaunchExtras) -> KnownLaunches | None:
+        # what records launches in C++; None: Python records all
+        times = extras.only_times
+        if self._host.interprets or (extras and times is None):
+            return None
+        return KnownLaunches(
+            self._recording, self._lines, self._writers, self._digests, times, self.failsafe,
+            self._selection, self._flight, self._templates, self._captured,
+        )  # fmt: skip
 
     @property
     def count(self) -> int:
