@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import types
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,13 @@ class UserProgram:
         named = getattr(sys.modules.get("__main__"), "__file__", None) if self.is_module else self.words[0]
         return Path(named or os.curdir).absolute()
 
+    def require_readable(self) -> None:
+        """Raise the SyntaxError, or ValueError, that `execute` would raise first, if it is a script."""
+        if not self.is_module and Path(self.words[0]).is_file() and not _is_archive(self.words[0]):
+            with warnings.catch_warnings():  # `execute` shows them
+                warnings.simplefilter("ignore")
+                _compiled(_absolute(self.words[0]))
+
     def execute(self) -> None:
         """Run it as `__main__`; raises what it raises, SystemExit included.
 
@@ -88,8 +96,11 @@ def _run_script(main: types.ModuleType, path: str) -> None:
     main.__file__ = path
     main.__dict__["__cached__"] = None
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
-    source = Path(path).read_bytes()
-    exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)  # the user's own
+    exec(_compiled(path), main.__dict__)  # the user's own
+
+
+def _compiled(path: str) -> types.CodeType:
+    return compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
 
 
 def _absolute(path: str) -> str:

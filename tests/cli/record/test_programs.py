@@ -354,3 +354,14 @@ def test_where_a_kernel_of_the_program_fails_no_other_suspect_is_proposed(tmp_pa
     assert done.returncode == 1
     assert "error: your kernel copy fails: OutOfBoundsError: copy loads x[100] of 100 elements" in done.stderr
     assert "bisect" not in done.stderr and "judge" not in done.stderr
+
+
+def test_a_program_that_python_cannot_read_is_reported_as_by_python_and_not_recorded(tmp_path: Path) -> None:
+    (program := tmp_path / "unclosed.py").write_text("import torch\nprint(torch.ones(3)\n")
+
+    done = tracing("run", str(program), "--epochs", "3", runs=tmp_path / "runs")
+
+    python = bare([str(program), "--epochs", "3"], tmp_path)
+    assert (done.returncode, done.stdout) == (python.status, python.stdout) == (1, "")
+    assert done.stderr == python.stderr + "tracing: nothing was recorded\n"
+    assert not (tmp_path / "runs").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
@@ -68,6 +69,8 @@ def run(
     """
     environment.require_compiler()
     program = program_of(words)
+    if program is not None:
+        _require_readable(program)
     options.selection()  # a malformed one is refused before torch is imported
     shared = options.rank_aware and options.keeps
     with _nothing_recorded():  # imports torch
@@ -117,6 +120,16 @@ def _run_case(
         judgement.keep(ended, ended)
     answer = RunAnswer(ended, outcome, judgement, recorder.hash_failure)
     raise typer.Exit(answer.print(show=show, as_json=as_json))
+
+
+def _require_readable(program: UserProgram) -> None:
+    # before torch is imported, and reported as by Python
+    try:
+        program.require_readable()
+    except (SyntaxError, ValueError) as error:
+        traceback.print_exception(error.with_traceback(None))
+        err.print("tracing: nothing was recorded")
+        raise typer.Exit(1) from None
 
 
 @contextmanager
