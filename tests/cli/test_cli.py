@@ -176,5 +176,8 @@ def test_a_case_runs_on_the_cpu_without_a_virtual_gpu(tmp_path: Path) -> None:
 
     done = tracing("run", "--no-virtual-gpu", str(case), runs=tmp_path)
 
-    assert "recording on the CPU" in done.stderr and "cpu" in done.stdout.splitlines()
+    assert "recording on the CPU\n" in done.stderr and "cpu" in done.stdout.splitlines()
     assert "Inductor compiled C++" in done.stderr
+    shown = tracing("show", "latest", runs=tmp_path).stdout
+    assert "device    CPU, on " in shown
+    assert "#0 [C++] cpp_fused_mul_0(" in shown and "Triton]" not in shown and "num_warps" not in shown

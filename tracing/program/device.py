@@ -58,7 +58,7 @@ class Device:
     def host(self) -> Device:
         """The same without the virtual GPU: Inductor writes C++ for tensors on the CPU."""
         other = copy.copy(self)
-        other.virtual, other.type, other.name = False, "cpu", "CPU"
+        other.virtual, other.type, other.name, other.compiled_for = False, "cpu", "CPU", "cpu"
         return other
 
     def load(self, name: str) -> Case:

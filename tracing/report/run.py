@@ -94,7 +94,8 @@ def heading_text(run: Run) -> Iterator[Line]:
     yield Text(run.name, "bold")
     yield _what(info)
     option = f" (--target {target_of(env)})" if env.virtual else ""
-    yield f"device    {env.device}, kernels compiled for {env.target}{option}, on {env.host}"
+    compiled = f", kernels compiled for {env.target}{option}" if env.target != "cpu" else ""
+    yield f"device    {env.device}{compiled}, on {env.host}"
     yield f"versions  torch {env.torch}, triton {env.triton}, Python {env.python}"
     if env.knobs:
         yield "knobs     " + " ".join(f"{name}={value}" for name, value in env.knobs.items())
@@ -123,10 +124,11 @@ def kernel_text(launch: KernelLaunch) -> Iterator[Line]:
     kernel = launch.kernel
     yield ""
     yield Text.assemble((kernel.name, "bold"), f"  {kernel.hash[:DIGITS]}  {kernel.target}")
-    yield (
-        f"    num_warps={kernel.num_warps} num_stages={kernel.num_stages} num_ctas={kernel.num_ctas}"
-        + "".join(f" {name}={value}" for name, value in kernel.constants.items())
-    )
+    if kernel.target != "cpu":
+        yield (
+            f"    num_warps={kernel.num_warps} num_stages={kernel.num_stages} num_ctas={kernel.num_ctas}"
+            + "".join(f" {name}={value}" for name, value in kernel.constants.items())
+        )
     yield f"    stages kept: {', '.join(kernel.stages) or 'none'}"
 
 
@@ -139,7 +141,8 @@ def summary_text(run: Run) -> str:
     command = run.info.command
     by = f"  by {command}" if command not in ("", "run") else ""
     versions = f"torch {env.torch}, triton {env.triton}"
-    return f"{run.name}  {status}  {env.device} {env.target}  {versions}{by}{program}"
+    target = f" {env.target}" if env.target != "cpu" else ""
+    return f"{run.name}  {status}  {env.device}{target}  {versions}{by}{program}"
 
 
 def difference_of_infos(a: RunInfo, b: RunInfo) -> Iterator[str]:

@@ -96,7 +96,10 @@ def launch_text(launch: KernelLaunch) -> Iterator[str]:
     site = [f"{'computes' if launch.site.of_operation else 'at'} {launch.site}"] if launch.site else []
     remarks = [*site, *step_text(launch), *times(launch), *([] if launch.finished else ["did not finish"])]
     suffix = f"  # {', '.join(remarks)}" if remarks else ""
-    yield f"#{launch.index} [Triton] {launch.kernel_name}[grid={launch.grid}]({suffix}"
+    call = f"[Triton] {launch.kernel_name}[grid={launch.grid}]"
+    if launch.kernel.target == "cpu":
+        call = f"[C++] {launch.kernel_name}"
+    yield f"#{launch.index} {call}({suffix}"
     for position, arg in enumerate(launch.args):
         yield f"    {argument_text(arg)}{user_hashes(launch, position)},"
     yield ")"

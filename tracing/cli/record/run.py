@@ -271,5 +271,6 @@ def _progress(now: Callable[[str], None], experiment: Experiment, started: float
             err.print(Text(re.sub(r"\b0 of (?=\d)", "", text)))
 
     device = experiment.device
-    progress(f"recording on the {device.name}, for {device.compiled_for}")
+    compiled = f", for {device.compiled_for}" if device.type != "cpu" or device.virtual else ""
+    progress(f"recording on the {device.name}{compiled}")
     return progress
