@@ -7,12 +7,12 @@ digest is reported with the option that would record it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal, TypeAlias
 
 from tracing.analyze.graphs.launch_lines import filling_lines, launch_lines
+from tracing.analyze.nonfinite.carriers import Carriers
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor, data_events
 from tracing.analyze.nonfinite.memory_contents import MemoryContents, OldContents, Undigested
 from tracing.analyze.runs.recorded_steps import RecordedSteps, not_covered_steps
@@ -123,56 +123,46 @@ def first_nonfinite(run: Run, kind: Kind = "any") -> NonFiniteAnswer:
 
 def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> NonFiniteOrigin | None:
     origin: NonFiniteOrigin | None = None
-    last = 0
-    carried: dict[int, int] = {}  # by storage: the last event of the chain that wrote it
-    carriers: list[tuple[DataEvent, int]] = []  # with the number of the one before it in its chain
-    contents = MemoryContents(kind)
+    carriers, contents = Carriers(kind), MemoryContents(kind)
     for event in data_events(run, process):
         if event.allocates:
             contents.allocated(event)
-            _forget(carried, event.writes)
+            carriers.forget(event.writes)
             continue
         answer.launches += event.launched
         answer.operators += not event.launched
         read = [one for one in event.reads if one.accessed(kind)]
         wrote = [one for one in event.writes if one.accessed(kind)]
-        if origin is None:
-            contents.about_to_run(event)
-            if read and _from_unknown(read, contents, event, answer):
-                return None
-            if not (read or wrote):
-                contents.ran(event)
-                continue
-            origin = _origin(event, read, wrote, kind, contents)
-            carriers.append((event, -1))
-            carried |= dict.fromkeys((one.storage for one in (wrote or read) if one.storage is not None), 0)
+        if origin is not None:
+            carriers.follow(event, wrote=bool(wrote))
             continue
-        parents = [carried[one.storage] for one in event.reads if one.storage in carried]
-        may = [one for one in event.writes if one.accessed(kind) is None]
-        if parents and (wrote or may or not event.known):
-            carriers.append((event, max(parents)))
-            written = (one.storage for one in event.writes if one.storage is not None)
-            carried |= dict.fromkeys(written, len(carriers) - 1)
-            last = len(carriers) - 1 if wrote or may else last
+        contents.about_to_run(event)
+        if read and _from_unknown(read, contents, event, answer):
+            return None
+        if read or wrote:
+            origin = _origin(event, read, wrote, kind, contents)
+            carriers.begin(event, wrote or read)
         else:
-            _forget(carried, [one for one in event.writes if not one.bad(kind)])
+            contents.ran(event)
     answer.undecided += contents.undecided()
     if any(one.operator for one in answer.undecided):
         answer.record.append(_DIGESTS)
     if origin is None:
         _without_digests(run, contents, answer)
         return _old_origin(contents)
+    chain, unwritten = tuple(carriers.chain()), _unwritten(run, process, origin)
+    origin = replace(origin, chain=chain, carriers=carriers.count, unwritten=unwritten)
+    return _with_lines(run, origin, kind)
+
+
+def _with_lines(run: Run, origin: NonFiniteOrigin, kind: Kind) -> NonFiniteOrigin:
     source = origin.event.source
-    computes: tuple[PythonLine, ...] = ()
-    fills: tuple[PythonLine, ...] = ()
-    if isinstance(source, KernelLaunch):
-        computes = launch_lines(run, origin.event.rank, source)
-        nan = kind != "inf" and any(one.bad("nan") for one in origin.tensors)
-        fills = filling_lines(run, origin.event.rank, source) if origin.made and nan else ()
-    if fills:
-        origin = replace(origin, verb="may make", fills=fills)
-    chain, unwritten = tuple(_chain(carriers, last)), _unwritten(run, process, origin)
-    return replace(origin, chain=chain, carriers=len(carriers) - 1, computes=computes, unwritten=unwritten)
+    if not isinstance(source, KernelLaunch):
+        return origin
+    computes = launch_lines(run, origin.event.rank, source)
+    nan = kind != "inf" and any(one.bad("nan") for one in origin.tensors)
+    fills = filling_lines(run, origin.event.rank, source) if origin.made and nan else ()
+    return replace(origin, computes=computes, fills=fills, verb="may make" if fills else origin.verb)
 
 
 def _unwritten(run: Run, process: str, origin: NonFiniteOrigin) -> tuple[str, ...]:
@@ -211,12 +201,6 @@ def _without_digests(run: Run, contents: MemoryContents, answer: NonFiniteAnswer
         answer.unknown.append(f"what {names} wrote has no digest, and nothing read all of it later")
 
 
-def _forget(carried: dict[int, int], written: Iterable[NonFiniteTensor]) -> None:
-    for one in written:
-        if one.storage is not None:
-            carried.pop(one.storage, None)
-
-
 def _verb(event: DataEvent, read: list[NonFiniteTensor], wrote: list[NonFiniteTensor], kind: Kind) -> Verb:
     if read:
         return "reads"
@@ -224,14 +208,6 @@ def _verb(event: DataEvent, read: list[NonFiniteTensor], wrote: list[NonFiniteTe
     if event.from_python or (event.bad_numbers(kind) and not (computed_nan and kind != "inf")):
         return "passes"
     return "makes"
-
-
-def _chain(carriers: list[tuple[DataEvent, int]], last: int) -> list[DataEvent]:
-    chain: list[DataEvent] = []
-    while last > 0:
-        event, last = carriers[last]
-        chain.append(event)
-    return chain[::-1]
 
 
 def _from_unknown(
