@@ -185,6 +185,45 @@ def test_an_access_outside_is_of_the_argument_from_which_its_address_is_computed
 
 
 @triton.jit
+def shifted(x, out, start, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + start + at))
+
+
+@pytest.mark.parametrize(("start", "element"), [(64, 64), (70, 70), (56, 64), (-8, -8), (-20, -20)])
+def test_an_access_that_lies_in_another_argument_is_outside_of_its_own(
+    start: int, element: int, gpu: None, tmp_path: Path
+) -> None:
+    memory = np.ones((3, 64), np.float32)  # one after another, without a gap
+    before, x, out = map(torch.from_numpy, memory)
+
+    run, error = failed(tmp_path, lambda: shifted[(1,)](x, out if start > 0 else before, start, BLOCK=16))
+    assert [(one.argument, one.element) for one in outside(run)] == [("x", element)]
+    assert f"loads x[{element}] of 64 elements, outside of its storage" in str(error)
+
+    run = recorded(
+        tmp_path / "allowed",
+        lambda: shifted[(1,)](x, out if start > 0 else before, start, BLOCK=16),
+        allow_out_of_bounds=True,
+    )
+    assert [(one.argument, one.element) for one in outside(run)] == [("x", element)]
+
+
+@triton.jit
+def chosen(x, y, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    pointers = tl.where(at % 2 == 0, x + at, y + at)
+    tl.store(out + at, tl.load(pointers) + tl.load(x if tl.load(x) > 0 else y))
+
+
+def test_a_pointer_that_is_chosen_among_arguments_may_lie_in_each(gpu: None, tmp_path: Path) -> None:
+    x, y, out = map(torch.from_numpy, np.ones((3, 64), np.float32))
+
+    run = recorded(tmp_path, lambda: chosen[(1,)](x, y, out, BLOCK=64))
+    assert list(outside(run)) == []
+
+
+@triton.jit
 def of_two_arguments(x, out, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.store(tl.where(at > 2, out + at, x + at) + FAR, 1.0)

@@ -116,7 +116,9 @@ class Accesses:
         low, high = int(addresses.min()), int(addresses.max()) + size
         for block in self._blocks:
             if block.start <= low and high <= block.stop:
-                if not block.covers(low, high):
+                if self.bounded and block.arguments and (owner := self._other_owner(block)):
+                    self._report(kinds, addresses, size, None, owner)
+                elif not block.covers(low, high):
                     self._report_strange(block, kinds, addresses, size)
                 self._note(block, kinds, addresses, size, access)
                 return None
@@ -152,12 +154,14 @@ class Accesses:
                 addresses = addresses[~inside]
         if self.reach is not None and addresses.size:
             addresses = self._followed(self.reach, addresses, size, parts)
-        if addresses.size and self.bounded:
+        if self.bounded:
             owner = self._owner(every, size, [block for block, _ in parts])
             others = [part for block, part in parts if block.arguments and owner and block is not owner]
-            outside = every[np.isin(every, np.concatenate([addresses, *others]))]
-            self._report(kinds, outside, size, None, owner)
-            refused = self._refused(every, addresses, size)
+            if addresses.size or (others and accessed_argument() is not None):
+                outside = every[np.isin(every, np.concatenate([addresses, *others]))]
+                self._report(kinds, outside, size, None, owner)
+            if addresses.size:
+                refused = self._refused(every, addresses, size)
         for block, part in parts:
             self._report_strange(block, kinds, part, size)
             self._note(block, kinds, part, size, access)
@@ -170,6 +174,11 @@ class Accesses:
             return owner_of(every, size, blocks)
         known = self._arguments.get(argument)
         return known[1] if known else None
+
+    def _other_owner(self, block: MemoryBlock) -> MemoryBlock | None:
+        # of the argument from which the addresses in this block are computed; None: its own, or unknown
+        known = self._arguments.get(accessed_argument() or "")
+        return known[1] if known and known[1] is not block else None
 
     def _refused(self, every: Addresses, outside: Addresses, size: int) -> Mask | None:
         # a GPU accesses the storage of another tensor; the process would not survive other memory
