@@ -15,8 +15,9 @@ from torch import nn
 import tracing
 from tracing import store
 from tracing.launch import compiled_launches
-from tracing.model import KernelLaunch, LaunchTime, RecordingStop, StepSelection
+from tracing.model import KernelLaunch, LaunchTime, RecordingStop, Selection, StepSelection
 from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.launches.selection import EVERYTHING
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 STEPS = 30
@@ -36,11 +37,15 @@ def training_step() -> Callable[[], None]:
 
 
 def recorded(
-    step: Callable[[], None], runs: Path, digests: Literal["all", "none"], steps: StepSelection
+    step: Callable[[], None],
+    runs: Path,
+    digests: Literal["all", "none"],
+    steps: StepSelection,
+    selection: Selection = EVERYTHING,
 ) -> list[Any]:
     step()
     writer = store.create(runs, replace(INFO, steps=steps))
-    with LaunchRecorder(writer, digests, operators="writers", steps=steps) as recorder:
+    with LaunchRecorder(writer, digests, operators="writers", steps=steps, selection=selection) as recorder:
         for _ in range(STEPS):
             step()
             tracing.step()
@@ -79,6 +84,22 @@ def test_the_run_is_that_of_the_python_form(
 
     assert native == python != []
     assert by_python < native[-1][0] / 2
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [Selection(kernels=("*gelu*",)), Selection(launches=(100, 200)), Selection(phases=("backward",))],
+)
+def test_selected_launches_are_those_of_the_python_form(
+    selection: Selection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = training_step()
+    step()
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled_launches, "wrapper", lambda: None)
+        python = recorded(step, tmp_path / "python", "all", StepSelection(), selection)
+
+    assert recorded(step, tmp_path / "native", "all", StepSelection(), selection) == python != []
 
 
 def test_the_recording_stops_at_the_same_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
