@@ -18,9 +18,10 @@ from torch._inductor.codecache import PyCodeCache
 from tracing import store
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.judge.run_referee import judge_run
-from tracing.model import SCHEMA, KeptTensor, KernelLaunch, RunInfo
+from tracing.model import SCHEMA, KeptTensor, KernelLaunch, RunInfo, Selection
 from tracing.program.device import Device
 from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.launches.selection import EVERYTHING
 from tracing.record.outputs import Keep, load
 from tracing.upstream.patch import Method, patched
 from tracing.upstream.torch.dynamo import forget_compiled
@@ -53,11 +54,16 @@ def virtual_gpu() -> Iterator[Device]:
 
 
 def recorded(
-    program: Program, folder: Path, device: Device, plant: Callable[[str, str], str] | None = None
+    program: Program,
+    folder: Path,
+    device: Device,
+    plant: Callable[[str, str], str] | None = None,
+    selection: Selection = EVERYTHING,
 ) -> store.Run:
     """A run of a program on the virtual GPU that kept what its launches read and wrote.
 
-    plant -- name and source of a kernel -> the source that is compiled
+    plant     -- name and source of a kernel -> the source that is compiled
+    selection -- the launches that are recorded
     """
     forget_compiled()
     PyCodeCache.cache_clear()
@@ -68,7 +74,7 @@ def recorded(
         stack.callback(writer.close)
         torch.manual_seed(0)
         compiled = torch.compile(program.function, dynamic=program.dynamic)
-        with LaunchRecorder(writer, "none", operators="none", keep=Keep(True)):
+        with LaunchRecorder(writer, "none", operators="none", keep=Keep(True), selection=selection):
             for _ in range(program.calls):
                 _run(program, compiled)
         return store.Run(writer.path)

@@ -20,10 +20,11 @@ from planted_kernels import Program, edits, first_change, judgement, launches, r
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
 from tracing import store
-from tracing.analyze.judge.judgement import Overwritten, RunJudgement
+from tracing.analyze.judge.judgement import OutputOff, Overwritten, RunJudgement
 from tracing.cli.narrow.judge import judge
-from tracing.model import CompiledGraph, TracedGraph
+from tracing.model import CompiledGraph, Selection, TracedGraph
 from tracing.program.device import Device
+from tracing.report.judgement import judgement_text
 from tracing.store.graph_file import read_graph, read_schedule
 
 JUDGED = "every launch that was judged is right; whether eager checks the hand-written summed is not known:"
@@ -91,6 +92,25 @@ def test_a_planted_fault_is_accused_of_its_launch(name: str, kind: str, device: 
 
 def chained(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return ((x.sin() @ y).cos() @ y).exp()
+
+
+def test_a_result_is_no_more_than_off_if_the_run_lacks_launches_of_its_call(
+    device: Device, runs: Path
+) -> None:
+    def plant(name: str, source: str) -> str:
+        return source.replace("libdevice.sin", "libdevice.cos").replace("tl_math.sin", "tl_math.cos")
+
+    def half(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return (x.exp() @ w).sin()
+
+    program = Program(half, lambda: [values(4, 4, g=0), values(4, 4, g=1)])
+    run = recorded(program, runs, device, plant, Selection(kernels=("*exp*",)))
+    said = judgement(run)
+
+    assert verdicts(said) == ["right"]
+    [finding] = said.findings
+    assert isinstance(finding, OutputOff) and not finding.complete
+    assert "✗ output 0 is off, and the run lacks launches of this call" in map(str, judgement_text(said, []))
 
 
 def test_launches_after_the_one_that_is_off_have_wrong_inputs(device: Device, runs: Path) -> None:

@@ -96,3 +96,47 @@ def test_inductor_writes_the_same_kernels_once_more_and_other_ones_with_a_settin
 ) -> None:
     with DEVICE.active():
         assert OtherKernels(setting).ask(graph)["kind"] == kind
+
+
+class OtherFunction:
+    """A post-grad pass that is wrong."""
+
+    def __call__(self, graph: torch.fx.Graph) -> None:
+        for node in graph.find_nodes(op="call_function", target=torch.ops.aten.tanh.default):
+            node.target = torch.ops.aten.sin.default
+
+    def uuid(self) -> str:
+        return "other function"
+
+
+@pytest.mark.parametrize("loads_case", [False, True])
+@pytest.mark.parametrize(
+    ("options", "kind", "text", "in_script"),
+    [
+        (None, "right", "", {"torch.compile(Graph())"}),
+        ({"no_such_option": 1}, "raises", "no_such_option", {"options={'no_such_option': 1})"}),
+        (
+            {"post_grad_custom_post_pass": OtherFunction()},
+            "differs",
+            "output 0",
+            {"torch.compile(Graph())", "torch.compile(Graph(), options=CASE.options)"},
+        ),
+    ],
+    ids=["none", "text", "object"],
+)
+def test_a_graph_is_compiled_with_the_options_of_its_case(
+    options: Any, kind: str, text: str, in_script: set[str], loads_case: bool, tmp_path: Path
+) -> None:
+    case = Case(
+        "small", Path(__file__), "", lambda device: Workload(torch.tanh, (torch.rand(3),), options=options)
+    )
+    (captured,) = captured_graphs(Experiment(case, DEVICE.host(), 0))
+    small = small_graph(captured, GraphEdit(0, tuple(node.name for node in captured.nodes())))
+
+    answer = Fails().ask(small)
+    assert answer["kind"] == kind and text in answer["text"]
+    trial = Trial(**{"results": ["output 0"], **answer, "kind": "differs"})
+    write_script(small, Fails(), trial, tmp_path / "repro.py", ScriptForm(loads_case=loads_case), "case.py")
+    script = (tmp_path / "repro.py").read_text()
+    assert any(one in script for one in in_script)
+    assert ("options=CASE.options" in script) == (loads_case and kind == "differs")

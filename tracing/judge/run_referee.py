@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from tracing.analyze.judge.judgement import Finding, JudgedLaunch, RunJudgement
+from tracing.analyze.judge.judgement import Finding, JudgedLaunch, OutputOff, RunJudgement
 from tracing.analyze.judge.launched_steps import made_steps
 from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.errors import page
@@ -71,8 +71,9 @@ class _RunReferee:
         for done, call in enumerate(calls):
             self._progress(f"judging: graph call {done + 1} of {len(calls)}")
             start, stop = call.launches
-            own = [one for one in launches if start <= one.index < stop and one.thread == call.thread]
-            judged |= self._call(call, own)
+            during = [one for one in launches if start <= one.index < stop]
+            own = [one for one in during if one.thread == call.thread]
+            judged |= self._call(call, own, complete=len(during) == stop - start)
         for launch in launches:
             if launch.index not in judged:
                 self._launches.append(self._without_call(launch))
@@ -112,7 +113,8 @@ class _RunReferee:
             for name in self._program(one.id)[0].inputs
         }
 
-    def _call(self, call: GraphCall, launches: Sequence[KernelLaunch]) -> set[int]:
+    def _call(self, call: GraphCall, launches: Sequence[KernelLaunch], *, complete: bool) -> set[int]:
+        # complete -- every launch of the call was recorded
         traced, lowered, schedule = self._program(call.graph)
         steps, extra = made_steps(schedule, launches)
         held = dict(self._inputs(call, schedule))
@@ -125,7 +127,10 @@ class _RunReferee:
         whole = GraphReferee(call.index, traced, referee, self._contents, call.numbers, saved)
         results = whole.findings()
         if not self._explains(referee):
-            self._findings += results
+            self._findings += [
+                dataclasses.replace(one, complete=complete) if isinstance(one, OutputOff) else one
+                for one in results
+            ]
         self._not_covered += whole.not_covered
         others = [one for one in launches if one.index in extra and not one.kernel.copied]
         inner = _inside(lowered, call.graph, others)

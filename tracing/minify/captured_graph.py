@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,9 @@ from tracing.minify.recorded_values import RecordedValues, StoredTensor, ValueRe
 from tracing.program.experiment import Experiment
 
 
+_CASES = ("mode", "options", "backend")  # arguments of torch.compile that hold for each graph
+
+
 @dataclass(frozen=True, slots=True)
 class CapturedGraph:
     """A graph of Dynamo: functional calls, and parameters as inputs."""
@@ -23,6 +26,7 @@ class CapturedGraph:
     values: RecordedValues
     backward: bool  # the case asks for gradients
     dynamic: bool  # sizes are inputs
+    compiling: Mapping[str, Any]  # the case's mode, options and backend, as arguments of torch.compile
 
     @property
     def calls(self) -> list[Node]:
@@ -59,6 +63,7 @@ def captured_graphs(experiment: Experiment) -> list[CapturedGraph]:
     """
     graphs: list[CapturedGraph] = []
     workload = experiment.workload()
+    compiling = {name: workload.compiling[name] for name in _CASES if name in workload.compiling}
 
     def backend(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         module = with_kernel_calls(graph)
@@ -70,7 +75,7 @@ def captured_graphs(experiment: Experiment) -> list[CapturedGraph]:
                 return module(*given)
             recorder = ValueRecorder(module)
             result = recorder.run(*given)
-            recorded.append(CapturedGraph(module, recorder.values, workload.backward, dynamic))
+            recorded.append(CapturedGraph(module, recorder.values, workload.backward, dynamic, compiling))
             graphs.extend(recorded)
             return result
 

@@ -69,6 +69,7 @@ class GraphTrials:
         made = hashlib.blake2b(digest_size=16)
         for graph in self.graphs:
             made.update(graph.module.code.encode())
+            made.update(repr(sorted(graph.compiling)).encode())
             for one in graph.inputs():  # memory that is not initialised differs from process to process
                 made.update(repr(one).encode())
                 made.update(graph.values.content(one.storage, 0).cpu().numpy().tobytes())

@@ -90,7 +90,7 @@ class Unstable(GraphPredicate):
         expected = graph_results(small, small.module)
         forget_compiled()
         with settings_changed(dict(SETTINGS)):
-            function = torch.compile(small.module, dynamic=small.dynamic or None)
+            function = small.compiled()
             runs = [graph_results(small, function) for _ in range(self.times)]
         first, *others = map(_bits, runs)
         names = sorted({name for one in others for name in first if one.get(name) != first[name]})
@@ -170,7 +170,7 @@ def compiled_results(small: SmallGraph, settings: Mapping[str, object] = {}) -> 
     """The results of the graph, compiled anew."""
     forget_compiled()
     with settings_changed({**SETTINGS, **settings}):
-        return graph_results(small, torch.compile(small.module, dynamic=small.dynamic or None))
+        return graph_results(small, small.compiled())
 
 
 def error_text(error: BaseException) -> str:

@@ -99,6 +99,15 @@ def _classes(module: GraphModule, name: str, source: SourceText) -> Iterator[str
     yield "\n".join([f"class {name}(torch.nn.Module):", *(made if attributes else []), *body])
 
 
+def _compiling(small: SmallGraph, form: ScriptForm) -> str:
+    # further arguments of torch.compile, each after a comma; the case has those that no text can spell
+    texts = {name: repr(value) for name, value in small.literal_options.items()}
+    if form.loads_case:
+        texts = {name: texts.get(name, f"CASE.{name}") for name in small.compiling}
+    texts |= {"dynamic": "True"} if small.dynamic else {}
+    return "".join(f", {name}={text}" for name, text in texts.items())
+
+
 def _placeholders(small: SmallGraph) -> list[str]:
     return [node.name for node in small.module.graph.nodes if node.op == "placeholder"]
 
@@ -168,26 +177,27 @@ def _check(
     data: dict[str, torch.Tensor],
     form: ScriptForm,
 ) -> str:
-    dynamic = ", dynamic=True" if small.dynamic else ""
+    compiling = _compiling(small, form)
     if isinstance(predicate, Unstable):
-        return parts.UNSTABLE.format(times=predicate.times, dynamic=dynamic)
+        return parts.UNSTABLE.format(times=predicate.times, compiling=compiling)
     if isinstance(predicate, OtherKernels):
-        return parts.KERNELS.format(settings=dict(predicate.settings), dynamic=dynamic)
+        return parts.KERNELS.format(settings=dict(predicate.settings), compiling=compiling)
     if isinstance(predicate, Violates):
         violation, node = predicate.violations(small)[0]
         tensors = flat(node.meta.get("val"))
         layouts = [(str(one.dtype), str(tuple(one.shape)), str(tuple(one.stride()))) for one in tensors]
         requires = f"{violation.found}, required: {violation.required}"
+        dynamic = ", dynamic=True" if small.dynamic else ""  # the backend is another one
         return parts.VIOLATES.format(
-            violation=(str(node.target), layouts), requires=requires, dynamic=dynamic
+            violation=(str(node.target), layouts), requires=requires, compiling=dynamic
         )
     if isinstance(predicate, Fails) and trial.kind != "differs":
-        return (parts.RAISES_COMPILING if form.compile_only else parts.RAISES).format(dynamic=dynamic)
+        return (parts.RAISES_COMPILING if form.compile_only else parts.RAISES).format(compiling=compiling)
     names = list(trial.results)
     if not form.exact:
-        return parts.FAR.format(results=names, dynamic=dynamic)
+        return parts.FAR.format(results=names, compiling=compiling)
     farthest = _expected(small, names, data)
-    return parts.DIFFERS.format(results=names, farthest=farthest, typical=TYPICAL, dynamic=dynamic)
+    return parts.DIFFERS.format(results=names, farthest=farthest, typical=TYPICAL, compiling=compiling)
 
 
 def _expected(small: SmallGraph, names: list[str], data: dict[str, torch.Tensor]) -> float:

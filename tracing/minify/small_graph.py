@@ -7,6 +7,7 @@ visible through the others.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,6 +35,16 @@ class SmallGraph:
     returned: tuple[str, ...]  # kept nodes that it returns in the order of its results
     droppable: tuple[str, ...]  # those of them without which the graph still has a result
     gradients: Mapping[str, torch.Tensor] = field(default_factory=dict)  # recorded, of returned nodes
+    compiling: Mapping[str, Any] = field(default_factory=dict)  # the case's mode, options and backend
+
+    def compiled(self) -> Any:
+        """The graph as torch.compile compiles it in its case."""
+        return torch.compile(self.module, dynamic=self.dynamic or None, **self.compiling)
+
+    @property
+    def literal_options(self) -> dict[str, Any]:
+        """Those of `compiling` that Python's text can spell."""
+        return {name: value for name, value in self.compiling.items() if _is_literal(value)}
 
     def arguments(self) -> list[Any]:
         """New inputs, in the order of the placeholders."""
@@ -50,6 +61,13 @@ class SmallGraph:
 def small_graph(captured: CapturedGraph, edit: GraphEdit) -> SmallGraph:
     """The graph that an edit leaves."""
     return _Builder(captured, edit).built()
+
+
+def _is_literal(value: object) -> bool:
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError):
+        return False
 
 
 class _Builder:
@@ -86,6 +104,7 @@ class _Builder:
             names,
             tuple(node.name for node in droppable),
             {name: gradients[name] for name in names if name in gradients},
+            self._captured.compiling,
         )
 
     def _given(self, node: Node) -> list[Any]:

@@ -198,7 +198,9 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
             yield f"    graph     {finding.graph}: {finding.wrong.node}{first}"
             yield from _passes(finding)
         case OutputOff():
-            yield f"✗ {finding.wrong.name} is off, and each launch that was judged is right for its inputs"
+            why = "each launch that was judged is right for its inputs"
+            why = why if finding.complete else "the run lacks launches of this call"
+            yield f"✗ {finding.wrong.name} is off, and {why}"
             yield f"    graph     {finding.graph}: {finding.wrong.node}"
             if finding.unjudged:
                 yield f"    unjudged  {_some(finding.unjudged)}"

@@ -118,6 +118,7 @@ class OutputOff:
     rounded: tuple[RoundedOtherwise, ...] = ()  # launches that the result depends on
     lines: tuple[PythonLine, ...] = ()
     also: tuple[str, ...] = ()  # as of `Overwritten`
+    complete: bool = True  # False: the run lacks launches of its call
 
 
 ResultFinding: TypeAlias = Overwritten | PassesOff | OutputOff  # of a result that is off

@@ -56,7 +56,7 @@ def results(function):
 CASE = """
 from tracing.program.case import load_case
 
-load_case({case!r}).build({device!r})  # changes what the graph is compiled with
+CASE = load_case({case!r}).build({device!r})  # changes what the graph is compiled with
 
 """
 DATA = """DATA = load_file(Path(__file__).parent / "{stem}.safetensors")
@@ -205,7 +205,7 @@ def wrong(name, actual, expected):
 
 
 expected = results(Graph())
-actual = results(torch.compile(Graph(){dynamic}))
+actual = results(torch.compile(Graph(){compiling}))
 found = {{name: wrong(name, actual.get(name), expected.get(name)) for name in {results!r}}}
 for name, how in found.items():
     print(f"{{name}}: {{how or 'as in eager'}}")
@@ -213,7 +213,7 @@ sys.exit(1 if any(found.values()) else 0)
 '''
 FAR = """
 expected = results(Graph())
-actual = results(torch.compile(Graph(){dynamic}))
+actual = results(torch.compile(Graph(){compiling}))
 status = 0
 for name in {results!r}:
     try:
@@ -225,11 +225,11 @@ sys.exit(status)
 """
 RAISES = """
 results(Graph())  # eager
-results(torch.compile(Graph(){dynamic}))
+results(torch.compile(Graph(){compiling}))
 print("compiled without an error")
 """
 RAISES_COMPILING = """
-results(torch.compile(Graph(){dynamic}))
+results(torch.compile(Graph(){compiling}))
 print("compiled without an error")
 """
 UNSTABLE = """
@@ -238,7 +238,7 @@ def bits(one):
     return one.contiguous().flatten().view(torch.uint8).tolist() if isinstance(one, torch.Tensor) else one
 
 
-function = torch.compile(Graph(){dynamic})
+function = torch.compile(Graph(){compiling})
 first, *others = [{{name: bits(one) for name, one in results(function).items()}} for _ in range({times})]
 found = sorted({{name for one in others for name in first if one.get(name) != first[name]}})
 print(f"different bits: {{', '.join(found)}}" if found else "equal bits")
@@ -254,7 +254,7 @@ def kernels(settings):
 
     torch._dynamo.reset()
     with torch._inductor.config.patch({{"force_disable_caches": True, **settings}}):
-        _, code = run_and_get_code(lambda: results(torch.compile(Graph(){dynamic})))
+        _, code = run_and_get_code(lambda: results(torch.compile(Graph(){compiling})))
     return [kernel for text in code for kernel in re.findall("\'\'\'(.*?)\'\'\'", text, re.DOTALL)]
 
 
@@ -281,7 +281,7 @@ def compiler(aten, _):
     return make_boxed_func(aten.forward)
 
 
-results(torch.compile(Graph(), backend=aot_autograd(fw_compiler=compiler){dynamic}))
+results(torch.compile(Graph(), backend=aot_autograd(fw_compiler=compiler){compiling}))
 print("no graph has this operator")
 """
 
