@@ -24,10 +24,12 @@ from tracing import store
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.ranks.ranks import RankComparison
+from tracing.analyze.runs.call_sites import launch_origin
 from tracing.analyze.runs.recorded_steps import RecordedSteps, not_covered
 from tracing.model import UNMARKED, KeptTensor, OperatorCall, Outcome, RecordingStop, StepSelection
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep, load
+from tracing.report.run import run_text
 from tracing.store.cut_files import cut_files
 from tracing.virtual_gpu import virtual_gpu
 
@@ -75,6 +77,17 @@ def test_the_last_steps_are_kept_whole_and_a_bounded_number_of_earlier_ones(
     assert deleted == (
         [f"steps 0:{kept[0]} (launches 0:{2 * kept[0]}): deleted, as --last {last} asks"] if kept[0] else []
     )
+
+
+def test_show_names_a_launch_that_is_on_disk_and_counts_those_that_were_recorded(tmp_path: Path) -> None:
+    run = stepped(tmp_path, 40, StepSelection(last=8), launches=5)
+
+    first, *_ = launches = list(run.launches())
+    assert first.index > 0
+    [text] = [line for line in map(str, run_text(run, page=1)) if line.startswith("launches ")]
+    assert text.endswith(f"--launch {first.index}`")
+    origin = launch_origin(run, 0, launches[6])
+    assert str(origin).endswith(f", call 7 of the {len(launches)} that were recorded there")
 
 
 def test_the_writer_of_a_tensor_is_known_across_segments(tmp_path: Path) -> None:

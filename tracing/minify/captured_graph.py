@@ -14,7 +14,6 @@ from tracing.minify.kernel_call import with_kernel_calls
 from tracing.minify.recorded_values import RecordedValues, StoredTensor, ValueRecorder, is_data
 from tracing.program.experiment import Experiment
 
-
 _CASES = ("mode", "options", "backend")  # arguments of torch.compile that hold for each graph
 
 

@@ -34,9 +34,11 @@ def run_text(run: Run, page: int | None = None) -> Iterator[Line]:
     kernel_seen: set[str] = set()
     counts = launch_counts(run)
     total = sum(one.total() for one in counts.values())
-    if total > SCREEN:
-        yield f"launches  {total}; one in full: `tracing show {shlex.quote(str(run.path))} --launch 0`"
     start, stop = (0, total) if page is None else (PAGE * (page - 1), PAGE * page)
+    if total > SCREEN:
+        first = next(iter(launches_between(run, counts, start, start + 1)), None)
+        show = f"tracing show {shlex.quote(str(run.path))} --launch {first.index if first else 0}"
+        yield f"launches  {total}; one in full: `{show}`"
     for launch in launches_between(run, counts, start, stop):
         if launch.kernel.hash not in kernel_seen:
             kernel_seen.add(launch.kernel.hash)

@@ -18,9 +18,11 @@ class LaunchOrigin:
     iteration: int  # how often this kernel was launched there before
     of: int  # how often it was launched there in all
     computes: tuple[PythonLine, ...] = ()  # of compiled code, whose call site is where the graph begins
+    complete: bool = True  # False: the run lacks launches, and only recorded ones are counted
 
     def __str__(self) -> str:
-        turn = f", call {self.iteration + 1} of {self.of} there" if self.of > 1 else ""
+        of = f"{self.of} there" if self.complete else f"the {self.of} that were recorded there"
+        turn = f", call {self.iteration + 1} of {of}" if self.of > 1 else ""
         return f"{self.site}{turn}"
 
 
@@ -50,7 +52,8 @@ def launch_origin(run: Run, rank: int, launch: KernelLaunch) -> LaunchOrigin | N
             if one.site == here.site and _same(kernels.get(one.signature), launch.kernel)
         ]
         lines_of_it = launch_lines(run, rank, launch)
-        return LaunchOrigin(sites[here.site], there.index(launch.index), len(there), lines_of_it)
+        complete = not run.info.steps.partial and run.info.selection.launches is None
+        return LaunchOrigin(sites[here.site], there.index(launch.index), len(there), lines_of_it, complete)
     return None
 
 

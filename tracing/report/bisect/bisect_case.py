@@ -193,6 +193,11 @@ def _path(event: CaseAnswer) -> str:
     return " > ".join(names)
 
 
+def smallest_graph_text(command: str) -> Line:
+    """The command that cuts the graph down and writes it as a script."""
+    return Text(f"    next      {command}  # the fewest nodes that fail, as a script")
+
+
 def no_pass_text(case: str, *, triton: bool) -> Iterator[Line]:
     """The reason why no compiler pass is searched on the virtual GPU, and the alternative.
 

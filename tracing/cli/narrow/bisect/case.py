@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 from tracing.analyze.bisect_case.case_events import CaseAnswer, CaseTried
-from tracing.analyze.bisect_case.stages import INDUCTOR
+from tracing.analyze.bisect_case.stages import EAGER, INDUCTOR, UNCOMPILED
 from tracing.cli.app import err
 from tracing.cli.narrow.bisect.case_builds import CaseBuilds
 from tracing.cli.narrow.bisect.case_passes import PassesOfKernel, passes_of_kernel
 from tracing.cli.narrow.bisect.step_search import StepSearch
+from tracing.model.chips import DEFAULT_TARGET
 from tracing.report.bisect import bisect_case as report
 from tracing.report.text import Line
 
@@ -53,8 +55,16 @@ class _Passes:
         return self._searched.answer if self._searched else None
 
     def lines(self, event: CaseTried | CaseAnswer) -> Iterator[Line]:
-        if isinstance(event, CaseTried) or event.stage.name != INDUCTOR or event.symptom.kind != "differs":
+        if isinstance(event, CaseTried):
             return
+        if event.stage.name == INDUCTOR and event.symptom.kind == "differs":
+            yield from self._of_kernel(event)
+        if event.stage.name not in (UNCOMPILED, EAGER) and not event.own_kernels:
+            name, target, seed = self._words
+            options = ["--target", target] * (target != DEFAULT_TARGET) + ["--seed", seed] * (seed != "0")
+            yield report.smallest_graph_text(shlex.join(["tracing", "minify", name, *options]))
+
+    def _of_kernel(self, event: CaseAnswer) -> Iterator[Line]:
         if self._runs is None or not event.triton:
             yield from report.no_pass_text(self._words[0], triton=event.triton)
         elif event.kernels:
