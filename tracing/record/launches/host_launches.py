@@ -77,7 +77,7 @@ class HostLaunches:
             yield
             return
         with ExitStack() as stack:
-            for name in ("numpy", "__dlpack__", "__reduce_ex__", "tolist"):
+            for name in ("numpy", "__dlpack__", "__reduce_ex__", "tolist", "__repr__"):
                 stack.enter_context(replaced(torch.Tensor, name, self._noticing(name)))
             yield
 
@@ -95,8 +95,9 @@ class HostLaunches:
         return called
 
     def _leaves(self, name: str, tensor: torch.Tensor, frame: FrameType) -> None:
-        if name == "tolist":
-            self._values.listed(tensor, frame)
+        if name in ("tolist", "__repr__"):
+            if name == "tolist" or not tensor.dim():  # others print a part of their elements, by `tolist`
+                self._values.listed(f"Tensor.{name}", tensor, frame)
             return
         self._values.shared(f"Tensor.{name}", tensor, frame)
         self._fresh.shared(tensor)

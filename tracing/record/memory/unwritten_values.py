@@ -151,12 +151,12 @@ class UnwrittenValues:
         known = self._elements(tensor)
         return (int(np.argmax(known[0])), int(known[0].sum())) if known is not None else None
 
-    def listed(self, tensor: torch.Tensor, frame: FrameType | None) -> None:
-        """Python receives all elements of a tensor."""
+    def listed(self, receiver: str, tensor: torch.Tensor, frame: FrameType | None) -> None:
+        """Python receives all elements of a tensor, by a method of it."""
         known = self._elements(tensor)
         if known is not None:
-            read = known[1] or self._first_read("Tensor.tolist", tensor, known[0], frame)
-            self._report(read, "Tensor.tolist", frame)
+            read = known[1] or self._first_read(receiver, tensor, known[0], frame)
+            self._report(read, receiver, frame)
 
     def shared(self, name: str, tensor: torch.Tensor, frame: FrameType | None) -> None:
         """Code outside of torch receives the memory of a tensor."""
