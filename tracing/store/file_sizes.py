@@ -44,7 +44,10 @@ def missing_files(run: Path, names: list[str], prefix: str = "") -> list[str]:
 
 
 def _sizes(path: Path) -> Mapping[str, int]:
-    status = path.stat()
+    try:
+        status = path.stat()
+    except OSError as error:  # as of a link to itself
+        raise damaged(path, error) from None
     return _read(path, status.st_size, status.st_mtime_ns)
 
 
