@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import starmap
 from typing import Literal
 
 from tracing.analyze.runs.recorded_steps import RecordedSteps
@@ -55,7 +56,7 @@ class CommonSteps:
 
 
 def _ranges(steps: Iterable[int]) -> str:
-    # START:STOP, or START:STOP:EVERY, separated by commas
+    # "3", "0:9" as a slice, and "0, 8, … 96", separated by commas
     ordered = sorted(steps)
     parts: list[tuple[int, int, int]] = []  # first, last, distance
     for step in ordered:
@@ -65,6 +66,13 @@ def _ranges(steps: Iterable[int]) -> str:
                 parts[-1] = first, step, step - last
                 continue
         parts.append((step, step, 0))
-    return ", ".join(
-        f"{first}:{last + 1}" + (f":{every}" if every > 1 else "") for first, last, every in parts
-    )
+    return ", ".join(starmap(_part, parts))
+
+
+def _part(first: int, last: int, every: int) -> str:
+    if first == last:
+        return str(first)
+    if every == 1:
+        return f"{first}:{last + 1}"
+    between = "" if last == first + every else f"{first + every}, " + "… " * (last > first + 2 * every)
+    return f"{first}, {between}{last}"
