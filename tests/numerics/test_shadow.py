@@ -13,7 +13,9 @@ from torch._higher_order_ops.out_dtype import out_dtype
 from torch.nn.attention.flex_attention import flex_attention
 
 from tracing.numerics.reference import Expected, reference
+from tracing.numerics.rounding import Noise
 from tracing.numerics.shadow import Shadow
+from tracing.numerics.shadow_storages import ShadowStorages
 from tracing.numerics.verdict import judge
 
 
@@ -506,3 +508,13 @@ def test_an_operator_whose_result_has_another_size_in_float64_has_no_reference()
 
     assert not exact["y"].missing
     assert exact["n"].missing
+
+
+def test_what_uninitialised_memory_holds_changes_no_other_number() -> None:
+    after = []
+    for held in (torch.zeros(8), torch.full((8,), 0.3)):
+        noise = Noise(1)
+        ShadowStorages(noise).view(held)
+        after.append(noise.uniform(torch.empty(3)))
+
+    assert torch.equal(*after)

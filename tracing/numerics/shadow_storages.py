@@ -117,9 +117,11 @@ class ShadowStorages:
         return known is not None and known.entered
 
     def _entering(self, elements: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-        if self._noise is None or not is_inexact(tensor) or _whole(elements):
+        if self._noise is None or not is_inexact(tensor):
             return elements
-        return perturbed(elements, torch.finfo(tensor.dtype).eps, self._noise)
+        # drawn in any case: memory that nothing wrote may hold anything, and must not change later draws
+        moved = perturbed(elements, torch.finfo(tensor.dtype).eps, self._noise)
+        return elements if _whole(elements) else moved
 
     def give(
         self, tensor: torch.Tensor, exact: torch.Tensor, origin: ValueOrigin, *, is_exact: bool = False
