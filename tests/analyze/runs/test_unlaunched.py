@@ -230,3 +230,5 @@ def test_launches_that_options_left_out_are_named_by_the_options_and_the_kernels
         "out; compiled, and without a recorded launch: softmax"
     ]
     assert not left_out(saved(tmp_path / "all", [launch(0, name="scale")]))
+    known = saved(tmp_path / "other", [launch(0, name="softmax")], [COMPILED], selection=chosen)
+    assert "softmax" not in left_out(known)[0]  # another configuration of it was compiled

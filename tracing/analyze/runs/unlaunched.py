@@ -57,7 +57,9 @@ def left_out(run: Run) -> list[str]:
     options = run.info.selection.options()
     if not options:
         return []
-    names = list(dict.fromkeys(one.kernel_name for one in unlaunched(run)))
+    launched = {one.name for one in launched_kernels(run)}
+    compiled = dict.fromkeys(one.kernel_name for one in run.records(Compilation))
+    names = [name for name in compiled if name not in launched]
     more = f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else ""
     known = f"; compiled, and without a recorded launch: {', '.join(names[:_SHOWN])}{more}" if names else ""
     return [f"launches that `{shlex.join(options)}` leaves out{known}"]
