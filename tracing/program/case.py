@@ -63,8 +63,8 @@ def missing_packages(path: Path) -> list[str]:
             names |= {alias.name.partition(".")[0] for alias in one.names}
         elif isinstance(one, ast.ImportFrom) and one.module and not one.level:
             names.add(one.module.partition(".")[0])
-    neighbours = {file.stem for file in path.parent.iterdir()}
-    return [name for name in sorted(names - neighbours) if importlib.util.find_spec(name) is None]
+    there = {file.stem for file in path.parent.iterdir()} | sys.modules.keys()
+    return [name for name in sorted(names - there) if importlib.util.find_spec(name) is None]
 
 
 def find_case(name: str) -> Path:

@@ -36,7 +36,7 @@ def cases(as_json: Json = False) -> None:
         if options := _options(path):
             out.print(Text(f"{'':<{width}}  :{options_text(options)}", style="dim"))
         if missing := missing_packages(path):
-            out.print(Text(f"{'':<{width}}  needs {', '.join(missing)}: not installed", style="yellow"))
+            out.print(Text(f"{'':<{width}}  imports {', '.join(missing)}: not installed", style="yellow"))
 
 
 def _facts(path: Path) -> dict[str, object]:
