@@ -121,6 +121,7 @@ def test_cuda_without_a_gpu_leads_to_device() -> None:
 
     assert "create tensors on `device`" in describe(error, Path("case.py"))
     assert "`device`" not in describe(AssertionError("no"), Path("case.py"))
+    assert len(describe(AssertionError("no " * 9999), Path("case.py"))) < 700
 
 
 def test_a_build_that_returns_no_workload_is_refused(tmp_path: Path) -> None:

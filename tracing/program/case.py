@@ -31,6 +31,7 @@ from tracing.program.near_files import near_files
 
 # of torch, for `.cuda()` without a GPU
 _NO_GPU = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
+_LONGEST = 600  # characters of an exception's first line
 CASES = Path(__file__).parents[2] / "cases"
 
 
@@ -237,8 +238,12 @@ def _excerpt(error: BaseException, path: Path) -> str:
 
 
 def describe(error: BaseException, path: Path) -> str:
-    """An exception in one line: type, first line of the message, and the last line of `path` it came from."""
+    """An exception in one line: type, first line of the message, and the last line of `path` it came from.
+
+    A longer line is cut: torch's lists all options of Inductor.
+    """
     first_line = message(error).strip().split("\n")[0]
+    first_line = first_line[:_LONGEST] + "…" * (len(first_line) > _LONGEST)
     text = f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
     if first_line.startswith(_NO_GPU):
