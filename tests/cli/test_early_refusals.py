@@ -42,7 +42,7 @@ PROBLEMS = {
     "run silu --target sm_999": "there is no target 'sm_999'; known are sm_75",
     "run silu --mode fast": "torch.compile has no mode 'fast'; known are default",
     "run mine.py:size=4,size=5": "the option size of",
-    "run mine.py:siez=4": "has no option siez\n  nearest: size; its options, with their defaults: size=3, small",
+    "run mine.py:siez=4": "has no option siez\n  nearest: size; its options, with their defaults: size=3",
     "repeat mine.py:size=big": "option size cannot be big",
     "run --launches 5 train.py": "'5' is not a range of launches",
     "run --runs train.py silu": "--runs: dir 'train.py' is a file",
