@@ -15,6 +15,7 @@ from torch._inductor import lowering
 from tracing.analyze.minify.graph_edit import GraphEdit
 from tracing.analyze.minify.trial import ScriptForm, Trial, script_forms
 from tracing.minify.captured_graph import captured_graphs
+from tracing.minify.graph_trials import GraphTrials
 from tracing.minify.predicate import Fails, OtherKernels, error_text
 from tracing.minify.script import write_script
 from tracing.minify.small_graph import SmallGraph, small_graph
@@ -107,6 +108,17 @@ class OtherFunction:
 
     def uuid(self) -> str:
         return "other function"
+
+
+def test_trials_with_other_options_are_other_trials() -> None:
+    def identity(options: Any) -> str:
+        workload = Workload(torch.tanh, (torch.ones(3),), options=options)
+        case = Case("small", Path(__file__), "", lambda device: workload)
+        return GraphTrials(Experiment(case, DEVICE.host(), 0), Fails()).identity()
+
+    several: list[Any] = [None, {"max_fusion_size": 1}, {"max_fusion_size": 2}, {"pass": OtherFunction()}]
+    assert len({*map(identity, several)}) == 4
+    assert identity(several[3]) == identity({"pass": OtherFunction()})
 
 
 @pytest.mark.parametrize("loads_case", [False, True])

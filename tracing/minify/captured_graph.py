@@ -14,7 +14,7 @@ from tracing.minify.kernel_call import with_kernel_calls
 from tracing.minify.recorded_values import RecordedValues, StoredTensor, ValueRecorder, is_data
 from tracing.program.experiment import Experiment
 
-_CASES = ("mode", "options", "backend")  # arguments of torch.compile that hold for each graph
+_ARGUMENTS = ("mode", "options", "backend")  # arguments of torch.compile that hold for each graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def captured_graphs(experiment: Experiment) -> list[CapturedGraph]:
     """
     graphs: list[CapturedGraph] = []
     workload = experiment.workload()
-    compiling = {name: workload.compiling[name] for name in _CASES if name in workload.compiling}
+    compiling = {name: workload.compiling[name] for name in _ARGUMENTS if name in workload.compiling}
 
     def backend(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         module = with_kernel_calls(graph)

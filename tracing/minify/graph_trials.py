@@ -17,7 +17,7 @@ from tracing.minify.captured_graph import CapturedGraph, captured_graphs
 from tracing.minify.kernel_call import kernel_call, kernel_name
 from tracing.minify.predicate import GraphPredicate, error_text
 from tracing.minify.script import write_script
-from tracing.minify.small_graph import SmallGraph, small_graph
+from tracing.minify.small_graph import SmallGraph, is_literal, small_graph
 from tracing.model import Case
 from tracing.program.experiment import Experiment
 from tracing.upstream.inductor.user_kernels import launched_name
@@ -69,7 +69,9 @@ class GraphTrials:
         made = hashlib.blake2b(digest_size=16)
         for graph in self.graphs:
             made.update(graph.module.code.encode())
-            made.update(repr(sorted(graph.compiling)).encode())
+            for name, value in sorted(graph.compiling.items()):
+                case = self._experiment.case.path  # has the objects that no text can spell
+                made.update(f"{name}={value!r}".encode() if is_literal(value) else case.read_bytes())
             for one in graph.inputs():  # memory that is not initialised differs from process to process
                 made.update(repr(one).encode())
                 made.update(graph.values.content(one.storage, 0).cpu().numpy().tobytes())

@@ -44,7 +44,7 @@ class SmallGraph:
     @property
     def literal_options(self) -> dict[str, Any]:
         """Those of `compiling` that Python's text can spell."""
-        return {name: value for name, value in self.compiling.items() if _is_literal(value)}
+        return {name: value for name, value in self.compiling.items() if is_literal(value)}
 
     def arguments(self) -> list[Any]:
         """New inputs, in the order of the placeholders."""
@@ -63,7 +63,8 @@ def small_graph(captured: CapturedGraph, edit: GraphEdit) -> SmallGraph:
     return _Builder(captured, edit).built()
 
 
-def _is_literal(value: object) -> bool:
+def is_literal(value: object) -> bool:
+    """True if Python's text can spell a value."""
     try:
         return bool(ast.literal_eval(repr(value)) == value)
     except (ValueError, SyntaxError):
