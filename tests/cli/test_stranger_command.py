@@ -18,7 +18,7 @@ from handmade.small_runs import small_run
 ESCAPE = TEXTS["title"]
 EXECUTING = (
     "replay", "repro", "replay --check-memory", "judge", "swap", "lit --pass 0", "resume --pass 0",
-    "reduce --pass 0",
+    "reduce --pass 0", "debug --pass 0", "execute --pass 0",
 )  # fmt: skip
 
 

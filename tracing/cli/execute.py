@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -16,9 +17,10 @@ from tracing.cli.answers import hints
 from tracing.cli.answers.failures import LeaveTyper
 from tracing.cli.app import RUNS, Runs, app, err, out
 from tracing.cli.options.chosen_kernel import chosen_kernel
-from tracing.cli.options.derived import open_derived
+from tracing.cli.options.derived import open_derived, pass_on_recorded_ir
 from tracing.cli.options.named import TargetOption
 from tracing.cli.options.program_words import OPTIONS_FIRST, ProgramOrRunCommand, program_of
+from tracing.cli.options.trust import Trust
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
 from tracing.model.chips import DEFAULT_TARGET
@@ -37,15 +39,19 @@ def execute(
     which: Annotated[str | None, typer.Option("--pass", help="The recorded pass to execute.")] = None,
     stage: Annotated[str | None, typer.Option(help="Stage of that pass.")] = None,
     otherwise: Annotated[str, typer.Option(help="The case to run if FILE is not Python.")] = "",
+    trust: Trust = False,
     runs: Runs = RUNS,
 ) -> None:
     """Run a case or a program once, recording nothing; with --pass, run only that pass of a run."""
     what = words[0]
     if which is not None:
-        run = open_derived(what, runs)
+        run = open_derived(what, runs, trust=trust)
         chosen = chosen_kernel(run, kernel)
         passes = analysis.passes_of(run, chosen)
-        _replay(run, chosen, passes, analysis.find_pass(passes, which, stage))
+        record = analysis.find_pass(passes, which, stage)
+        stop_at = f"tracing debug {shlex.quote(what)} --kernel {chosen.hash} --pass {record.index}"
+        run.require_trust(pass_on_recorded_ir(record), f"`{stop_at} --trust`, in VSCode with `--vscode`")
+        _replay(run, chosen, passes, record)
         return
     if otherwise and Path(what).is_file() and Path(what).suffix != ".py":
         err.print(f"{what} is not Python: {otherwise} is run instead")

@@ -27,7 +27,7 @@ from tracing.cli.debug.known_pass import require_pass
 from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.completion import case_and_run_names
-from tracing.cli.options.derived import open_derived
+from tracing.cli.options.derived import open_derived, pass_on_recorded_ir
 from tracing.cli.options.named import TargetOption
 from tracing.cli.options.option_record import with_option_records
 from tracing.cli.options.program_words import (
@@ -38,6 +38,7 @@ from tracing.cli.options.program_words import (
     runs_program,
 )
 from tracing.cli.options.stop_options import StopOptions
+from tracing.cli.options.trust import Trust
 from tracing.environment import stops
 from tracing.errors import Problem
 from tracing.model.chips import DEFAULT_TARGET
@@ -66,6 +67,7 @@ def debug(
     vscode: Annotated[
         bool, typer.Option("--vscode", help="Write it into .vscode/launch.json, and open VSCode.")
     ] = False,
+    trust: Trust = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the stop as one JSON object: docs/json.md; start nothing.")
     ] = False,
@@ -85,7 +87,7 @@ def debug(
     if live:
         words, wanted = _live(words, where, target)
     else:
-        words, wanted = _recorded(words[0], runs, where)
+        words, wanted = _recorded(words[0], runs, where, trust)
     command = [sys.executable, "-m", "tracing", "execute", *words]
     if as_json:
         stop = {"kernel": wanted.kernel, "stage": wanted.stage, "pass": wanted.name}
@@ -147,18 +149,22 @@ def _live(words: list[str], where: StopOptions, target: str) -> tuple[list[str],
     return ["--target", target, *words], wanted_of(f"{where.kernel or ''}:{where.stage or ''}:{where.which}")
 
 
-def _recorded(name: str, runs: Path, where: StopOptions) -> tuple[list[str], WantedStop]:
+def _recorded(name: str, runs: Path, where: StopOptions, trust: bool) -> tuple[list[str], WantedStop]:
     # the words of `tracing execute` and the stop, of a run
     if where.line is not None:
-        run = open_derived(name, runs)
+        run = open_derived(name, runs, trust=trust)
         where = _of_line(run, where, where.line)
     else:
-        run = open_derived(name, runs, where.kernel, where.which, where.stage)
+        run = open_derived(name, runs, where.kernel, where.which, where.stage, trust=trust)
     if where.which is None:
         raise Problem("no pass is named", "name one with --pass, or a Python line with --line FILE:LINE")
     chosen = chosen_kernel(run, where.kernel)
     one = analysis.find_pass(analysis.passes_of(run, chosen), where.which, where.stage)
     words = [str(run.path.resolve()), "--kernel", chosen.hash, "--pass", str(one.index)]
+    if trust:
+        words.append("--trust")
+    else:
+        run.require_trust(pass_on_recorded_ir(one))
     return words, WantedStop(chosen.kernel_name, one.stage, one.name)
 
 

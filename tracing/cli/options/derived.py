@@ -13,7 +13,7 @@ from tracing.cli.app import err, spinner
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.options.trust import consenting
-from tracing.model import Derivation
+from tracing.model import Derivation, PassRecord
 from tracing.report.text import plural
 
 
@@ -53,6 +53,11 @@ def open_derived(
     for one in (*known, *missed):
         warn(one)
     return run
+
+
+def pass_on_recorded_ir(one: PassRecord) -> str:
+    """What is executed to stop in a pass, for `store.Run.require_trust`."""
+    return f"pass {one.index} of Triton's compiler, {one.name}, on its IR"
 
 
 def warn(one: Derivation) -> None:
