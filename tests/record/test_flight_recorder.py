@@ -62,6 +62,34 @@ def steps_of(run: store.Run) -> list[int]:
     return list(dict.fromkeys(one.step[0] for one in run.launches() if one.step))
 
 
+@pytest.mark.parametrize(
+    ("selection", "steps", "text"),
+    [
+        (StepSelection(), 12, ""),
+        (StepSelection(last=4), 4, ""),
+        (StepSelection(last=4), 40, "; steps 36:40 are on disk"),
+        (StepSelection(start=2, stop=5), 12, ", 3 recorded; steps 2:5 are on disk"),
+        (StepSelection(start=3, stop=4), 12, ", 1 recorded; step 3 is on disk"),
+        (StepSelection(start=20), 12, ", 0 recorded; no step is on disk"),
+        (StepSelection(every=4), 12, ", 3 recorded; steps 0, 4 and 8 are on disk"),
+        (StepSelection(every=4), 40, ", 10 recorded; steps 0, 4, ... and 36 are on disk"),
+        (StepSelection(every=4, start=1, stop=99), 10, ", 3 recorded; steps 1, 5 and 9 are on disk"),
+    ],
+)
+def test_the_last_line_names_the_steps_on_disk(
+    tmp_path: Path, selection: StepSelection, steps: int, text: str
+) -> None:
+    writer = store.create(tmp_path, replace(INFO, steps=selection))
+    with virtual_gpu(), LaunchRecorder(writer, steps=selection) as recorder:
+        x = torch.zeros(64)
+        for _ in range(steps):
+            x = added(x)
+            tracing.step()
+    writer.close()
+
+    assert recorder.kept == text
+
+
 @pytest.mark.parametrize(("last", "steps"), [(1, 3), (1, 40), (5, 5), (5, 41), (40, 100)])
 def test_the_last_steps_are_kept_whole_and_a_bounded_number_of_earlier_ones(
     tmp_path: Path, last: int, steps: int

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ _STEPS = 4  # of a segment, at least
 _PARTS = 16  # of the disk, one part is a segment
 _UNLIMITED = 64 << 20  # bytes without a step after which a warning is due
 _REMEMBERED = 64  # ends of steps
+_LISTED = 6  # steps with gaps
 
 
 class Counts(NamedTuple):
@@ -106,10 +107,13 @@ class FlightRecorder:
 
     @property
     def text(self) -> str:
-        """The steps that are on disk, as "; steps 944:1000 are on disk"; empty if none was deleted."""
+        """The steps that are on disk, as "; steps 944:1000 are on disk"; empty if it is every one."""
         first = self._firsts.get(self._segments.oldest, 0) if self._segments is not None else 0
-        stop = self._ended or self._step
-        return f"; steps {first}:{stop} are on disk" if first or self._ended else ""
+        ended = self._ended or self._step
+        written = [step for step in range(first, ended) if self._steps.wants(step)]
+        if not self._ended and len(written) == self._step:
+            return ""
+        return f"; {_steps_text(written)} on disk"
 
     # ---- segments
 
@@ -175,6 +179,19 @@ class FlightRecorder:
                 f"{self.counts().launches} launches, and no step has ended: --last deletes nothing; "
                 "call tracing.step() once in each iteration, or give --disk"
             )
+
+
+def _steps_text(steps: Sequence[int]) -> str:
+    # "steps 2:5 are"; with gaps "steps 0, 4 and 8 are", "steps 0, 4, ... and 96 are"
+    if not steps:
+        return "no step is"
+    if len(steps) == 1:
+        return f"step {steps[0]} is"
+    if steps[-1] - steps[0] == len(steps) - 1:
+        return f"steps {steps[0]}:{steps[-1] + 1} are"
+    first = [str(step) for step in steps[: -1 if len(steps) <= _LISTED else 2]]
+    first += ["..."] if len(steps) > _LISTED else []
+    return f"steps {', '.join(first)} and {steps[-1]} are"
 
 
 def _say(line: str) -> None:

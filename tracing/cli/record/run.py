@@ -158,7 +158,8 @@ def _run_program(
         )
     options.require_values()
     # no spinner: its thread would change the numbers of the program's threads
-    with environment.gpu_unopened():  # the program may choose another GPU, or fork before it opens one
+    # the program may choose another GPU, or fork before it opens one
+    with environment.gpu_unopened(), _nothing_recorded():
         recorded = _recorded_program(program, options, steps, runs)
     raise LeaveTyper(recorded.run)
 
