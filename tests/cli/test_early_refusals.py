@@ -39,7 +39,10 @@ def build(device, size=3, *, small=False):
 """
 NEITHER = "there is neither a case gated_mpl nor a run of that name below runs\n  nearest: gated_mlp"
 PROBLEMS = {
-    "run silu --target sm_999": "there is no target 'sm_999'; known are sm_75",
+    "run silu --target sm_999": "--target: 'sm_999' is not one of 'sm_75'",
+    "run silu --target sm90": "'gfx1201'\n  nearest: sm_90",
+    "run silu --until nans": "--until: 'nans' is not one of 'nan', 'inf', 'any'\n  nearest: nan",
+    "line latest silu.py:3 --stage ptxx": "'amdgcn', 'sass'\n  nearest: ptx",
     "run silu --mode fast": "torch.compile has no mode 'fast'; known are default",
     "run mine.py:size=4,size=5": "the option size of",
     "run mine.py:siez=4": "has no option siez\n  nearest: size; its options, with their defaults: size=3",

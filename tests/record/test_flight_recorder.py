@@ -25,7 +25,7 @@ from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.analyze.runs.call_sites import launch_origin
-from tracing.analyze.runs.recorded_steps import RecordedSteps, not_covered
+from tracing.analyze.runs.recorded_steps import RecordedSteps, not_covered, options_of, steps_on_disk
 from tracing.model import UNMARKED, KeptTensor, OperatorCall, Outcome, RecordingStop, StepSelection
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep, load
@@ -105,6 +105,27 @@ def test_the_last_steps_are_kept_whole_and_a_bounded_number_of_earlier_ones(
     assert deleted == (
         [f"steps 0:{kept[0]} (launches 0:{2 * kept[0]}): deleted, as --last {last} asks"] if kept[0] else []
     )
+
+
+@pytest.mark.parametrize(
+    ("selection", "steps", "bad", "typed"),
+    [
+        (StepSelection(last=4), 3, -1, ""),
+        (StepSelection(last=4), 40, -1, "--steps 36:"),
+        (StepSelection(every=3, start=2, stop=12), 20, -1, "--every 3 --steps 2:12"),
+        (StepSelection(last=4, every=3, start=2), 60, -1, "--every 3 --steps 50:"),
+        (StepSelection(until="nan"), 9, 5, "--steps 0:6"),
+        (StepSelection(last=2, until="nan"), 30, 20, "--steps 16:21"),
+    ],
+)
+def test_the_steps_on_disk_can_be_recorded_once_more(
+    tmp_path: Path, selection: StepSelection, steps: int, bad: int, typed: str
+) -> None:
+    run = stepped(tmp_path, steps, selection, bad=bad)
+
+    anew = steps_on_disk(run)
+    assert " ".join(options_of(anew)) == typed
+    assert steps_of(stepped(tmp_path, steps, anew, bad=bad)) == steps_of(run)
 
 
 def test_show_names_a_launch_that_is_on_disk_and_counts_those_that_were_recorded(tmp_path: Path) -> None:

@@ -171,6 +171,32 @@ def test_a_judgement_of_other_contents_is_no_answer_for_the_run(program: tuple[P
     assert "a new recording has them: `tracing repro " in repro.stderr and "/anew/" in repro.stderr
 
 
+STEPS = """
+import torch, tracing
+
+torch.manual_seed(0)
+scale = torch.compile(torch.nn.Sequential(torch.nn.Softsign(), torch.nn.Tanh()))
+for _ in range(9):
+    scale(torch.randn(8, 64, device="cuda"))
+    tracing.step()
+"""
+
+
+def test_the_steps_that_a_run_has_are_recorded_anew_and_no_others(tmp_path: Path) -> None:
+    (path := tmp_path / "steps.py").write_text(STEPS)
+    ran = tracing("run", "--target", "sm_90", "--every", "4", str(path), runs=tmp_path)
+    assert "9 launches seen, 3 recorded; steps 0, 4 and 8 are on disk" in ran.stderr
+
+    done = tracing("judge", "steps", runs=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "3 of 3 launches judged: 3 right" in done.stdout
+    call = tracing("line", "steps", "steps.py:7", runs=tmp_path)
+    assert call.returncode == 2
+    assert "it calls compiled code: `tracing show" in call.stderr
+    assert "files whose lines became code: only those of libraries" in call.stderr
+
+
 def test_a_race_is_an_answer_where_nothing_checks_the_kernel(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

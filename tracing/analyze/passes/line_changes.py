@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 from tracing.analyze.graphs.line_kernels import compiled_lines, line_kernels, split_position
 from tracing.analyze.passes.copied_lines import copied_functions, of_user
@@ -16,7 +17,7 @@ from tracing.analyze.passes.locations import Frame, Stack, located
 from tracing.analyze.passes.pass_table import compilation, kernel_passes, passes_of
 from tracing.analyze.passes.source_map import StageLines, Thread, follow, is_file, known_lines
 from tracing.errors import Problem
-from tracing.model import Blob, Compilation, CopiedFunction, PassRecord
+from tracing.model import Blob, CallSite, Compilation, CopiedFunction, PassRecord
 from tracing.store import Run
 
 _ALIAS = re.compile(r"^(#[A-Za-z_]\w*) = (?!loc\()(.+)$", re.M)
@@ -45,7 +46,18 @@ def compilation_of_line(run: Run, kernel: str | None, position: str) -> Compilat
         raise Problem(problem, "\n  ".join(["choose one:", *choices]))
     frames = {frame for one in known for stack in _stacks(run, one) for frame in stack}
     frames |= {Frame(*line) for line in compiled_lines(run)}
-    raise Problem(f"no kernel of {run.path} computes {position}", known_lines(frames, position))
+    known_here = known_lines(frames, position)
+    if is_call(run, position):
+        calls = f"it calls compiled code: `tracing show {quote(str(run.path))}` shows which kernels"
+        known_here = f"{calls}; {known_here}"
+    raise Problem(f"no kernel of {run.path} computes {position}", known_here)
+
+
+def is_call(run: Run, position: str) -> bool:
+    """True if compiled code or a kernel was called at a line."""
+    file, line = split_position(position)
+    sites = (one for one in run.records(CallSite) if not one.of_operation)
+    return any(one.line == line and is_file(one.file, file) for one in sites)
 
 
 def follow_line(run: Run, chosen: Compilation, stages: Sequence[StageLines], position: str) -> list[Thread]:

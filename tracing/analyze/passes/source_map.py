@@ -163,8 +163,8 @@ def known_lines(frames: Collection[Frame], position: str) -> str:
     if lines:
         return f"lines of {file} that became code: {', '.join(map(str, lines))}"
     files = sorted({frame.file for frame in frames})
-    files = [one for one in files if not is_library(one)] or files
+    files = [one for one in files if not is_library(one)]
     alike = get_close_matches(PurePath(file).name, {PurePath(one).name for one in files}, n=3)
     if near := [one for one in files if PurePath(one).name in alike]:
         return f"nearest: {', '.join(near)}"
-    return f"files whose lines became code: {', '.join(files) or 'none is named'}"
+    return f"files whose lines became code: {', '.join(files) or 'only those of libraries, or of no file'}"

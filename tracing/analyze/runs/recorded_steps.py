@@ -107,6 +107,19 @@ def not_covered_steps(run: Run) -> list[NotCovered]:
     return list(missing)
 
 
+def steps_on_disk(run: Run) -> StepSelection:
+    """The steps to record once more for the launches that a run has; of a job, those of its first rank."""
+    given = run.info.steps
+    first = next(iter(run.processes()), "") if given.partial else ""
+    known = RecordedSteps.of(run, first) if first else None
+    if known is None or not known.ends:
+        return StepSelection()
+    later = max(0, known.start - given.start)
+    start = given.start + -(-later // given.every) * given.every
+    stop = given.stop if known.stop is None else known.stop.step + 1
+    return StepSelection(every=given.every, start=start, stop=stop)
+
+
 def options_of(selection: StepSelection) -> list[str]:
     """The options of `tracing run` that select steps, as typed."""
     typed = _typed(selection, ("last", "every", "steps", "until", "disk"))

@@ -11,6 +11,7 @@ from tracing import store
 from tracing.analyze.passes.pass_table import compilations, passes_of
 from tracing.analyze.replay import swap_plan
 from tracing.analyze.runs.program_differences import incomparable
+from tracing.analyze.runs.recorded_steps import options_of, steps_on_disk
 from tracing.analyze.runs.recording_commands import (
     command,
     elsewhere,
@@ -215,6 +216,11 @@ def record_anew(run: store.Run, *options: str) -> str:
     if run.info.kind == "code":
         return recording_call(run.info, *options, *_below(run))
     return join(recording(run, *options, *_below(run)))
+
+
+def keep_inputs(run: store.Run, *options: str) -> str:
+    """The command that records a run of one process once more, its steps if it has some, with contents."""
+    return record_anew(run, *options, "--keep-inputs", *options_of(steps_on_disk(run)))
 
 
 def latest(run: store.Run) -> str:

@@ -41,7 +41,8 @@ def usage_problem(error: BaseException) -> tuple[str, str] | None:
     if isinstance(error, _click.MissingParameter):
         return f"{command} needs {_name(usage)}", asked
     if isinstance(error, _click.BadParameter):
-        return _refused_value(_name(usage), usage.message), asked
+        near = _nearest_values(usage.message)
+        return _refused_value(_name(usage), usage.message), "; ".join([*_nearest(near), asked])
     return f"{command}: {_plain(usage.message)}", asked
 
 
@@ -80,6 +81,12 @@ def _refused_value(name: str, message: str) -> str:
         needed = message.removeprefix("Input should be ").replace("greater than or equal to", "at least")
         return f"{name} needs {needed}"
     return f"{name}: {message}"
+
+
+def _nearest_values(message: str) -> list[str]:
+    # of "'nans' is not one of 'nan', 'inf', 'any'."
+    refused, *known = re.findall(r"'([^']*)'", message) if " is not one of " in message else ("",)
+    return get_close_matches(refused, known, n=1)
 
 
 def _plain(message: str) -> str:

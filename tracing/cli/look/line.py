@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from enum import Enum
 from typing import Annotated
 
 import typer
@@ -21,6 +22,17 @@ from tracing.report.passes import passes as report
 from tracing.report.passes.passes_json import kernel_json, lines_json
 
 
+class StageOption(str, Enum):
+    """The stages that a line can be followed to."""
+
+    ttir = "ttir"
+    ttgir = "ttgir"
+    llir = "llir"
+    ptx = "ptx"
+    amdgcn = "amdgcn"
+    sass = "sass"
+
+
 @app.command(rich_help_panel=LOOK)
 def line(
     name: RunArgument,
@@ -28,9 +40,7 @@ def line(
         str, typer.Argument(metavar="FILE:LINE", help="The line; the end of the file's path is enough.")
     ],
     kernel: OneKernelOption = None,
-    stage: Annotated[
-        str | None, typer.Option(help="Only this stage: ttir, ttgir, llir, ptx, amdgcn or sass.")
-    ] = None,
+    stage: Annotated[StageOption | None, typer.Option(help="Only this stage.")] = None,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -63,11 +73,13 @@ def line(
 
 
 def _followed(
-    run: store.Run, chosen: Compilation, position: str, stage: str | None
+    run: store.Run, chosen: Compilation, position: str, stage: StageOption | None
 ) -> tuple[list[StageLines], list[Thread]]:
     every = stage_lines(run, chosen, environment.nvdisasm())
     stages = [one for one in every if stage in (None, one.stage)]
-    if not stages:
+    if stage is not None and not stages:
         known = ", ".join(one.stage for one in every)
-        raise Problem(f"this kernel has no stage {stage} that a line can be followed to", f"stages: {known}")
+        raise Problem(
+            f"this kernel has no stage {stage.value} that a line can be followed to", f"stages: {known}"
+        )
     return stages, follow_line(run, chosen, stages, position)

@@ -103,7 +103,7 @@ def _recorded_anew(asked: store.Run, lacking: str, runs: Path) -> tuple[store.Ru
 def _with_input(asked: store.Run) -> str:
     if asked.info.kind != "program":
         return ""
-    command = f"`{hints.record_anew(asked, '--keep-inputs')} < INPUT`"
+    command = f"`{hints.keep_inputs(asked)} < INPUT`"
     return f"\n  standard input was empty then; if the program reads it: {command}, then judge that run"
 
 
@@ -113,7 +113,7 @@ def _refuse_failed(run: store.Run) -> None:
         if outcome.status == "failed" and run.info.kind != "case":
             require_recordable(run.info)
             problem = f"the program of {run.path} failed, and what its launches read was not kept"
-            with_them = f"record it with them: `{hints.record_anew(run, '--keep-inputs')}`"
+            with_them = f"record it with them: `{hints.keep_inputs(run)}`"
             raise Problem(f"{problem}: {outcome.detail}", with_them)
         if outcome.status == "failed":
             raise Problem(
@@ -206,8 +206,8 @@ def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
         return [*hints.of_launch(run, launch), *further]
     passes = [one for one in judgement.findings if isinstance(one, PassesOff)]
     if passes and (run.info.kind == "program" or not bisect) and not any(one.passes for one in passes):
-        recorded_anew = hints.record_anew(run, "--graph-passes", "--keep-inputs")
+        recorded_anew = hints.keep_inputs(run, "--graph-passes")
         return [f"{recorded_anew}; tracing judge {hints.latest(run)}"]
     if judgement.other_contents:  # a run that keeps its tensors is judged itself
-        return [f"{hints.record_anew(run, '--keep-inputs')}; tracing judge {hints.latest(run)}"]
+        return [f"{hints.keep_inputs(run)}; tracing judge {hints.latest(run)}"]
     return bisect if judgement.findings or judgement.differs or run.info.kind == "program" else []

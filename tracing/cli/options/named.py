@@ -16,7 +16,7 @@ from tracing.model.chips import CHIPS
 
 def _known_target(target: str) -> str:
     if target not in CHIPS:
-        raise typer.BadParameter(f"there is no target {target!r}; known are {', '.join(CHIPS)}")
+        raise typer.BadParameter(f"'{target}' is not one of {', '.join(map(repr, CHIPS))}")
     return target
 
 

@@ -14,6 +14,7 @@ from shlex import join
 from tracing import store
 from tracing.analyze.replay.new_recording import NewRecording, launch_recorded_anew
 from tracing.analyze.runs.outcomes import ending, failed_anew
+from tracing.analyze.runs.recorded_steps import options_of, steps_on_disk
 from tracing.analyze.runs.recording_commands import command, recording, require_recordable, variables
 from tracing.analyze.runs.winners import choices
 from tracing.cli.answers import hints
@@ -21,6 +22,7 @@ from tracing.cli.app import spinner
 from tracing.environment import with_variables
 from tracing.errors import Problem
 from tracing.model import KeptTensor, Selection
+from tracing.model.steps import StepSelection
 from tracing.store.recorded_launch import RecordedLaunch
 from tracing.store.runs import NEW_RECORDINGS
 from tracing.store.winners import write_winners
@@ -47,14 +49,16 @@ def record_anew(recorded: RecordedLaunch, runs: Path) -> NewRecording:
 
 
 def record_all_anew(run: store.Run, runs: Path) -> store.Run:
-    """Repeat the case of a run, with the same winners, and keep the inputs and outputs of all launches.
+    """Repeat the case of a run, with the same winners, and keep the inputs and outputs of its launches.
+
+    Of a program whose steps were recorded in part, only those steps that the run has.
 
     runs -- the folder in which the new run is put if its own run cannot be written
 
     Raises Problem, with the command that records it, if that cannot be done.
     """
     require_recordable(run.info)
-    typed = f"record the run with them: `{hints.record_anew(run, '--keep-inputs')}`"
+    typed = f"record the run with them: `{hints.keep_inputs(run)}`"
     why = "the inputs and outputs of its launches were not kept"
     if run.info.world_size > 1 or len(run.processes()) > 1:
         raise Problem(f"{why}, and the run is of several processes", typed)
@@ -64,10 +68,12 @@ def record_all_anew(run: store.Run, runs: Path) -> store.Run:
 
 def recorded_before(run: store.Run) -> store.Run | None:
     """The latest complete run that `record_all_anew` has made of a run, with the same torch and Triton."""
+    steps = steps_on_disk(run)
     for path in sorted(run.path.glob("anew/*/run.json"), reverse=True):
         with suppress(Problem):  # a damaged one
             anew = store.Run(path.parent)
             whole = not ending(anew, 0) and anew.info.selection == Selection()
+            whole = whole and anew.info.steps in (steps, StepSelection())
             if whole and any(anew.records(KeptTensor)) and _versions(anew) == _versions(run):
                 return anew
     return None
@@ -98,7 +104,9 @@ class _Commands:
         return self._recorded(self._runs, options, f"launch {index} and its inputs")
 
     def all(self) -> store.Run:
-        return self._recorded(self._runs, ("--keep-inputs",), "all launches, their inputs and outputs")
+        steps = options_of(steps_on_disk(self._run))
+        which = f"the launches of {' '.join(steps)}" if steps else "all launches"
+        return self._recorded(self._runs, ("--keep-inputs", *steps), f"{which}, their inputs and outputs")
 
     def calls(self, kernel: str) -> store.Run:
         options = ("--kernel", kernel)
