@@ -22,7 +22,7 @@ from tracing.report.passes import passes as report
 from tracing.report.passes.passes_json import kernel_json, lines_json
 
 
-class StageOption(str, Enum):
+class LineStage(str, Enum):
     """The stages that a line can be followed to."""
 
     ttir = "ttir"
@@ -40,7 +40,7 @@ def line(
         str, typer.Argument(metavar="FILE:LINE", help="The line; the end of the file's path is enough.")
     ],
     kernel: OneKernelOption = None,
-    stage: Annotated[StageOption | None, typer.Option(help="Only this stage.")] = None,
+    stage: Annotated[LineStage | None, typer.Option(help="Only this stage.")] = None,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -73,7 +73,7 @@ def line(
 
 
 def _followed(
-    run: store.Run, chosen: Compilation, position: str, stage: StageOption | None
+    run: store.Run, chosen: Compilation, position: str, stage: LineStage | None
 ) -> tuple[list[StageLines], list[Thread]]:
     every = stage_lines(run, chosen, environment.nvdisasm())
     stages = [one for one in every if stage in (None, one.stage)]
