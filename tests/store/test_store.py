@@ -109,13 +109,13 @@ def test_a_disk_that_is_full_at_the_end_is_noted_and_every_file_closed(
 def test_a_held_record_is_written_before_the_one_that_refers_to_it(tmp_path: Path) -> None:
     writer = store.create(tmp_path, INFO)
     run = store.Run(writer.path)
-    writer.hold(Storage(0, 64, 4))
+    writer.hold(Storage, writer.encoded(Storage(0, 64, 4)))
     assert not [*run.records(Storage)]
 
     writer.append(Outcome("ended", ""))
     assert [*run.records(Storage)] == [Storage(0, 64, 4)]
 
-    writer.hold(Storage(1, 128, 4))
+    writer.hold(Storage, writer.encoded(Storage(1, 128, 4)))
     writer.close()
     assert len([*run.records(Storage)]) == 2
     assert is_own(writer.path)
@@ -125,9 +125,9 @@ def test_held_records_stay_in_their_segment(tmp_path: Path) -> None:
     writer = store.create(tmp_path, INFO)
     writer.begin_segments()
     writer.begin_segment(Segment(0, 0, 0, 0, True))
-    writer.hold(Storage(0, 64, 4))
+    writer.hold(Storage, writer.encoded(Storage(0, 64, 4)))
     writer.begin_segment(Segment(1, 1, 0, 0, True))
-    writer.hold(Storage(0, 64, 4))
+    writer.hold(Storage, writer.encoded(Storage(0, 64, 4)))
     writer.close()
 
     names = sorted(path.name for path in writer.path.glob("storages-*"))
@@ -137,7 +137,7 @@ def test_held_records_stay_in_their_segment(tmp_path: Path) -> None:
 def test_a_full_disk_ends_held_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer, failed = store.create(tmp_path, INFO), list[OSError]()
     writer.failed = failed.append
-    writer.hold(Storage(0, 64, 4))
+    writer.hold(Storage, writer.encoded(Storage(0, 64, 4)))
 
     def full(*_: object) -> int:
         raise OSError("no space")

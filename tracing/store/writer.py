@@ -81,13 +81,13 @@ class RunWriter:
             with self._lock, self.survived():
                 self._write(kind, text)
 
-    def hold(self, record: Record) -> None:
-        """Write a record at the latest before the next one of another method, which may refer to it."""
+    def hold(self, record: type[Record], line: bytes) -> None:
+        """Write an encoded record, at the latest before one of another method, which may refer to it."""
         if self.writes:
             with self._lock, self.survived():
-                kind = file_of(type(record))
+                kind = file_of(record)
                 held = self._held.setdefault((kind, self._segment(kind)), [])
-                held.append(self.encoded(record))
+                held.append(line)
                 if len(held) >= _HELD:
                     self._release()
 
