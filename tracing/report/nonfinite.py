@@ -126,11 +126,15 @@ def _source(origin: NonFiniteOrigin, kind: Kind, lacking: str) -> str:
             "it computes nothing: the value is from Python or NumPy, as in torch.tensor(…), "
             "torch.from_numpy(…) and x[0] = …"
         )
+    if origin.constant and origin.verb == "may make":
+        return "not certain: it stores a constant of its code, as the -inf of a mask, and also computes values"
     read = _FINITE[kind] if event.reads else "it reads no element of a tensor"
     if any(one.digest is None for one in event.reads):
         read = f"{_FINITE[kind]}, as far as it has digests"
     if numbers := event.bad_numbers("any"):
         return f"{read}; it is called with {', '.join(numbers)}"
+    if origin.constant:
+        return f"{read}; it stores a constant of its code, as the -inf of a mask"
     return read
 
 

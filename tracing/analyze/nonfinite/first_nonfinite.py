@@ -15,6 +15,7 @@ from tracing.analyze.graphs.launch_lines import filling_lines, launch_lines
 from tracing.analyze.nonfinite.carriers import Carriers
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor, data_events
 from tracing.analyze.nonfinite.memory_contents import MemoryContents, OldContents, Undigested
+from tracing.analyze.nonfinite.stored_constants import Share, stored_constants
 from tracing.analyze.runs.recorded_steps import RecordedSteps, not_covered_steps
 from tracing.model import Access, KernelLaunch
 from tracing.store import Run, rank_of
@@ -22,10 +23,10 @@ from tracing.store.cut_files import cut_files
 from tracing.store.graph_file import PythonLine
 
 # makes:  a launch or operator that reads no such value computed it
-# passes: it came to the launch or operator as a number, or as data of Python
+# passes: it came to the launch or operator as a number, or as data of Python, or is a constant of a kernel
 # reads:  nothing that was recorded wrote it
 # keeps:  it was there before the launch, in elements that the launch did not write
-# may make: it fills memory of torch.empty with NaN, as Inductor does, which may be all
+# may make: it fills memory of torch.empty with NaN, as Inductor does, or stores a constant: that may be all
 Verb: TypeAlias = Literal["makes", "passes", "reads", "keeps", "may make"]
 
 _DIGESTS = "--operators digests"
@@ -42,6 +43,7 @@ class NonFiniteOrigin:
     carriers: int = 0  # how many carry it on, or may, in all
     computes: tuple[PythonLine, ...] = ()  # lines that the launch computes
     fills: tuple[PythonLine, ...] = ()  # lines that allocate memory which it sets in part
+    constant: bool = False  # a constant NaN or inf of the kernel's code is stored
     old: OldContents | None = None  # if a launch left it there: that launch
     first: bool = True  # False: a launch before it may have stored one
     unseen: bool = False  # an operator before it, which has no digests, may have made one
@@ -162,7 +164,20 @@ def _with_lines(run: Run, origin: NonFiniteOrigin, kind: Kind) -> NonFiniteOrigi
     computes = launch_lines(run, origin.event.rank, source)
     nan = kind != "inf" and any(one.bad("nan") for one in origin.tensors)
     fills = filling_lines(run, origin.event.rank, source) if origin.made and nan else ()
-    return replace(origin, computes=computes, fills=fills, verb="may make" if fills else origin.verb)
+    constant = _constant(run, source, origin, kind) if origin.made and not fills else "none"
+    verb: Verb = "passes" if constant == "all" else "may make" if fills or constant == "some" else origin.verb
+    return replace(origin, computes=computes, fills=fills, constant=constant != "none", verb=verb)
+
+
+def _constant(run: Run, launch: KernelLaunch, origin: NonFiniteOrigin, kind: Kind) -> Share:
+    # which of the values are constants of the kernel's code; none if some of them are computed in any case
+    if (blob := launch.kernel.stages.get("ttir")) is None:
+        return "none"
+    ttir = run.text(blob)
+    kinds: list[Literal["nan", "inf"]] = ["nan", "inf"] if kind == "any" else [kind]
+    wrong = [(one.name, bad) for one in origin.tensors for bad in kinds if one.bad(bad)]
+    stored = {stored_constants(ttir, name, bad) for name, bad in wrong}
+    return "none" if "none" in stored else "some" if "some" in stored else "all"
 
 
 def _unwritten(run: Run, process: str, origin: NonFiniteOrigin) -> tuple[str, ...]:

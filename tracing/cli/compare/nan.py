@@ -87,7 +87,7 @@ def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
         return [shown, *_other_kind(run, answer), *recorded_anew]
     replay = f"tracing replay {of_run} --launch {launch.index}"  # it records lost inputs anew
     own = [] if run.info.kind == "code" else hints.of_launch(run, launch, origin.event.rank)
-    return [shown, replay, *own, *recorded_anew]
+    return [shown, replay, *own, *_other_kind(run, answer), *recorded_anew]
 
 
 def _complete(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
@@ -118,6 +118,6 @@ def _deciding(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
 def _other_kind(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     # an inf of the program's own, as in a mask, may precede a NaN that is computed
     origin = answer.origin
-    if origin is None or origin.made or answer.kind != "any" or any(one.bad("nan") for one in origin.tensors):
+    if origin is None or answer.kind != "any" or any(one.bad("nan") for one in origin.tensors):
         return []
     return [f"tracing nan {quote(str(run.path))} --kind nan"]
