@@ -170,6 +170,21 @@ def test_a_gradient_scaler_is_enabled_and_skips_steps_that_overflow() -> None:
     assert weights == [[1.0, 1.0], [0.5, 0.5]]
 
 
+@pytest.mark.parametrize("foreach", [False, True, None])
+def test_optimizers_keep_their_state_on_the_device(foreach: bool | None) -> None:
+    kinds = torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.NAdam, torch.optim.Adadelta
+    with virtual_gpu():
+        for kind in kinds:
+            weight = torch.nn.Parameter(torch.ones(2, device="cuda"))
+            weight.grad = torch.ones_like(weight)
+            kind([weight], lr=0.5, capturable=True, foreach=foreach).step()
+            assert weight.tolist() != [1.0, 1.0]
+    with pytest.raises(AssertionError, match="capturable"):
+        weight = torch.nn.Parameter(torch.ones(2))
+        weight.grad = torch.ones_like(weight)
+        torch.optim.Adam([weight], capturable=True).step()
+
+
 def test_capturing_a_cuda_graph_is_refused_with_the_reason() -> None:
     with virtual_gpu(), pytest.raises(RuntimeError, match="the virtual GPU captures no CUDA graph"):
         torch.cuda.CUDAGraph()

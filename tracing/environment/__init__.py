@@ -34,7 +34,8 @@ def installed(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        raise Problem(f"{package} is not installed in this environment", "run `make venv`") from None
+        problem = f"{package} is not installed in this environment"
+        raise Problem(problem, "`make clean venv` makes it anew") from None
 
 
 def version_text(package: str) -> str:

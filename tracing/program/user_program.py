@@ -79,7 +79,7 @@ class UserProgram:
             _run_module_as_main(self.words[1], True)
         elif Path(self.words[0]).is_dir() or _is_archive(self.words[0]):
             sys.argv = list(self.words)
-            _first_on_path(self.words[0])
+            _first_on_path(_absolute(self.words[0]))
             _run_module_as_main("__main__", False)
         else:
             sys.argv = list(self.words)
@@ -104,8 +104,8 @@ def _compiled(path: str) -> types.CodeType:
 
 
 def _absolute(path: str) -> str:
-    # as Python does: "./" is removed, and nothing else is normalised
-    return path if path.startswith(os.sep) else f"{Path.cwd()}{os.sep}{path.removeprefix('./')}"
+    # as Python does, up to 3.13 at least: nothing is normalised
+    return path if path.startswith(os.sep) else f"{Path.cwd()}{os.sep}{path}"
 
 
 def _is_archive(path: str) -> bool:

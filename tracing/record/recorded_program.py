@@ -85,6 +85,8 @@ class RecordedProgram:
         threads_shown_as_by_python()
         self._variables = dict(environment.variables())
         self._exit.enter_context(patched(os, "_exit", self._around_exit))
+        for name in ("execv", "execve"):  # the others of os call these
+            self._exit.enter_context(patched(os, name, self._around_exec))
         with environment.gpu_unopened():
             self._session.start()
         if not quiet:
@@ -93,12 +95,26 @@ class RecordedProgram:
     def _around_exit(self, original: Any) -> Any:
         def exit_now(status: int) -> None:
             if os.getpid() == self._pid:
-                with suppress(Exception):
-                    self._session.flush()
-                self._session.writer.last(ended_with(f"os._exit({status})"))
+                self._ends_now(f"os._exit({status})")
             original(status)
 
         return exit_now
+
+    def _around_exec(self, original: Any) -> Any:
+        def execute(path: Any, *args: Any) -> None:
+            if os.getpid() == self._pid and not isinstance(path, int) and _executable(path):
+                replaced = f"the program replaced itself by {os.fsdecode(path)}, which is not recorded"
+                self._ends_now(replaced)
+                _say(f"{replaced}: {shlex.join(['tracing', 'show', str(self._session.writer.path)])}")
+            original(path, *args)
+
+        return execute
+
+    def _ends_now(self, how: str) -> None:
+        # no exit handler runs
+        with suppress(Exception):
+            self._session.flush()
+        self._session.writer.last(ended_with(how))
 
     def _end(self, *, quiet: bool = False) -> None:
         if os.getpid() != self._pid:
@@ -149,6 +165,11 @@ class RecordedProgram:
 
     def _bisection(self, run: Run) -> str:
         return shlex.join(["tracing", "bisect", *self._options(run), *self._program.words])
+
+
+def _executable(path: str | bytes | os.PathLike[str]) -> bool:
+    # otherwise the program goes on: os.execvp tries the folders of PATH
+    return Path(os.fsdecode(path)).is_file() and os.access(path, os.X_OK)
 
 
 def _below(run: Run) -> list[str]:

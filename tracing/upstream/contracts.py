@@ -43,6 +43,7 @@ FEATURES: Mapping[str, str] = {
     "torch.frame_compiles": "graph breaks, guards and recompilations",
     "torch.modules": "names of parameters and buffers",
     "torch.operator_schemas": "what operators read and write",
+    "torch.optimizers": "optimizers with `capturable=True` on the virtual GPU",
     "torch.process_groups": "recording collectives",
     "torch.pytrees": "results judged by float64",
     "torch.source_names": "call sites, tracebacks and compile workers",

@@ -34,6 +34,7 @@ from tracing.upstream.torch.dynamo_tracing import (
     around_written_modes,
     function_modes,
 )
+from tracing.upstream.torch.optimizers import capturable_on
 from tracing.upstream.torch.tensor_subclasses import tree_map_only
 from tracing.virtual_gpu.querying_module import is_program, program_asks
 
@@ -73,6 +74,7 @@ def installed() -> Iterator[None]:
         stack.enter_context(around_graph_calls(_on_host_in_graphs))
         stack.enter_context(around_device_attributes(_traced_as_on_device))
         stack.enter_context(around_default_device(_with_device(1)))
+        stack.enter_context(capturable_on(HOST.type))
         stack.enter_context(patched(torch, "load", _with_map_location))
         stack.enter_context(patched(torch.amp.autocast, "__init__", _autocast_on_host))
         stack.enter_context(replaced(torch, "Generator", _Generator))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import time
+import zipapp
 from pathlib import Path
 
 import pytest
@@ -87,6 +89,38 @@ while True:
 """
 
 
+CHANGES_THE_FOLDER = """
+import os, sys
+
+print(__file__, sys.path[0], sys.argv)
+os.chdir("/")
+import helper
+
+print(helper.__file__)
+"""
+
+
+REPLACES_ITSELF = """
+import os, sys
+
+if sys.argv[1:]:
+    print("once more")
+    sys.exit(3)
+
+import torch
+
+print(torch.ones(2).sum().item())
+try:
+    os.execv("/no/such/program", ["program"])
+except OSError:
+    print("no such program", flush=True)
+if os.fork() == 0:
+    os.execlp("true", "true")
+os.wait()
+os.execv(sys.executable, [sys.executable, sys.argv[0], "more"])
+"""
+
+
 DIVERGES = """
 import torch
 
@@ -129,6 +163,34 @@ def test_a_module_with_relative_imports_has_its_arguments_standard_input_and_exi
     words = ["-m", "program.arguments", "--status", "3"]
 
     assert as_recorded(words, DATA, tmp_path, "typed") == bare(words, DATA, "typed")
+
+
+@pytest.mark.parametrize("named", ["./plain.py", "folder", "./archive.pyz"])
+def test_a_program_is_found_by_its_absolute_path_after_it_has_changed_the_folder(
+    named: str, tmp_path: Path
+) -> None:
+    (tmp_path / "plain.py").write_text(CHANGES_THE_FOLDER)
+    for folder in (tmp_path, tmp_path / "folder"):
+        folder.mkdir(exist_ok=True)
+        (folder / "helper.py").write_text("import torch\n")
+    (tmp_path / "folder/__main__.py").write_text(CHANGES_THE_FOLDER)
+    zipapp.create_archive(tmp_path / "folder", tmp_path / "archive.pyz", interpreter=None)
+
+    expected = bare([named], tmp_path)
+
+    assert expected.status == 0
+    assert as_recorded([named], tmp_path, tmp_path / "runs") == expected
+
+
+def test_a_program_that_replaces_itself_ends_the_run(tmp_path: Path) -> None:
+    (program := tmp_path / "replaces.py").write_text(REPLACES_ITSELF)
+
+    done = tracing("run", "--no-passes", str(program), runs=tmp_path)
+
+    assert (done.returncode, done.stdout) == (3, "2.0\nno such program\nonce more\n")
+    assert f"the program replaced itself by {sys.executable}, which is not recorded" in done.stderr
+    (outcome,) = store.open_run("latest", tmp_path).records(Outcome)
+    assert outcome.status == "ended" and "replaced itself" in outcome.detail
 
 
 def test_an_exception_is_reported_as_by_python_and_the_run_says_so(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def stored_constants(ttir: str, argument: str, kind: Literal["nan", "inf"]) -> S
 def _read(ttir: str) -> tuple[dict[str, _Operation], list[_Store]]:
     # what defines each value of the kernel, and its stores
     defined: dict[str, _Operation] = {}
-    found = list[_Operation]()
+    writes = list[_Operation]()
     for line in _kernel(ttir):
         if match := _LINE.match(line):
             text = match[3].partition(" loc(")[0]
@@ -71,8 +71,8 @@ def _read(ttir: str) -> tuple[dict[str, _Operation], list[_Store]]:
             if match[1]:
                 defined[match[1]] = one
             if one.name.startswith(("tt.store", "tt.atomic", "tt.descriptor_", "tt.call")):
-                found.append(one)
-    return defined, [_store(defined, one) for one in found if "load" not in one.name]
+                writes.append(one)
+    return defined, [_store(defined, one) for one in writes if "load" not in one.name]
 
 
 def _kernel(ttir: str) -> Iterator[str]:

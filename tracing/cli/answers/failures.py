@@ -71,7 +71,7 @@ def _problem_of(error: BaseException) -> tuple[str, str]:
     if isinstance(error, Problem):
         return error.problem, error.remedy
     if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "triton"):
-        return f"{error.name} is not installed in this environment", "run `make venv`"
+        return f"{error.name} is not installed in this environment", "`make clean venv` makes it anew"
     if isinstance(error, FileNotFoundError) and error.filename:
         near = near_files(Path(error.filename))
         remedy = f"nearest: {', '.join(near)}" if near else "check the path"

@@ -139,6 +139,9 @@ def program_of(words: Sequence[str]) -> UserProgram | None:
         return UserProgram(tuple(words))
     if words[0] == "-m":
         raise Problem("-m names no module", "give one: `tracing run -m package.module`")
+    if words[0] == "-":
+        problem = "a program on standard input cannot be recorded"
+        raise Problem(problem, "write it to a file: `tracing run FILE.py`")
     require_case(words[0])
     _require_one(words, "case")
     return None

@@ -38,6 +38,8 @@ def record_anew(recorded: RecordedLaunch, runs: Path) -> NewRecording:
     run = recorded.run
     require_recordable(run.info)
     typed = f"record the run with them: `{hints.record_anew(run, '--keep-inputs')}`"
+    if run.info.kind == "program":
+        typed += "; standard input was empty now: add `< INPUT` if the program reads it"
     why = f"the inputs of launch {recorded.launch.index} were not kept"
     if run.info.world_size > 1 or len(run.processes()) > 1:
         raise Problem(f"{why}, and the run is of several processes", typed)
