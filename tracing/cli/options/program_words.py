@@ -61,7 +61,7 @@ class ProgramCommand(HelpCommand):
 
     def require_name(self, word: str, args: Sequence[str]) -> None:
         """Raise Problem if the first word after the options names nothing."""
-        require_case(word)
+        _require_case(word)
 
     def _knows(self, ctx: Any, args: Sequence[str]) -> bool:
         own = {name for one in self.get_params(ctx) for name in (*one.opts, *one.secondary_opts)}
@@ -95,7 +95,7 @@ class ProgramOrRunCommand(ProgramCommand):
         """Raise Problem if the first word after the options names nothing."""
         runs = next((Path(value) for option, value in pairwise(args) if option == "--runs"), RUNS)
         if names_case(word, runs):
-            require_case(word)
+            _require_case(word)
 
 
 def _note_missing_build(program: str) -> None:
@@ -139,12 +139,16 @@ def program_of(words: Sequence[str]) -> UserProgram | None:
         return UserProgram(tuple(words))
     if words[0] == "-m":
         raise Problem("-m names no module", "give one: `tracing run -m package.module`")
-    if words[0] == "-":
-        problem = "a program on standard input cannot be recorded"
-        raise Problem(problem, "write it to a file: `tracing run FILE.py`")
-    require_case(words[0])
+    _require_case(words[0])
     _require_one(words, "case")
     return None
+
+
+def _require_case(word: str) -> None:
+    if word == "-":
+        problem = "a program on standard input cannot be recorded"
+        raise Problem(problem, "write it to a file: `tracing run FILE.py`")
+    require_case(word)
 
 
 def _require_one(words: Sequence[str], what: str) -> None:
