@@ -23,6 +23,7 @@ from tracing.numerics.equality import EqualityTests
 from tracing.numerics.rounding import Noise, wide
 from tracing.numerics.shadow import Shadow
 from tracing.numerics.shadow_storages import is_inexact
+from tracing.numerics.undeclared_effects import effect_text
 
 SAMPLES = 8
 MORE_SAMPLES = 32  # where few elements are off
@@ -68,7 +69,7 @@ def reference(
     missing = {name: set(shadow.missing(one)) for name, one in _tensors(results)}
     drawn = {name for name, one in _tensors(results) if shadow.drawn(one)}
     for effect, line in shadow.undeclared.items():
-        undeclared(f"{effect} ({line})" if line else effect)
+        undeclared(effect_text(effect, line))
     tests = shadow.tests
     del shadow, results
     progress(1)

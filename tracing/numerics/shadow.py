@@ -28,7 +28,7 @@ from tracing.numerics.equality import EqualityTests
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
 from tracing.numerics.ties import compared, first, rounded, selects, without_rounding
-from tracing.numerics.undeclared_effects import InputBits, calling_line, other_results, returned_inputs
+from tracing.numerics.undeclared_effects import InputBits, calling_line, undeclared_effects
 from tracing.operators.effects import undeclared_writes
 from tracing.program.building import is_building
 from tracing.upstream.torch.decompositions import decomposition
@@ -125,17 +125,11 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         result = func(*args, **kwargs)
         changed = inputs.changed()
         self._follow(func, own, given, tree_map(_as_tensor, result), origin)
-        for name, tensor in changed:
-            self._note(f"{inputs.operator} writes {name}, and its schema does not say so")
+        for _, tensor in changed:
             self.written(tensor, inputs.operator)
-        for name in returned_inputs(func, args, kwargs, result):
-            self._note(f"{inputs.operator} returns the memory of {name}, and its schema says that it is new")
-        for unlike in other_results(func, args, kwargs, result):
-            self._note(f"{inputs.operator} returns {unlike} as its fake implementation does")
+        for effect in undeclared_effects(inputs, changed, func, args, kwargs, result):
+            self.undeclared.setdefault(effect, calling_line())
         return result
-
-    def _note(self, effect: str) -> None:
-        self.undeclared.setdefault(effect, calling_line())
 
     def _as_it_is(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         # a higher order operator, or one of other layouts

@@ -20,8 +20,9 @@ import torch
 from tracing.digest.host import digest
 from tracing.program.user_code import is_users
 from tracing.upstream.torch.custom_operators import custom_operator
+from tracing.upstream.torch.dispatch_modes import OperatorMode
 from tracing.upstream.torch.fake_tensors import fake_result
-from tracing.upstream.torch.operator_schemas import OWN_NAMESPACES, is_composite, schema_of
+from tracing.upstream.torch.operator_schemas import OWN_NAMESPACES, is_composite, is_operator, schema_of
 from tracing.upstream.torch.pytrees import tree_leaves
 from tracing.upstream.torch.tensor_subclasses import has_storage, storage_key
 
@@ -49,7 +50,55 @@ class InputBits:
         return [(name, one) for name, one, before in self._inputs if digest(one).bits != before]
 
 
-def returned_inputs(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Iterator[str]:
+class UndeclaredEffects(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
+    """While active, notes what operators of the program do against their schemas, and the first line of each.
+
+    Cost: some 10 µs for each operator that this thread calls.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
+        self.noted: dict[str, str] = {}  # by effect: the line, "train.py:12"
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if not is_operator(func):  # a higher order operator
+            return func(*args, **kwargs)
+        inputs = InputBits(func, args, kwargs)
+        result = func(*args, **kwargs)
+        for effect in undeclared_effects(inputs, inputs.changed(), func, args, kwargs, result):
+            self.noted.setdefault(effect, calling_line())
+        return result
+
+
+def undeclared_effects(
+    inputs: InputBits,
+    changed: Sequence[tuple[str, torch.Tensor]],
+    func: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    result: Any,
+) -> Iterator[str]:
+    """What a call of an operator did against its schema, in the third person.
+
+    inputs, changed -- of before the call, and those that it changed
+    """
+    for name, _ in changed:
+        yield f"{inputs.operator} writes {name}, and its schema does not say so"
+    for name in _returned_inputs(func, args, kwargs, result):
+        yield f"{inputs.operator} returns the memory of {name}, and its schema says that it is new"
+    for unlike in _other_results(func, args, kwargs, result):
+        yield f"{inputs.operator} returns {unlike} as its fake implementation does"
+
+
+def effect_text(effect: str, line: str) -> str:
+    """An effect, with its line if it is known."""
+    return f"{effect} ({line})" if line else effect
+
+
+def _returned_inputs(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Iterator[str]:
     """The names of the inputs whose memory an output shares, of which the schema says that it is new.
 
     A composite operator is taken apart by torch.compile: its schema decides nothing.
@@ -65,7 +114,7 @@ def returned_inputs(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], r
             yield name
 
 
-def other_results(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Iterator[str]:
+def _other_results(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Iterator[str]:
     """What an operator of the program returns, and its fake implementation otherwise: "float16, not float32".
 
     torch.compile compiles the code that reads a result for what the fake implementation returns.

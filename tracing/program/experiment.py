@@ -17,6 +17,7 @@ from tracing.program.device import Device
 from tracing.program.forks import forks_end_here
 from tracing.program.state import differentiable, gradients_of, left_by, shared_storages, start_of, stepped
 from tracing.program.structure import Facts, facts_of
+from tracing.upstream.torch.compiled_function import is_compiled
 from tracing.upstream.torch.dynamo import nothing_compiled
 
 
@@ -50,6 +51,13 @@ class Experiment:
         return results_of(workload, compiler, self.seed)
 
 
+def compiled(workload: Workload) -> Callable[..., Any]:
+    """The function of a workload, compiled as it asks; as it is if the case has compiled it itself."""
+    if not workload.compiling and is_compiled(workload.fn):
+        return workload.fn
+    return torch.compile(workload.fn, **workload.compiling)
+
+
 def results_of(workload: Workload, compiler: Callable[..., Any] | None, seed: int) -> Facts:
     """Run a workload: its return value, aliases, gradients, parameters, buffers and optimizers' state.
 
@@ -59,8 +67,10 @@ def results_of(workload: Workload, compiler: Callable[..., Any] | None, seed: in
     """
     torch.manual_seed(seed)
     with stepped() as optimizers, nullcontext() if compiler else nothing_compiled():
-        asked = workload.compiling if compiler is torch.compile else {}
-        function = compiler(workload.fn, **asked) if compiler else workload.fn
+        if compiler is torch.compile:
+            function = compiled(workload)
+        else:
+            function = compiler(workload.fn) if compiler else workload.fn
         returned = function(*workload.args, **workload.kwargs)
         given = facts_of(returned, "output")
         if workload.backward:

@@ -26,6 +26,7 @@ from tracing.upstream.inductor.graph_stages import (
     graphs_compiled,
 )
 from tracing.upstream.inductor.scheduling import scheduling_asked
+from tracing.upstream.torch.backends import backends_asked
 
 _SWITCHES: Mapping[str, Sequence[str]] = {  # the settings that first matter at a stage
     EAGER: [OF_DYNAMO],
@@ -49,6 +50,7 @@ def partly_compiled(stage: str, steps: CompileSteps, written: KernelWritten) -> 
     with ExitStack() as stack:
         stack.enter_context(switches_asked(list(_SWITCHES[stage]), steps))
         stack.enter_context(graphs_compiled(stage, steps))
+        stack.enter_context(backends_asked(steps))
         stack.enter_context(subsystems_asked(steps))
         stack.enter_context(graph_changes_asked(steps))
         stack.enter_context(scheduling_asked(steps))

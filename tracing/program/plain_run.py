@@ -8,6 +8,7 @@ from tracing.model import Case
 from tracing.program.backward import differentiate
 from tracing.program.case import build
 from tracing.program.device import Device
+from tracing.program.experiment import compiled
 from tracing.program.user_program import UserProgram
 
 
@@ -19,8 +20,8 @@ def execute(case: Case, device: Device, seed: int) -> None:
     with device.active():
         torch.manual_seed(seed)
         workload = build(case, device.type)
-        compiled = torch.compile(workload.fn, **workload.compiling)
-        returned = compiled(*workload.args, **workload.kwargs)
+        function = compiled(workload)
+        returned = function(*workload.args, **workload.kwargs)
         if workload.backward:
             differentiate(returned)
 

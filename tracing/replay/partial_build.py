@@ -31,6 +31,11 @@ _OF_OPERATOR = (
     "no step of the compiler is to blame: the operator or torch.library raises it; mend the operator as the "
     "error says"
 )
+UNDECLARED = (
+    "no step of the compiler is to blame: torch.compile orders reads and allocates as operators declare; "
+    "name a written argument in the operator's `mutates_args`; return a clone instead of an input or a view; "
+    "let the fake implementation return the dtype, shape and strides that the operator returns"
+)
 _IN_PROCESS = {"compile_threads": 1}  # a fork has no workers, and a worker none of the steps
 
 

@@ -15,7 +15,15 @@ from tracing.program.experiment import Experiment
 from tracing.program.partial_compile import partly_compiled
 from tracing.program.structure import Fact, Facts
 from tracing.record.failures.diagnosis import Diagnosis
-from tracing.replay.partial_build import OwnKernels, PartialBuild, built_on, error_text, of_operator, raised
+from tracing.replay.partial_build import (
+    UNDECLARED,
+    OwnKernels,
+    PartialBuild,
+    built_on,
+    error_text,
+    of_operator,
+    raised,
+)
 from tracing.store import RunWriter
 from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.inductor.graph_stages import INDUCTOR
@@ -30,11 +38,6 @@ _UNREPEATABLE = (
     "eager itself gives another result each time: the program keeps state, draws random numbers of its own, "
     "or reads memory that nothing wrote",
     "let build(device) make all state, and seed all generators, so that eager repeats its result",
-)
-_UNDECLARED = (
-    "no step of the compiler is to blame: torch.compile orders reads and allocates as operators declare; "
-    "name a written argument in the operator's `mutates_args`; return a clone instead of an input or a view; "
-    "let the fake implementation return the dtype, shape and strides that the operator returns"
 )
 _UNDECIDED = (
     "exact arithmetic agrees neither with compiled nor with eager: give the case inputs for which eager "
@@ -122,7 +125,7 @@ class PartialCase:
         # the symptom of a case whose operators do what they do not declare, as where code for it raises
         self._referee.prepare()
         effects = self._referee.undeclared
-        return {"kind": "no answer", "text": "; ".join(effects), "remedy": _UNDECLARED} if effects else None
+        return {"kind": "no answer", "text": "; ".join(effects), "remedy": UNDECLARED} if effects else None
 
     def _compiled(self, stage: str, build: PartialBuild) -> Facts:
         experiment = self._experiment
@@ -142,7 +145,7 @@ def _described(one: Agreement, actual: Facts, expected: Facts) -> dict[str, Any]
     if one.differing and not one.outcome.eager_repeats:
         return {"kind": "no answer", "text": _UNREPEATABLE[0], "remedy": _UNREPEATABLE[1]}
     if one.differing and one.outcome.undeclared:
-        return {"kind": "no answer", "text": "; ".join(one.outcome.undeclared), "remedy": _UNDECLARED}
+        return {"kind": "no answer", "text": "; ".join(one.outcome.undeclared), "remedy": UNDECLARED}
     if one.outcome.status == "not decided":
         return {"kind": "no answer", "text": f"not decided: {one.outcome.detail}", "remedy": _UNDECIDED}
     if one.differing:

@@ -9,24 +9,26 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
 from tracing.launch.hooks import installed
+from tracing.numerics.undeclared_effects import UndeclaredEffects, effect_text
 from tracing.program.device import Device
 from tracing.program.partial_compile import partly_compiled
 from tracing.program.seeding import seed_generators
 from tracing.program.user_code import imported_files
 from tracing.program.user_program import UserProgram
 from tracing.record.program_outcome import exit_status
-from tracing.replay.partial_build import PartialBuild, built_on, of_operator, raised
+from tracing.replay.partial_build import UNDECLARED, PartialBuild, built_on, of_operator, raised
 from tracing.replay.partial_case import UNCOMPILED
 from tracing.store import blob_name
 from tracing.upstream.patch import patched
 from tracing.upstream.torch.dynamo import compiled_calls_reported, nothing_compiled
 
 EAGER_PROGRAM = "eager program"  # nothing compiles, and `torch.compiler.is_compiling()` is false
+OBSERVED_PROGRAM = "observed program"  # the same, and what operators do against their schemas is noted
 
 
 class _Exited(BaseException):
@@ -55,15 +57,25 @@ class PartialProgram:
         """Run the program, compiled up to a stage with some steps; returns the result as JSON values.
 
         stage   -- as for partly_compiled; UNCOMPILED: nothing compiles, and torch.compiler.is_compiling() is
-                   true inside of what is wrapped by torch.compile; EAGER_PROGRAM: nothing compiles
+                   true inside of what is wrapped by torch.compile; EAGER_PROGRAM: nothing compiles;
+                   OBSERVED_PROGRAM: the symptom is what operators of the program do against their schemas
         printed -- folder for `stdout` and `stderr` of the program; "": they are not kept
 
         "symptom" tells how it ended, "files" are the digests of the user's files that were imported; further
         keys: PartialBuild.described.
         """
         build = PartialBuild(first, without, only)
-        with built_on(self._device), self._around(stage, build), _streams_into(printed):
+        effects = UndeclaredEffects() if stage == OBSERVED_PROGRAM else None
+        with (
+            built_on(self._device),
+            self._around(stage, build),
+            _streams_into(printed),
+            effects or nullcontext(),
+        ):
             symptom = self._ended()
+        if effects is not None:
+            text = "; ".join(effect_text(*one) for one in effects.noted.items())
+            symptom = {"kind": "no answer" if text else "right", "text": text, "remedy": UNDECLARED}
         digests = {str(path): blob_name(path.read_bytes()) for path in imported_files() if path.is_file()}
         return {**build.described(symptom), "files": digests}
 
@@ -71,7 +83,7 @@ class PartialProgram:
     def _around(self, stage: str, build: PartialBuild) -> Iterator[None]:
         with ExitStack() as stack:
             stack.enter_context(installed(build.own_kernels))
-            if stage == EAGER_PROGRAM:
+            if stage in (EAGER_PROGRAM, OBSERVED_PROGRAM):
                 stack.enter_context(nothing_compiled())
             elif stage == UNCOMPILED:
                 stack.enter_context(compiled_calls_reported())

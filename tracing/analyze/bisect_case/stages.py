@@ -17,6 +17,7 @@ EAGER, AOT, DECOMPOSED = "eager", "aot_eager", "aot_eager_decomp_partition"
 JOINED, POST_GRAD_GRAPH, INDUCTOR = "joint graph", "post-grad graph", "inductor"
 
 EAGER_PROGRAM = "eager program"  # a program in which nothing compiles; not a stage of the ladder
+OBSERVED_PROGRAM = "observed program"  # the same, with a look at what its operators do; not a stage either
 CPP = "inductor, C++"  # INDUCTOR with its other code generator; not a stage of the ladder
 
 GRAPHS, SETTINGS, DECOMPOSITIONS, PATTERNS = "graphs", "settings", "decompositions", "patterns"
@@ -24,6 +25,7 @@ PRE_GRAD, JOINT, POST_GRAD = "pre-grad passes", "joint-graph passes", "post-grad
 REINPLACING, REUSE, IN_PLACE = "reinplacing", "reuse of buffers", "in-place updates"
 LOOP_ORDER, MERGED_LOOPS, FUSION = "loop reordering", "merged loops", "fusion"
 INLINING, LOWERINGS = "inlining", "lowerings"
+BACKENDS = "backends of the program"
 NO_ATEN = "operators that ATen lacks"  # such as kernels of the user: no build leaves them out
 
 
@@ -42,7 +44,7 @@ STAGES: Sequence[CompileStage] = (
         UNCOMPILED, "the program itself, with torch.compiler.is_compiling() true",
         "the program: where torch.compiler.is_compiling() is true, its results differ from eager", (),
     ),
-    CompileStage(EAGER, "Dynamo's graphs, by ATen", "Dynamo", (SETTINGS,)),
+    CompileStage(EAGER, "Dynamo's graphs, by ATen", "Dynamo", (BACKENDS, SETTINGS)),
     CompileStage(
         AOT, "AOTAutograd's graphs, by ATen",
         "AOTAutograd (functionalization, aliases, the partition into forward and backward)", (SETTINGS,),
@@ -79,6 +81,7 @@ INSIDE: Mapping[str, Sequence[str]] = {
 WITHOUT: Mapping[str, str] = {
     GRAPHS: "with every graph executed by ATen",
     SETTINGS: "with every setting at its least",
+    BACKENDS: "with Inductor as the backend",
     DECOMPOSITIONS: "without Inductor's decompositions",
     PATTERNS: "with no pattern replaced",
     PRE_GRAD: "without pre-grad passes",

@@ -21,7 +21,7 @@ from tracing.analyze.bisect_case.case_events import (
     TogetherBlamed,
 )
 from tracing.analyze.bisect_case.evaluation import CompileStep
-from tracing.analyze.bisect_case.stages import EAGER, UNCOMPILED, WITHOUT
+from tracing.analyze.bisect_case.stages import BACKENDS, EAGER, UNCOMPILED, WITHOUT
 from tracing.report.hand_written import one_by_one, reference_text, unchecked_text
 from tracing.report.text import Line, plural
 
@@ -183,6 +183,8 @@ def _with_kernels(event: StageBlamed | CaseAnswer, component: str) -> str:
 
 def _path(event: CaseAnswer) -> str:
     names = [event.stage.name]
+    if isinstance(first := event.culprits[0], Culprit) and first.part == BACKENDS:
+        names = []  # it makes the graphs of this stage
     for one in event.culprits:
         if isinstance(one, TogetherBlamed):
             names.append(" and ".join(one.parts))

@@ -36,6 +36,12 @@ def _function(wrapped: Any) -> Callable[..., Any]:
     return wrapped  # type: ignore[no-any-return]
 
 
+def is_compiled(function: Any) -> bool:
+    """True for what torch.compile returns, which has its own backend and options."""
+    wraps = hasattr(function, "_torchdynamo_orig_callable") and not hasattr(function, "_torchdynamo_disable")
+    return isinstance(function, torch._dynamo.OptimizedModule) or wraps
+
+
 def backend_name(compiler: Any) -> str:
     """The name of a backend as Dynamo has it: "inductor", or that of a function; empty: not known.
 
@@ -50,6 +56,9 @@ def contract() -> None:
     inner = external_utils.wrap_inline(torch.nn.Sequential())
     function = wrapped_function(inner.__code__, inner.__closure__)
     require(function is torch.nn.Sequential.forward, "the function of a frame that torch makes")
+    disabled = torch.compiler.disable(len)  # type: ignore[no-untyped-call]
+    compiled = [is_compiled(torch.compile(one)) for one in (abs, torch.nn.Sequential())]
+    require(all(compiled) and not is_compiled(disabled), "what torch.compile returns")
     require(
         backend_name(torch._dynamo.eval_frame.get_compiler_fn("eager")) == "eager", "the name of a backend"
     )

@@ -97,7 +97,9 @@ def nothing_compiled() -> Iterator[None]:
 def _interprets(callback: Callable[..., Any]) -> bool:
     # the backend "eager", and the forms of it that higher order operators use
     backend = eval_frame.innermost_backend(callback)
-    return getattr(getattr(backend, "compiler_fn", backend), "__module__", "") == debugging.__name__
+    function = getattr(backend, "compiler_fn", backend)
+    named = getattr(function, "__qualname__", "").startswith(("eager", "make_eager_backend"))
+    return named and getattr(function, "__module__", "") == debugging.__name__
 
 
 @contextmanager

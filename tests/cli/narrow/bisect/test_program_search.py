@@ -20,11 +20,61 @@ x = torch.ones(4)
 torch.testing.assert_close(torch.compile(f)(x), f(x))
 """
 COMPILED = "import os, torch\ntorch.compile(torch.sin)(torch.ones(3))\n"
-OTHER_BACKEND = "torch.compile(lambda: torch.compiler.is_compiling(), backend='eager')"
+OTHER_BACKEND = "torch.compile(lambda: torch.compiler.is_compiling(), backend='aot_eager')"
 FOR_THE_SOAK = [
     (f"{COMPILED}os._exit(4)", "ends alike: exit status 4"),
     (f"import torch\nif {OTHER_BACKEND}(): exit(5)", "compiles no graph by Inductor"),
 ]
+BACKEND = """
+import torch
+from torch._inductor.compile_fx import compile_fx
+
+def backend(graph, inputs):
+    for node in graph.graph.nodes:
+        if node.op == "call_function" and node.target is torch.cos:
+            node.target = torch.REPLACEMENT
+    graph.recompile()
+    return compile_fx(graph, inputs)
+"""
+CHECKED = """
+def f(x):
+    return torch.cos(x) * torch.nn.functional.silu(x)
+
+x = torch.linspace(0, 1, 64, device="cuda")
+torch.testing.assert_close(torch.compile(f, backend=backend)(x), f(x))
+"""
+COMPILED_CASE = """
+from tracing import Workload
+
+def build(device):
+    f = torch.compile(lambda x: torch.cos(x) * 2, backend=backend)
+    return Workload(f, (torch.ones(64, device=device),))
+"""
+WRONG_DECOMPOSITION = """
+import torch._inductor.decomposition as of_inductor
+
+of_inductor.decompositions[torch.ops.aten.silu.default] = lambda x: x * torch.sigmoid(x) * 1.5
+"""
+UNDECLARED_WRITE = """
+import torch
+
+@torch.library.custom_op("strange::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    x += 1
+    return x * 2
+
+@twice.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+def f(x):
+    y = x * 3
+    z = twice(y)
+    return y.sin() + z
+
+x = torch.linspace(0, 1, 64, device="cuda")
+torch.testing.assert_close(torch.compile(f)(x), f(x))
+"""
 ANSWERS = [
     (f"{COMPILED}raise SystemExit(3)", "ends alike: exit status 3"),
     *(pytest.param(*one, marks=pytest.mark.soak) for one in FOR_THE_SOAK),
@@ -41,6 +91,47 @@ def test_the_lowering_that_makes_a_program_raise_is_named(tmp_path: Path) -> Non
     answer = json.loads(done.stdout)
     assert (done.returncode, answer["accused"]) == (1, "inductor > lowerings > sigmoid"), done.stderr
     assert answer["symptom"]["kind"] == "raises" and answer["kernels"]
+
+
+def test_a_backend_of_the_program_is_accused_not_dynamo(tmp_path: Path) -> None:
+    (program := tmp_path / "program.py").write_text(BACKEND.replace("REPLACEMENT", "sin") + CHECKED)
+
+    done = bisect(tmp_path, str(program))
+
+    assert done.returncode == 1, done.stderr
+    assert "accused: backends of the program > backend (program.py:5)" in done.stdout
+
+
+@pytest.mark.soak
+def test_what_a_sound_backend_of_the_program_calls_is_searched(tmp_path: Path) -> None:
+    sound = BACKEND.replace("REPLACEMENT", "cos")
+    (program := tmp_path / "program.py").write_text(sound + WRONG_DECOMPOSITION + CHECKED)
+
+    done = bisect(tmp_path, str(program))
+
+    assert done.returncode == 1, done.stderr
+    assert "accused: aot_eager_decomp_partition > decompositions > aten.silu.default" in done.stdout
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("replacement", ["sin", "cos"])
+def test_a_case_that_is_compiled_already_keeps_its_backend(replacement: str, tmp_path: Path) -> None:
+    (case := tmp_path / "case.py").write_text(BACKEND.replace("REPLACEMENT", replacement) + COMPILED_CASE)
+
+    done = tracing("run", str(case), runs=tmp_path)
+    assert done.returncode == (replacement == "sin"), done.stderr
+
+    searched = bisect(tmp_path, str(case)).stdout
+    assert ("accused: backends of the program > backend (case.py:5)" in searched) == (replacement == "sin")
+
+
+def test_an_operator_that_writes_what_it_does_not_declare_is_named_and_no_pass(tmp_path: Path) -> None:
+    (program := tmp_path / "program.py").write_text(UNDECLARED_WRITE)
+
+    done = bisect(tmp_path, str(program))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "strange::twice writes x, and its schema does not say so (program.py:15)" in done.stderr
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import msgspec
 
 from tracing.analyze.bisect.judge import run_command
 from tracing.analyze.bisect_case.evaluation import Evaluation, Variation
-from tracing.analyze.bisect_case.stages import EAGER_PROGRAM, GRAPHS
+from tracing.analyze.bisect_case.stages import EAGER_PROGRAM, GRAPHS, OBSERVED_PROGRAM
 from tracing.analyze.bisect_case.symptom import Symptom, judged_as
 from tracing.cli.narrow.bisect.builds import CachedBuilds, evaluated, nothing
 from tracing.compiler.child import ChildResult, in_child
@@ -93,7 +93,11 @@ class ProgramBuilds(CachedBuilds):
         if variation != Variation() or evaluation.symptom.kind == "no answer":
             return evaluation
         eager = super().__call__(Variation(EAGER_PROGRAM), number)
-        symptom = _unsearchable(evaluation, eager.symptom) or evaluation.symptom
+        symptom = _unsearchable(evaluation, eager.symptom)
+        if symptom is None and evaluation.symptom.kind != "right":
+            observed = super().__call__(Variation(OBSERVED_PROGRAM), 0).symptom
+            symptom = observed if observed.kind == "no answer" and observed.remedy else None
+        symptom = symptom or evaluation.symptom
         return replace(evaluation, symptom=symptom, eager_kernels=eager.own_kernels)
 
     def eager_is_right(self, times: int) -> bool:
