@@ -58,7 +58,7 @@ vscode: $(STAMP) ## write VSCode's files for this machine: F5 from a Python line
 	@$(VENV)/bin/python -m vscode.generate --venv $(VENV) --toolchain $(TOOLCHAIN)
 
 run: $(STAMP) ## record CASE and show its launches
-	@$(VENV)/bin/tracing run $(CASE) --show && $(VENV)/bin/python -m scripts.next_steps $(VENV)
+	@$(VENV)/bin/tracing run $(CASE) && $(VENV)/bin/tracing show latest && $(VENV)/bin/python -m scripts.next_steps $(VENV)
 
 demo: $(STAMP) ## a tour of the commands on small cases; at its end `compare` and `bisect` find a planted fault
 	@$(VENV)/bin/python -m scripts.tour

@@ -42,7 +42,7 @@ from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.passes.pass_table import compilation, compilations
 from tracing.cli.answers import divergence_hints, hints
-from tracing.model import KeptOperatorTensor, KernelLaunch, Outcome, Record
+from tracing.model import FrameCompile, KeptOperatorTensor, KernelLaunch, Outcome, Record
 from tracing.store.runs import NEW_RECORDINGS
 
 HASH = "0123456789ab"
@@ -489,3 +489,14 @@ def test_a_launch_whose_program_was_edited_is_replayed_on_the_inputs_of_the_othe
 
     (typed,) = words_of(difference, (runs[0], runs[1]))
     assert typed.startswith("replay b --launch 2") and typed.endswith("--against a")
+
+
+@pytest.mark.parametrize(("operators", "bisects"), [(0, False), (3, True)])
+def test_a_program_that_compiled_nothing_is_not_bisected(
+    operators: int, bisects: bool, tmp_path: Path
+) -> None:
+    frames = [FrameCompile("0/0", "f", "train.py:3", operators=operators)] if operators else []
+    outcome = Outcome("failed", "AssertionError")
+    run = saved(tmp_path, [launch(0)], [outcome, *frames], kind="program", program=("t.py",), ended=False)
+
+    assert hints.can_bisect(run) == bisects

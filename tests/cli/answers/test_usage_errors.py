@@ -15,7 +15,7 @@ from tracing.cli.app import app
     [
         ("rnu silu", "there is no command rnu", "nearest: run; `tracing --help` lists all commands"),
         ("vscode", "there is no command vscode", "`make vscode`"),
-        ("run --bogus silu", "run has no option --bogus", "nearest: --runs; `tracing run --help`"),
+        ("run --bogus silu", "run has no option --bogus", "`tracing run --help` lists what it takes"),
         ("passes x --line a.py:3", "passes has no option --line", "`tracing line` is a command: "),
         ("compare a b --nan", "compare has no option --nan", "`tracing nan` is a command: "),
         ("list --rns x", "list has no option --rns", "nearest: --runs; "),

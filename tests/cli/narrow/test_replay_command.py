@@ -201,6 +201,8 @@ def test_a_replay_of_one_run_needs_a_launch(plain: store.Run) -> None:
     done = tracing("replay", str(plain.path), runs=plain.path.parent)
 
     assert (done.returncode, "no launch is named" in done.stderr) == (2, True)
+    first = next(one.index for one in plain.launches())
+    assert f"`tracing replay {plain.path} --launch {first}`" in done.stderr
 
 
 def test_fpsan_without_its_requirements_is_refused_with_them(plain: store.Run, tmp_path: Path) -> None:

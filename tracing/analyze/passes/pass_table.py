@@ -134,16 +134,20 @@ def passes_of(run: Run, compilation: Compilation) -> list[PassRecord]:
     return list(by_index.values())
 
 
-def telling_pass(passes: Sequence[PassRecord]) -> str | None:
+def telling_pass(
+    passes: Sequence[PassRecord], shows: Callable[[PassRecord], bool] = lambda one: True
+) -> str | None:
     """The unique name of a pass for an example: the last of Triton's own that changed TTGIR, else any.
 
     passes -- those of one compilation
+    shows  -- whether what a pass changed can be seen; a pass of which nothing can is the last resort
     """
     changed = [one for one in passes if one.after is not None and one.changed]
     own = [one for one in changed if one.stage == "ttgir" and "triton" in one.name]
     if not (own or changed):
         return None
-    chosen = (own or changed)[-1]
+    candidates = own or changed
+    chosen = next(filter(shows, reversed(candidates)), candidates[-1])
     same = [one.index for one in passes if one.name == chosen.name]
     return chosen.name if len(same) == 1 else f"{chosen.name}#{same.index(chosen.index) + 1}"
 

@@ -28,6 +28,7 @@ from tracing.cli.app import RUNS
 from tracing.errors import Problem
 from tracing.model import (
     Compilation,
+    FrameCompile,
     KeptTensor,
     KernelLaunch,
     Outcome,
@@ -108,12 +109,15 @@ def bisection(run: store.Run) -> str:
 def can_bisect(run: store.Run) -> bool:
     """True if `bisection` can compile this run's case or program repeatedly, and judge each build.
 
-    A program is judged by its exit status, so one that ended with 0 is not.
+    A program is judged by its exit status, so one that ended with 0 is not, nor one that compiled nothing.
     """
     outcome = next(run.records(Outcome), None)
     if run.info.world_size > 1 or run.info.kind == "code":
         return False
-    return run.info.kind == "case" or (outcome is not None and outcome.fails)
+    if run.info.kind == "case":
+        return True
+    compiled = any(one.operators for one in run.records(FrameCompile))
+    return compiled and outcome is not None and outcome.fails
 
 
 def of_kernel(

@@ -33,7 +33,7 @@ def usage_problem(error: BaseException) -> tuple[str, str] | None:
     asked = f"`{'' if command == 'tracing' else 'tracing '}{command} --help` lists what it takes"
     if isinstance(error, _click.NoSuchOption):
         known = [name for one in usage.ctx.command.get_params(usage.ctx) for name in one.opts]
-        near = get_close_matches(usage.option_name, known, n=2)
+        near = get_close_matches(usage.option_name, known, n=2, cutoff=0.7)
         of_its_own = _command_like(usage.option_name, usage.ctx)
         return f"{command} has no option {usage.option_name}", "; ".join(
             [*of_its_own, *_nearest(near), asked]
@@ -49,6 +49,8 @@ def usage_problem(error: BaseException) -> tuple[str, str] | None:
 def unknown_command(name: str, known: list[str]) -> tuple[str, str]:
     """The problem of a command that does not exist, and the nearest ones."""
     near = get_close_matches(name, known, n=3)
+    if name == "help":
+        return "there is no command help", "`tracing --help` lists all commands"
     if re.search(rf"^{re.escape(name)}:.*## ", _makefile(), re.MULTILINE):
         return f"there is no command {name}", f"`make {name}` is a target of this project's Makefile"
     return f"there is no command {name}", "; ".join([*_nearest(near), "`tracing --help` lists all commands"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 from typing import Annotated
 
 import msgspec
@@ -36,7 +37,6 @@ from tracing.store.recorded_launch import RecordedLaunch, recorded_launch, same_
 
 _NOT_DECIDED = (NothingRecorded, UndecidedReplay, NotComparable, InputsChanged)
 LaunchOfSide = dict[Side, RecordedLaunch]
-_EXAMPLE = "`tracing replay RUN --launch 7`, or `tracing replay RUN --against RUN`"
 
 
 @app.command(rich_help_panel=NARROW)
@@ -147,7 +147,11 @@ def _same_call(
 def _accused(run: store.Run, other: store.Run | None, *, quiet: bool) -> LaunchOfSide:
     # launches of the first divergence; none if the runs do not differ
     if other is None:
-        raise Problem("no launch is named", _EXAMPLE)
+        first_launch = next((one.index for one in run.launches()), 0)
+        command = f"tracing replay {quote(str(run.path))}"
+        raise Problem(
+            "no launch is named", f"`{command} --launch {first_launch}`, or `{command} --against OTHER_RUN`"
+        )
     pair = run, other
     verdict = ComparisonVerdict.of(*pair, WINDOW)
     first = next(iter(verdict), None)

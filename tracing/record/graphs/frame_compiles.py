@@ -44,7 +44,7 @@ def described(one: upstream.DynamoCompile) -> CompiledFrame:
 
 def _diagnosed(one: upstream.DynamoCompile) -> GraphBreak | None:
     # the kernel or the operator that does not compile, with its line in the program; None: not known
-    if one.error is None or any(each.stack for each in one.breaks):
+    if not isinstance(one.error, Exception) or any(each.stack for each in one.breaks):  # none, or Ctrl-C
         return None
     failure = failure_of(ErrorChain(one.error, Path(one.code.co_filename)))
     return GraphBreak(failure.sentence, failure.python, failure.code) if failure else None

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch._inductor import config
 from torch._inductor.compiler_bisector import CompilerBisector
 from torch._inductor.graph import GraphLowering
 from torch._library.utils import is_builtin
@@ -19,6 +20,7 @@ from torch._library.utils import is_builtin
 from tracing.upstream.contract import require_methods, require_parameters
 from tracing.upstream.inductor.compile_steps import StepChoice, is_inlined, node_text, target_text
 from tracing.upstream.patch import Method, patched, replaced
+from tracing.upstream.python_functions import name_outside_torch
 
 DECOMPOSITIONS, LOWERINGS, INLINING = "decompositions", "lowerings", "inlining"
 NO_ATEN = "operators that ATen lacks"  # recorded as steps, and always lowered
@@ -46,7 +48,7 @@ def subsystems_asked(steps: StepChoice) -> Iterator[None]:
             return False
         label = _OPERATOR.sub(r"\1.\2", debug_info())
         if part != LOWERINGS or not lowered:
-            return not steps.make(part, label)
+            return not steps.make(part, label, detail=name_outside_torch(getattr(config, label, None)))
         return not _node_made(steps, part, lowered[-1])
 
     def around_run_node(original: Method) -> Method:

@@ -6,7 +6,6 @@ import functools
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,10 +16,10 @@ from torch._inductor import compile_fx as module
 from tracing.upstream.contract import require
 from tracing.upstream.inductor.compile_steps import StepChoice
 from tracing.upstream.patch import Method, patched, replaced
+from tracing.upstream.python_functions import name_outside_torch, python_function
 from tracing.upstream.torch.dynamo import forget_compiled
 
 BACKENDS = "backends of the program"  # the part of which each graph that one of them compiles is a step
-_TORCH = f"{Path(torch.__file__).parent}/"
 
 
 @contextmanager
@@ -37,7 +36,7 @@ def _asked(steps: StepChoice, original: Method) -> Method:
     def call(graph: Any, *args: Any, **kwargs: Any) -> Any:
         given = graph.compiler_fn
         function = _function(given)
-        label = _label(function)
+        label = name_outside_torch(function)
         if not label or steps.make(BACKENDS, label):
             with _current_compile_fx(function):
                 return original(graph, *args, **kwargs)
@@ -54,18 +53,7 @@ def _function(backend: Any) -> Any:
     # the function of Python that a backend is, or calls
     for wrapped in ("_torchdynamo_orig_backend", "compiler_fn"):
         backend = getattr(backend, wrapped, backend)
-    while isinstance(backend, functools.partial):
-        backend = backend.func
-    backend = getattr(backend, "__func__", backend)
-    return backend if inspect.isfunction(backend) else vars(type(backend)).get("__call__")
-
-
-def _label(function: Any) -> str:
-    # "" for a backend of torch, or one that is not written in Python
-    if not inspect.isfunction(function) or function.__code__.co_filename.startswith(_TORCH):
-        return ""
-    name = function.__qualname__.removesuffix(".__call__").rpartition("<locals>.")[2]
-    return f"{name} ({Path(function.__code__.co_filename).name}:{function.__code__.co_firstlineno})"
+    return python_function(backend)
 
 
 def _current_compile_fx(function: Any) -> Any:

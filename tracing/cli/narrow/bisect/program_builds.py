@@ -18,6 +18,7 @@ from tracing.analyze.bisect_case.stages import EAGER_PROGRAM, GRAPHS, OBSERVED_P
 from tracing.analyze.bisect_case.symptom import Symptom, judged_as
 from tracing.cli.narrow.bisect.builds import CachedBuilds, evaluated, nothing
 from tracing.compiler.child import ChildResult, in_child
+from tracing.errors import page
 from tracing.program.user_program import UserProgram
 
 if TYPE_CHECKING:
@@ -36,20 +37,30 @@ _IN_EAGER = (
 _SLOW = "give it fewer steps, or a build more time"
 
 
-def _unsearchable(compiled: Evaluation, eager: Symptom) -> Symptom | None:
+def _unsearchable(compiled: Evaluation, uncompiled: Evaluation) -> Symptom | None:
     # the reason why torch.compile is not to blame, or not known to be
+    eager = uncompiled.symptom
     if eager.kind == "no answer":
         return eager
     if eager.error == "timeout":
         return Symptom("no answer", f"without torch.compile {eager.text}", remedy=_SLOW)
     if judged_as(eager, compiled.symptom).verdict == "bad":
-        return Symptom("no answer", f"without torch.compile it ends alike: {eager.text}", remedy=_IN_EAGER)
+        text = f"without torch.compile it ends alike: {eager.text}"
+        return Symptom("no answer", text, remedy=_remedy(uncompiled))
     if eager.kind != "right":
         text = f"compiled it ends with {compiled.symptom.text}; without torch.compile it fails: {eager.text}"
-        return Symptom("no answer", text, remedy=_IN_EAGER)
+        return Symptom("no answer", text, remedy=_remedy(uncompiled))
     if not compiled.steps.get(GRAPHS):
         return Symptom("no answer", _NOT_COMPILED[0], remedy=_NOT_COMPILED[1])
     return None
+
+
+def _remedy(uncompiled: Evaluation) -> str:
+    names = ", ".join(f"{one.name} ({one.python})" for one in uncompiled.own_kernels)
+    if not names:
+        return _IN_EAGER
+    how = page("docs/case.md#check-a-hand-written-kernel")
+    return f"it launches hand-written kernels there, too: {names}; how to check them: {how}"
 
 
 class ProgramSpec(msgspec.Struct, frozen=True):
@@ -93,7 +104,7 @@ class ProgramBuilds(CachedBuilds):
         if variation != Variation() or evaluation.symptom.kind == "no answer":
             return evaluation
         eager = super().__call__(Variation(EAGER_PROGRAM), number)
-        symptom = _unsearchable(evaluation, eager.symptom)
+        symptom = _unsearchable(evaluation, eager)
         if symptom is None and evaluation.symptom.kind != "right":
             observed = super().__call__(Variation(OBSERVED_PROGRAM), 0).symptom
             symptom = observed if observed.kind == "no answer" and observed.remedy else None
