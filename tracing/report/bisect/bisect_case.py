@@ -21,7 +21,7 @@ from tracing.analyze.bisect_case.case_events import (
     TogetherBlamed,
 )
 from tracing.analyze.bisect_case.evaluation import CompileStep
-from tracing.analyze.bisect_case.stages import BACKENDS, EAGER, UNCOMPILED, WITHOUT
+from tracing.analyze.bisect_case.stages import BACKENDS, EAGER, INDUCTOR, LOWERINGS, UNCOMPILED, WITHOUT
 from tracing.report.hand_written import one_by_one, reference_text, unchecked_text
 from tracing.report.text import Line, plural
 
@@ -122,10 +122,11 @@ def other_code_text(event: OtherCode) -> Iterator[Line]:
         yield Text(f"    {meaning}")
 
 
-def answer_text(event: CaseAnswer, sources: Mapping[str, str]) -> Iterator[Line]:
+def answer_text(event: CaseAnswer, sources: Mapping[str, str], *, separated: bool = False) -> Iterator[Line]:
     """The answer in one line, the kernels, and the caveats.
 
-    sources -- path of the source of each kernel, by name
+    sources   -- path of the source of each kernel, by name
+    separated -- C++ code of the same graphs was judged, too
     """
     yield Text("")
     yield Text.assemble("accused: ", (accused(event), "bold red"))
@@ -148,6 +149,11 @@ def answer_text(event: CaseAnswer, sources: Mapping[str, str]) -> Iterator[Line]
             yield Text(f"    {'to know which':<14} {one_by_one()}")
     elif event.stage.parts and not event.culprits:
         yield Text("    none by itself: leaving out no part of this stage makes it right")
+    last = event.culprits[-1] if event.culprits else None
+    if isinstance(last, Culprit) and last.part == LOWERINGS and not separated:
+        yield Text(f"    {'or':<14} the code that Inductor generates for it: a build leaves out both")
+    if event.stage.name not in (UNCOMPILED, INDUCTOR):
+        yield Text("Later stages were not judged by themselves: once this is mended, search once more.")
     if event.symptom.by_tolerances:
         yield Text(
             "There is no reference in float64, so fixed tolerances decide: a step that only changes rounding "

@@ -113,7 +113,9 @@ class StepSearch:
                 yield from report.other_code_text(event)
             case CaseAnswer():
                 self._write(event.kernels)
-                yield from report.answer_text(event, self._sources)
+                judged = [one.judgement.verdict for one in self._events if isinstance(one, OtherCode)]
+                separated = any(verdict != "skip" for verdict in judged)
+                yield from report.answer_text(event, self._sources, separated=separated)
                 yield from self._ending(event)
 
     def _write(self, kernels: Sequence[WrittenKernel]) -> None:
