@@ -500,3 +500,18 @@ def test_a_program_that_compiled_nothing_is_not_bisected(
     run = saved(tmp_path, [launch(0)], [outcome, *frames], kind="program", program=("t.py",), ended=False)
 
     assert hints.can_bisect(run) == bisects
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed", "proposed"), [("program", None, 1), ("program", 3, 0), ("case", 0, 0)]
+)
+def test_a_program_without_a_seed_is_to_be_repeated_with_one(
+    kind: str, seed: int | None, proposed: int, tmp_path: Path
+) -> None:
+    run = saved(tmp_path, [launch(0)], kind=kind, program=("train.py", "--lr", "3"), seed=seed)
+
+    commands = hints.with_one_seed(run)
+
+    assert [one.endswith(f"--seed 0 --runs {tmp_path} train.py --lr 3") for one in commands] == [
+        True
+    ] * proposed

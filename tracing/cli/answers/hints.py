@@ -222,6 +222,14 @@ def record_anew(run: store.Run, *options: str) -> str:
     return join(recording(run, *options, *_below(run)))
 
 
+def with_one_seed(run: store.Run) -> list[str]:
+    """The command that repeats a program with equal random numbers, unless its run had a seed."""
+    if run.info.kind != "program" or run.info.seed is not None:
+        return []
+    options = ["--seed", "0", *_below(run)]
+    return [join([*elsewhere(run.info), "tracing", "repeat", *options, *run.info.program])]
+
+
 def keep_inputs(run: store.Run, *options: str) -> str:
     """The command that records a run of one process once more, its steps if it has some, with contents."""
     return record_anew(run, *options, "--keep-inputs", *options_of(steps_on_disk(run)))

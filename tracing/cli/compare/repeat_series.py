@@ -96,13 +96,15 @@ class RepeatSeries:
 
     @property
     def next(self) -> list[str]:
-        """The commands to type next where a run differs from eager, or none differs from the first."""
+        """The commands to type next, after those at each divergence."""
         if self.unlike_eager:
             return hints.of_wrong_result(self.runs[min(self.unlike_eager)])
+        if self.first is None:
+            return []
+        if self.differing:
+            return hints.with_one_seed(self.first[1])
         perturbed = self.settings.perturb or self.deterministic
-        return (
-            [] if self.first is None or self.differing or perturbed else [hints.of_unwritten(self.first[1])]
-        )
+        return [] if perturbed else [hints.of_unwritten(self.first[1])]
 
     def record(self, case: str, program: Sequence[str], runs: Path, *, deterministic: bool) -> None:
         """Record and compare every run; raises Problem if none can be compared, or after an interruption."""
