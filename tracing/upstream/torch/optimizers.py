@@ -33,7 +33,7 @@ def capturable_on(device: str) -> Iterator[None]:
 
 def _modules() -> list[types.ModuleType]:
     # each optimizer has imported the function into its own module, which torch.optim does not name
-    modules = [one for name, one in sys.modules.items() if name.startswith("torch.optim.")]
+    modules = [one for name, one in [*sys.modules.items()] if name.startswith("torch.optim.")]
     return [one for one in modules if hasattr(one, _DEVICES)]
 
 
