@@ -26,7 +26,7 @@ from tracing.upstream.inductor.graph_stages import (
     graphs_compiled,
 )
 from tracing.upstream.inductor.scheduling import scheduling_asked
-from tracing.upstream.torch.backends import backends_asked
+from tracing.upstream.torch.program_backends import backends_asked
 
 _SWITCHES: Mapping[str, Sequence[str]] = {  # the settings that first matter at a stage
     EAGER: [OF_DYNAMO],

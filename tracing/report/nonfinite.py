@@ -127,7 +127,7 @@ def _source(origin: NonFiniteOrigin, kind: Kind, lacking: str) -> str:
             "torch.from_numpy(…) and x[0] = …"
         )
     if origin.constant and origin.verb == "may make":
-        return "not certain: it stores a constant of its code, as the -inf of a mask, and computes values"
+        return "not certain: it stores a constant, which may be the program's own, as the -inf of a mask"
     read = _FINITE[kind] if event.reads else "it reads no element of a tensor"
     if any(one.digest is None for one in event.reads):
         read = f"{_FINITE[kind]}, as far as it has digests"

@@ -96,7 +96,7 @@ def test_a_constant_is_passed_on_and_a_computed_value_is_made(
     assert answer.origin is not None and answer.origin.verb == verb
     assert answer.status == (2 if verb == "may make" else 1)
     text = "\n".join(line.plain for line in nonfinite_text(answer, {}, []))
-    assert ("a constant of its code" in text) == (verb != "makes")
+    assert ("it stores a constant" in text) == (verb != "makes")
     without_nan = [one for one in commands_of_nan(run, answer) if one.endswith("--kind nan")]
     assert bool(without_nan) == (kernel not in (out_of_the_mask, divided_by_a_masked_sum))
 

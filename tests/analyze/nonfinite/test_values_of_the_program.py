@@ -258,7 +258,7 @@ def into(y: torch.Tensor, x: torch.Tensor) -> None:
 def logarithm(x):
     y = torch.empty(x.shape[0], device=x.device)
     into(y, x)
-    return y + ((x - y[:, None]).exp().sum(1) * 0).log()
+    return y + ((x - y[:, None]).exp().sum(1) * 1e-46).log()
 
 logarithm(torch.randn(6, 5))
 """
@@ -271,6 +271,26 @@ def test_a_kernel_that_computes_an_inf_in_place_of_torch_empty_makes_it(tmp_path
     done = tracing("nan", "latest", runs=tmp_path / "runs")
 
     assert (done.returncode, "makes the first NaN or inf" in done.stdout) == (1, True), done.stdout
+
+
+@pytest.mark.parametrize(
+    "computes",
+    ["x.masked_fill(x > 0, -float('inf')).topk(2).values", "(x + (x * 0).log()).topk(2).values"],
+)
+def test_a_constant_of_a_generated_kernel_is_a_masks_or_one_that_the_compiler_has_computed(
+    computes: str, tmp_path: Path
+) -> None:
+    text = (
+        f"import torch\n\n@torch.compile\ndef f(x):\n    return {computes}\n\nf(torch.randn(4, 5).cuda())\n"
+    )
+    (path := tmp_path / "constant.py").write_text(text)
+    recorded = tracing("run", path, runs=tmp_path / "runs").stderr
+
+    done = tracing("nan", "latest", runs=tmp_path / "runs")
+
+    assert "not finite" not in recorded
+    assert (done.returncode, "may make the first NaN or inf" in done.stdout) == (2, True), done.stdout
+    assert "--kind nan" in done.stdout
 
 
 def test_a_kernel_that_fills_memory_of_torch_empty_is_not_certain_to_make_a_nan(tmp_path: Path) -> None:

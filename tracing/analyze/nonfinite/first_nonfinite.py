@@ -18,6 +18,7 @@ from tracing.analyze.nonfinite.memory_contents import MemoryContents, OldContent
 from tracing.analyze.nonfinite.stored_constants import Share, stored_constants
 from tracing.analyze.runs.recorded_steps import RecordedSteps, not_covered_steps
 from tracing.model import Access, KernelLaunch
+from tracing.model.library_files import is_library
 from tracing.store import Run, rank_of
 from tracing.store.cut_files import cut_files
 from tracing.store.graph_file import PythonLine
@@ -171,13 +172,15 @@ def _with_lines(run: Run, origin: NonFiniteOrigin, kind: Kind) -> NonFiniteOrigi
 
 def _constant(run: Run, launch: KernelLaunch, origin: NonFiniteOrigin, kind: Kind) -> Share:
     # which of the values are constants of the kernel's code; none if some of them are computed in any case
+    # a constant of a generated kernel may be one that the compiler has computed, as of log(0)
     if (blob := launch.kernel.stages.get("ttir")) is None:
         return "none"
     ttir = run.text(blob)
     kinds: list[Literal["nan", "inf"]] = ["nan", "inf"] if kind == "any" else [kind]
     wrong = [(one.name, bad) for one in origin.tensors for bad in kinds if one.bad(bad)]
     stored = {stored_constants(ttir, name, bad) for name, bad in wrong}
-    return "none" if "none" in stored else "some" if "some" in stored else "all"
+    generated = is_library(launch.kernel.file or "") and not launch.kernel.copied
+    return "none" if "none" in stored else "some" if generated or "some" in stored else "all"
 
 
 def _unwritten(run: Run, process: str, origin: NonFiniteOrigin) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from tracing import store
 from tracing.analyze.passes.operations import without_locations
 from tracing.analyze.passes.pass_table import telling_pass
 from tracing.analyze.passes.renaming import renamed
+from tracing.errors import Problem
 from tracing.model import PassRecord
 
 
@@ -30,5 +31,8 @@ def _shows(run: store.Run, one: PassRecord) -> bool:
     # whether a test could check what a pass changed: more than locations and names of values
     if not one.before or not one.after:  # it could not be derived, or the pass did not end
         return False
-    before, after = (without_locations(run.text(blob)) for blob in (one.before, one.after))
+    try:
+        before, after = (without_locations(run.text(blob)) for blob in (one.before, one.after))
+    except Problem:  # the IR is lost
+        return False
     return before != renamed(before, after)

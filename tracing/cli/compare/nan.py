@@ -78,7 +78,8 @@ def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     if not isinstance(origin.event.source, KernelLaunch):
         made = origin.made and run.info.kind != "code"
         index, rank = origin.event.source.index, origin.event.rank
-        return [*(hints.repro_of_operator(run, index, rank) if made else []), *_other_kind(run, answer)]
+        script = hints.repro_of_operator(run, index, rank) if made else []
+        return [*script, *([] if origin.made else _other_kind(run, answer))]
     launch, of_run = origin.event.source, quote(str(run.path))
     shown = f"tracing show {of_run} --launch {launch.index}"
     if origin.verb == "keeps":

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tracing.program.compile_steps import CompileSteps
-from tracing.upstream.torch import backends
+from tracing.upstream.torch import program_backends as backends
 from tracing.upstream.torch.dynamo import forget_compiled
 
 
@@ -29,9 +29,9 @@ def test_the_contract_holds_with_the_installed_versions() -> None:
 @pytest.mark.parametrize(
     ("backend", "label"),
     [
-        (mine, f"mine (test_backends.py:{mine.__code__.co_firstlineno})"),
-        (functools.partial(mine), f"mine (test_backends.py:{mine.__code__.co_firstlineno})"),
-        (Mine(), f"Mine (test_backends.py:{Mine.__call__.__code__.co_firstlineno})"),
+        (mine, f"mine (test_program_backends.py:{mine.__code__.co_firstlineno})"),
+        (functools.partial(mine), f"mine (test_program_backends.py:{mine.__code__.co_firstlineno})"),
+        (Mine(), f"Mine (test_program_backends.py:{Mine.__call__.__code__.co_firstlineno})"),
         ("eager", ""),
         ("inductor", ""),
     ],
