@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _UNKNOWN = 125  # as for `git bisect run`
 _NOT_COMPILED = (
     "the process of the program compiles no graph by Inductor",
-    "a search follows the first process only, and the backend of torch.compile that is the default; of a "
+    "a search follows the first process only, and backends of torch.compile that call Inductor; of a "
     "recorded kernel: `tracing bisect RUN --kernel K -- COMMAND`",
 )
 _IN_EAGER = (
