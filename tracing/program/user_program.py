@@ -12,6 +12,7 @@ import sys
 import threading
 import types
 import warnings
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,8 +110,7 @@ def _absolute(path: str) -> str:
 
 
 def _is_archive(path: str) -> bool:
-    with Path(path).open("rb") as file:
-        return file.read(4) == b"PK\x03\x04"
+    return zipfile.is_zipfile(path)  # also after a line with an interpreter, as Python's own test
 
 
 def _first_on_path(folder: str) -> None:

@@ -165,7 +165,7 @@ def test_a_module_with_relative_imports_has_its_arguments_standard_input_and_exi
     assert as_recorded(words, DATA, tmp_path, "typed") == bare(words, DATA, "typed")
 
 
-@pytest.mark.parametrize("named", ["./plain.py", "folder", "./archive.pyz"])
+@pytest.mark.parametrize("named", ["./plain.py", "folder", "./archive.pyz", "./started.pyz"])
 def test_a_program_is_found_by_its_absolute_path_after_it_has_changed_the_folder(
     named: str, tmp_path: Path
 ) -> None:
@@ -175,6 +175,7 @@ def test_a_program_is_found_by_its_absolute_path_after_it_has_changed_the_folder
         (folder / "helper.py").write_text("import torch\n")
     (tmp_path / "folder/__main__.py").write_text(CHANGES_THE_FOLDER)
     zipapp.create_archive(tmp_path / "folder", tmp_path / "archive.pyz", interpreter=None)
+    zipapp.create_archive(tmp_path / "folder", tmp_path / "started.pyz", interpreter="/usr/bin/env python3")
 
     expected = bare([named], tmp_path)
 
