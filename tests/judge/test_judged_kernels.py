@@ -20,7 +20,7 @@ from planted_kernels import Program, edits, first_change, judgement, launches, r
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
 from tracing import store
-from tracing.analyze.judge.judgement import OutputOff, Overwritten, RunJudgement
+from tracing.analyze.judge.judgement import LibraryOff, OutputOff, Overwritten, RunJudgement
 from tracing.cli.narrow.judge import judge
 from tracing.model import CompiledGraph, Selection, TracedGraph
 from tracing.program.device import Device
@@ -276,6 +276,31 @@ def with_a_copied_input(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     twice[(1,)](x.t().cos(), y, x.numel(), 128)
     return y
+
+
+@torch.library.custom_op("judged_kernels::normalize_", mutates_args=())
+def normalized(x: torch.Tensor) -> torch.Tensor:
+    """Writes its input, which it does not declare."""
+    norm = x.norm()
+    x.div_(norm)
+    return norm.clone()
+
+
+@normalized.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return x.new_empty(())
+
+
+def test_an_operator_is_off_or_one_of_the_program_that_reads_its_result(device: Device, runs: Path) -> None:
+    def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        product = x @ w
+        return product * 2 + normalized(product)
+
+    said = judgement(recorded(Program(program, lambda: (values(8, 8), values(8, 8, g=1))), runs, device))
+
+    (off,) = said.findings
+    assert isinstance(off, LibraryOff)
+    assert (off.operator, off.readers) == ("aten::mm", ("judged_kernels::normalize_",))
 
 
 def layers(x: torch.Tensor, w: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

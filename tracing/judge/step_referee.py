@@ -107,17 +107,22 @@ class StepReferee:
         return self.memory.schedule.location(next(same, ""))
 
     def _cause(self, name: str, held: BufferContent, by: KernelLaunch | None) -> str:
-        # an operator of the program may write to what it declares to read only
+        own = self._own_readers(name, held) if by is None else ()
+        return "".join(f"{one}, which reads it, or " for one in own) + "Inductor's generated code"
+
+    def _own_readers(self, name: str, held: BufferContent) -> tuple[str, ...]:
+        # operators of the program that read a buffer since its writer: one may write to it, undeclared
         location, program = self.memory.schedule.location, self.memory.program
         start = self._steps.index(held.step) + 1 if held.step in self._steps else 0
         read = [
             node
             for step in self._steps[start:]
-            if by is None and step.kind == "library" and location(name) in map(location, step.reads)
+            if step.kind == "library" and location(name) in map(location, step.reads)
             for node in step.nodes
         ]
-        own = dict.fromkeys(program.nodes[one].target for one in read if is_custom(program.nodes[one]))
-        return "".join(f"{one}, which reads it, or " for one in own) + "Inductor's generated code"
+        return tuple(
+            dict.fromkeys(program.nodes[one].target for one in read if is_custom(program.nodes[one]))
+        )
 
     def _overwriter(self, held: BufferContent, reader: KernelLaunch, name: str) -> KernelLaunch | None:
         # the last launch between writer and reader that wrote to the reader's storage
@@ -227,7 +232,8 @@ class StepReferee:
         if held.launches:
             self._accuse(held, wrong[0], plan)
         else:
-            self.findings.append(LibraryOff(self.graph, operator, wrong[0], self.lines([held.value.node])))
+            lines, readers = self.lines([held.value.node]), self._own_readers(name, held)
+            self.findings.append(LibraryOff(self.graph, operator, wrong[0], lines, readers))
 
     def _operator(self, node: str) -> str:
         # the one that makes a node's value, as one of several results

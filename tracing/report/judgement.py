@@ -190,7 +190,8 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
                 if "::" in finding.operator
                 else "or a launch of a graph that it executes"
             )
-            yield f"✗ {finding.operator} is off, {what}"
+            written = f"its result was written by {_some(finding.readers)}, undeclared"
+            yield f"✗ {finding.operator} is off, {f'or {written}' if finding.readers else what}"
             yield f"    graph     {finding.graph}: {finding.wrong.node}"
         case PassesOff():
             yield f"✗ Inductor's graph passes change {finding.wrong.name}"

@@ -10,6 +10,7 @@ import pytest
 from tracing.analyze.judge.judgement import (
     JudgedLaunch,
     LaunchVerdict,
+    LibraryOff,
     Overwritten,
     PassesOff,
     RunJudgement,
@@ -127,6 +128,19 @@ def test_a_write_that_a_schema_does_not_declare_is_the_cause() -> None:
     alone = RunJudgement((right,), (), (), Outcome("differs", "", undeclared=(write,)))
     passed = RunJudgement((right,), (), (), Outcome("passed", "", undeclared=(write,)))
     assert (alone.status, passed.status) == (1, 0)
+
+
+def test_an_operator_is_off_or_one_that_reads_its_result_wrote_to_it() -> None:
+    wrong = WrongElements("buf0", "buf0", "mm", 8, 8, (0,), 1.0, 2.0, 1e6, 64.0)
+    finding = LibraryOff(0, "aten::mm", wrong, readers=("my::normalize_",))
+    write = "my::normalize_ writes x, and its schema does not say so"
+    judgement = RunJudgement((), (finding,), (), Outcome("passed", "", undeclared=(write,)))
+
+    lines = [*judgement_text(judgement, [])]
+
+    assert (lines[0], judgement.status) == (f"✗ {write}", 1)
+    assert "✗ aten::mm is off, or its result was written by my::normalize_, undeclared" in lines
+    assert judgement_json(judgement)["findings"][0]["readers"] == ("my::normalize_",)
 
 
 def test_a_kernel_that_eager_launches_too_is_unchecked_and_no_suspect() -> None:

@@ -94,6 +94,7 @@ class LibraryOff:
     operator: str  # "aten::mm", "torch.ops.higher_order.while_loop"
     wrong: WrongElements
     lines: tuple[PythonLine, ...] = ()
+    readers: tuple[str, ...] = ()  # operators of the program that read its result, and may have written to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +273,9 @@ class RunJudgement:
 
     @property
     def undeclared(self) -> Sequence[str]:
-        """What the program's operators do against their schemas, if the results differ from eager."""
-        return self.outcome.undeclared if self.outcome is not None and self.differs else ()
+        """What the case's operators do against their schemas, if its results differ or a value is off."""
+        explains = self.differs or self.findings
+        return self.outcome.undeclared if self.outcome is not None and explains else ()
 
     @property
     def eager_repeats(self) -> bool:
