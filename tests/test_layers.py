@@ -76,7 +76,7 @@ LAYERS |= {
         "cli",
     },
     "__main__": {"cli"},
-    "__init__": {"model", "backend", "guards", "numerics", "record"},
+    "__init__": {"model", "upstream", "backend", "guards", "numerics", "record"},
 }
 TORCH = {
     "upstream",

@@ -3,6 +3,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tracing.upstream.import_hook import unwarned
+
 if TYPE_CHECKING:
     from tracing.backend.aot_mock import aot_mock_backend as aot_mock_backend
     from tracing.backend.mock import mock_backend as mock_backend
@@ -47,5 +49,6 @@ def __getattr__(name: str) -> Any:
     # Imported on demand: not every command needs torch, and scripts import `tracing.elf` before anything is
     # installed.
     if name in _MODULES:
-        return getattr(importlib.import_module(_MODULES[name]), name)
+        with unwarned():
+            return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

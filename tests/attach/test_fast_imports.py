@@ -27,6 +27,15 @@ print("imported")
 """
 
 
+WARNED = """
+import warnings
+warnings.simplefilter("error")
+import tracing
+recording = tracing.recording  # imports torch
+warnings.warn("the program's")
+"""
+
+
 def collected(fast: bool) -> str:
     command = [sys.executable, "-c", COLLECTIONS.format(fast=fast)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -40,3 +49,9 @@ def test_a_library_is_imported_although_the_debugger_has_ended() -> None:
     done = subprocess.run([sys.executable, "-c", ABANDONED], capture_output=True, text=True, check=True)
 
     assert done.stdout == "imported\n"
+
+
+def test_what_this_project_imports_does_not_warn_and_the_filters_stay() -> None:
+    done = subprocess.run([sys.executable, "-c", WARNED], capture_output=True, text=True)
+
+    assert done.stderr.endswith("\nUserWarning: the program's\n"), done.stderr

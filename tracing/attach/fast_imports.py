@@ -3,25 +3,31 @@
 - debugpy traces every call until Python 3.12. Breakpoints in functions of these libraries stop as before;
   those in statements that run while a module is imported do not.
 - The garbage collector looks through the modules' objects repeatedly, which all stay.
+
+What this project imports does not warn: the user's warnings, which may be errors, are for the user's program.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from pathlib import Path
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from tracing.attach.python_debugger import untraced
+from tracing.upstream.import_hook import unwarned
 
 _LIBRARIES = frozenset(("msgspec", "numpy", "rich", "sympy", "torch", "triton", "typer"))
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 def switch_on() -> None:
-    """From now on, import these libraries untraced and without garbage collection."""
+    """From now on, import these libraries untraced and without garbage collection; this project, unwarned."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
@@ -42,7 +48,8 @@ class _Finder:
             execute = spec.loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
-                with self._outermost(), _uncollected(), untraced():
+                silent = unwarned() if _this_project_imports() else nullcontext()
+                with self._outermost(), _uncollected(), untraced(), silent:
                     execute(module)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
@@ -66,3 +73,14 @@ def _uncollected() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def _this_project_imports() -> bool:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _imports(frame.f_code):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(_PACKAGE)
+
+
+def _imports(code: CodeType) -> bool:
+    return code.co_name == "exec_module" or "importlib" in code.co_filename

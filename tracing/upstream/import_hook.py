@@ -1,4 +1,4 @@
-"""Calls a function with a module as soon as another project's code imports it.
+"""Calls a function when another project's module is imported; silences what imports warn of.
 
 Imports neither torch nor Triton: it is part of every process that a debugged program starts.
 """
@@ -6,7 +6,9 @@ Imports neither torch nor Triton: it is part of every process that a debugged pr
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
@@ -16,6 +18,18 @@ from typing import Any
 def when_imported(name: str, call: Callable[[ModuleType], None]) -> None:
     """Call `call(module)` once the module has been executed; never if it was imported before."""
     sys.meta_path.insert(0, _Finder(name, call))
+
+
+@contextmanager
+def unwarned() -> Iterator[None]:
+    """While active, no warning is shown or raised; filters that a library adds while it is imported stay."""
+    warnings.filterwarnings("ignore", module=".*")
+    own = warnings.filters[0]
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # by warnings.resetwarnings
+            warnings.filters.remove(own)  # type: ignore[attr-defined]
 
 
 class _Finder:
