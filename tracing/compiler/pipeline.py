@@ -22,6 +22,7 @@ from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
 from tracing.compiler.pass_manager import stepping
+from tracing.compiler.signals import handler_kept
 from tracing.compiler.steps import Observer, Pass, Steps, current
 from tracing.model import Compilation
 from tracing.upstream.patch import patched
@@ -125,7 +126,8 @@ class _Started:
             self.steps = Steps([observer for observer in observers if observer is not None])
         last = name == self.last
         try:
-            return self.steps.stage(name, run, source, metadata)
+            with handler_kept():
+                return self.steps.stage(name, run, source, metadata)
         except BaseException:
             last = True
             raise
