@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tracing.upstream.patch import patched
-
 _CALLBACK_ENDS = 0.05  # seconds from an ignored interrupt to the next one
 
 
@@ -26,8 +24,13 @@ def interrupts_kept() -> Iterator[None]:
 
     An interrupt that the program's own handler of SIGINT raises is left to the program.
     """
-    with patched(sys, "unraisablehook", _sent_once_more):
+    before = sys.unraisablehook
+    sys.unraisablehook = own = _sent_once_more(before)
+    try:
         yield
+    finally:
+        if sys.unraisablehook is own:  # otherwise it is the program's, whose exit handlers may need it
+            sys.unraisablehook = before
 
 
 def _sent_once_more(original: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import os
+import re
 import sys
 import threading
 import types
@@ -73,7 +74,7 @@ class UserProgram:
         sys.modules["__main__"] = main
         if "__mp_main__" in sys.modules:  # of multiprocessing, which torch has imported
             sys.modules["__mp_main__"] = main
-        sys.orig_argv[1:] = self.words
+        sys.orig_argv[1:] = [*_interpreter_options(), *self.words]
         if self.is_module:
             sys.argv = ["-m", *self.words[2:]]  # until the module is found, as Python has it
             _first_on_path(str(Path.cwd()))
@@ -91,6 +92,15 @@ class UserProgram:
 def file_program(path: Path) -> str:
     """The name of the program in a file or folder: of `package/__main__.py` it is `package`."""
     return path.parent.name if path.stem == _MAIN and path.parent.name else path.stem
+
+
+def _interpreter_options() -> list[str]:
+    # as in `python -X dev -m tracing run …`, and of the interpreter's line in `tracing`
+    before = sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1]
+    options = before[:-1]  # without the module or the script
+    if options and re.fullmatch("-[A-Za-z]*m", options[-1]):
+        options[-1:] = [flags] if (flags := options[-1][:-1]) != "-" else []
+    return options
 
 
 def _run_script(main: types.ModuleType, path: str) -> None:

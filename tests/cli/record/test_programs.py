@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import sys
 import time
 import zipapp
@@ -121,6 +122,25 @@ os.execv(sys.executable, [sys.executable, sys.argv[0], "more"])
 """
 
 
+TAKES_SIGNALS_AND_FORKS = """
+import atexit, os, signal, sys
+
+import torch
+
+sys.unraisablehook = lambda error: print("unraisable:", error.exc_value, flush=True)
+atexit.register(handler := lambda: sys.exit("an exit handler"))
+received = []
+signal.signal(signal.SIGUSR1, lambda number, frame: received.append(number))
+torch.compile(torch.sin)(torch.ones(8))
+os.kill(os.getpid(), signal.SIGUSR1)
+print(received, sys.orig_argv[1:], flush=True)
+if (child := os.fork()) == 0:
+    atexit.unregister(handler)
+    sys.exit(4)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
 DIVERGES = """
 import torch
 
@@ -192,6 +212,38 @@ def test_a_program_that_replaces_itself_ends_the_run(tmp_path: Path) -> None:
     assert f"the program replaced itself by {sys.executable}, which is not recorded" in done.stderr
     (outcome,) = store.open_run("latest", tmp_path).records(Outcome)
     assert outcome.status == "ended" and "replaced itself" in outcome.detail
+
+
+def by_python_and_recorded(options: list[str], folder: Path) -> list[subprocess.CompletedProcess[str]]:
+    """`program.py` with options of the interpreter, run by it and by `tracing run`."""
+    return [
+        subprocess.run(
+            [sys.executable, *options, *words, "program.py"], cwd=folder, capture_output=True, text=True
+        )
+        for words in ([], ["-m", "tracing", "run"])
+    ]
+
+
+def test_signals_forks_exit_handlers_and_options_of_the_interpreter_are_pythons(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(TAKES_SIGNALS_AND_FORKS)
+    options = ["-X", "utf8", "-O", "-I"]
+
+    expected, done = by_python_and_recorded(options, tmp_path)
+
+    assert expected.stdout == f"[10] {[*options, 'program.py']}\n4\nunraisable: an exit handler\n"
+    assert (done.stdout, done.returncode) == (expected.stdout, expected.returncode)
+    assert all(line.startswith("tracing:") for line in done.stderr.splitlines()), done.stderr
+
+
+def test_warnings_that_are_errors_are_those_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("import torch, warnings\nwarnings.warn('own', DeprecationWarning)\n")
+
+    expected, done = by_python_and_recorded(["-W", "error::DeprecationWarning"], tmp_path)
+
+    assert expected.stderr.endswith("\nDeprecationWarning: own\n")
+    assert done.returncode == expected.returncode == 1
+    others = [line for line in done.stderr.splitlines() if not line.startswith("tracing:")]
+    assert others == expected.stderr.splitlines()
 
 
 def test_an_exception_is_reported_as_by_python_and_the_run_says_so(tmp_path: Path) -> None:
