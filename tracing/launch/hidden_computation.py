@@ -7,7 +7,6 @@ graphs. The recorder must be invisible to all of them, and needs plain results.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from tracing.upstream.torch.dispatch_modes import (
     functorch_disabled,
     functorch_interpreter,
 )
-from tracing.upstream.torch.dynamo import frames_skipped, set_eval_frame
+from tracing.upstream.torch.dynamo import FramesSkipped, set_eval_frame
 
 # The virtual GPU replaces a device: Dynamo has to see its answers.
 _PACKAGES = ("launch", "digest", "operators", "program", "perturb", "debug_mode", "record", "compiler")
@@ -61,6 +60,6 @@ class HiddenComputation:
         set_eval_frame(self._callback)
 
 
-def own_frames_skipped() -> AbstractContextManager[None]:
+def own_frames_skipped() -> FramesSkipped:
     """While entered, Dynamo neither compiles the recorder's frames nor inlines its functions."""
-    return frames_skipped(_DIRECTORIES)
+    return FramesSkipped(_DIRECTORIES)

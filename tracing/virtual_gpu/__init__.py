@@ -20,7 +20,7 @@ from pathlib import Path
 from tracing.interpreter.guard import functions_guarded
 from tracing.model.chips import DEFAULT_TARGET
 from tracing.upstream.torch.autograd import start_engine_without_gpu
-from tracing.upstream.torch.dynamo import frames_skipped
+from tracing.upstream.torch.dynamo import FramesSkipped
 from tracing.upstream.triton.backends import GPUTarget
 from tracing.virtual_gpu import blas, driver, half, inductor, placement, queries, spawned
 from tracing.virtual_gpu.chips import parse_target
@@ -53,7 +53,7 @@ def virtual_gpu(target: str = DEFAULT_TARGET, *, execute: bool = True) -> Iterat
     parsed = parse_target(target)
     start_engine_without_gpu()
     with (
-        frames_skipped(_SKIPPED),
+        FramesSkipped(_SKIPPED),
         driver.installed(target, parsed, execute=execute),
         inductor.installed(target, parsed),
         blas.installed(),

@@ -19,11 +19,11 @@ from tracing.upstream.patch import patched, replaced
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 __all__ = [
+    "FramesSkipped",
     "compiled_calls_reported",
     "compiling_reported",
     "constant_result",
     "forget_compiled",
-    "frames_skipped",
     "nothing_compiled",
     "set_eval_frame",
     "untraced",
@@ -47,18 +47,22 @@ def forget_compiled() -> None:
     torch._dynamo.reset()
 
 
-@contextmanager
-def frames_skipped(paths: Sequence[str]) -> Iterator[None]:
-    """While active, Dynamo neither compiles the frames of these files nor inlines their functions.
+class FramesSkipped:
+    """While entered, Dynamo neither compiles the frames of these files nor inlines their functions.
 
-    paths -- how the files' paths begin: "/folder/", "/folder/file.py"
+    A process that is forked meanwhile may end without leaving it; a generator would then run, without torch.
     """
-    trace_rules.SKIP_DIRS.extend(paths)
-    trace_rules._recompile_re()
-    try:
-        yield
-    finally:
-        for path in paths:
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        """paths -- how the files' paths begin: "/folder/", "/folder/file.py" """
+        self._paths = paths
+
+    def __enter__(self) -> None:
+        trace_rules.SKIP_DIRS.extend(self._paths)
+        trace_rules._recompile_re()
+
+    def __exit__(self, *exception: object) -> None:
+        for path in self._paths:
             trace_rules.SKIP_DIRS.remove(path)
         trace_rules._recompile_re()
 
@@ -151,7 +155,7 @@ def contract() -> None:
     with compiled_calls_reported():
         flag = torch.compile(torch.compiler.is_compiling)()
     require(flag and not torch.compiler.is_compiling(), "a flag that is set inside of wrapped functions")
-    with frames_skipped([__file__]):
+    with FramesSkipped([__file__]):
         compiled(torch.ones(1))
     require(not graphs, "a skipped file whose frames are not compiled")
     forget_compiled()
