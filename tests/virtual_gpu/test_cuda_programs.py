@@ -119,6 +119,21 @@ def test_random_number_generators_and_autocast_of_cuda_work() -> None:
     assert product.dtype == torch.float16
 
 
+def test_the_generator_of_the_device_is_saved_and_restored() -> None:
+    with virtual_gpu():
+        states = torch.cuda.get_rng_state_all()
+        with torch.random.fork_rng(devices=[0], device_type="cuda"):
+            first = torch.rand(4, device="cuda")
+        second = torch.rand(4, device="cuda")
+        torch.cuda.set_rng_state_all(states)
+        third = torch.rand(4, device="cuda")
+        torch.cuda.random.set_rng_state(states[0], torch.device("cuda", 0))
+
+        assert torch.equal(torch.cuda.get_rng_state("cuda:0"), torch.cuda.random.get_rng_state())
+        for drawn in (second, third, torch.rand(4, device="cuda")):
+            assert torch.equal(first, drawn)
+
+
 def test_streams_and_events_work_and_launches_have_their_stream() -> None:
     streams: list[int] = []
     with virtual_gpu():
@@ -149,6 +164,11 @@ def test_memory_is_pinned_used_on_streams_and_counted_without_effect() -> None:
         with torch.cuda.device(0), torch.cuda.device_of(x):
             x.record_stream(torch.cuda.Stream())
 
+        torch.cuda.set_per_process_memory_fraction(0.5)
+        torch.cuda.memory._record_memory_history()
+        assert torch.cuda.memory_snapshot() == torch.cuda.memory._snapshot()["segments"] == []
+        assert torch.get_device_module() is torch.get_device_module("cuda:0") is torch.cuda
+        assert not torch.cuda.can_device_access_peer(0, 0)
         assert torch.cuda.memory_stats()["allocated_bytes.all.peak"] == 0
         assert "does not measure" in torch.cuda.memory_summary(torch.cuda.current_device())
         assert x.sum().item() == 3

@@ -30,7 +30,7 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
         for question, answer in _facts(name, target).items():
             if hasattr(torch.cuda, question):
                 stack.enter_context(patched(torch.cuda, question, _constant(answer)))
-        for owner, answers in ((torch.cuda, _ACTIONS), (torch.cuda.nvtx, _NVTX)):
+        for owner, answers in _ANSWERS:
             for question, answer in answers.items():
                 if hasattr(owner, question):
                     stack.enter_context(patched(owner, question, _for_the_program(answer)))
@@ -42,7 +42,15 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
         for question, answer in _ACCELERATOR.items():
             if hasattr(torch.accelerator, question):
                 stack.enter_context(patched(torch.accelerator, question, _for_the_program(answer)))
+        stack.enter_context(patched(torch, "get_device_module", _for_the_program(_device_module)))
+        for question, answer in _RANDOM.items():  # torch.random.fork_rng asks for the program
+            for owner in (torch.cuda, torch.cuda.random):
+                stack.enter_context(replaced(owner, question, answer))
         yield
+
+
+def _device_module(device: torch.device | str | None = None) -> Any:
+    return torch.cuda if device is None else getattr(torch, torch.device(device).type)
 
 
 def _facts(name: str, target: GPUTarget) -> _Answers:
@@ -108,8 +116,22 @@ _ACTIONS: _Answers = {
     "manual_seed_all": lambda seed: _NOTHING(torch.manual_seed(seed)),
     "seed": lambda: _NOTHING(torch.seed()),
     "initial_seed": torch.initial_seed,
+    "set_per_process_memory_fraction": _NOTHING,
+    "get_per_process_memory_fraction": lambda device=None: 1.0,
+    "can_device_access_peer": lambda device, peer_device: False,
+    "memory_snapshot": lambda *args, **kwargs: [],
+}
+_MEMORY: _Answers = {
+    "memory_snapshot": lambda *args, **kwargs: [],
+    "_record_memory_history": _NOTHING,
+    "_snapshot": lambda *args, **kwargs: {"segments": [], "device_traces": []},
+}
+# the device's generator is that of the CPU
+_RANDOM: _Answers = {
     "get_rng_state": lambda device=None: torch.get_rng_state(),
-    "set_rng_state": lambda state, device=None: torch.set_rng_state(state),
+    "get_rng_state_all": lambda: [torch.get_rng_state()],
+    "set_rng_state": lambda new_state, device=None: torch.set_rng_state(new_state),
+    "set_rng_state_all": lambda new_states: _NOTHING(*map(torch.set_rng_state, new_states)),
 }
 _NVTX: _Answers = {
     "range_push": lambda message: 0,
@@ -118,6 +140,7 @@ _NVTX: _Answers = {
     "range_end": _NOTHING,
     "mark": _NOTHING,
 }
+_ANSWERS = ((torch.cuda, _ACTIONS), (torch.cuda.nvtx, _NVTX), (torch.cuda.memory, _MEMORY))
 _ACCELERATOR: _Answers = {
     "is_available": lambda: True,
     "device_count": lambda: 1,
