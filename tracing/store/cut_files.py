@@ -73,8 +73,10 @@ def cut_files(run: Path) -> list[CutFile]:
 def _lacks_blobs(run: Path) -> bool:
     # a run without code has no files there, either
     blobs = run / _BLOBS
-    if blobs.is_dir() and any(True for _ in os.scandir(blobs)):
-        return False
+    if blobs.is_dir():
+        with os.scandir(blobs) as entries:
+            if any(True for _ in entries):
+                return False
     return any(_NAMES_IR in path.read_bytes() for path in run.glob(f"{file_of(Kernel).name}-*"))
 
 

@@ -12,7 +12,7 @@ import re
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -98,7 +98,7 @@ def records(path: Path) -> Iterator[bytes]:
         yield piece
 
 
-def private(path: Path, mode: str) -> io.FileIO:
+def private(path: str | Path, mode: str) -> io.FileIO:
     """Open a file with access for this user only, for unbuffered writing.
 
     A buffer could be written twice, by this process and by its forks.
@@ -113,22 +113,28 @@ def append(file: io.FileIO, data: bytes) -> None:
         rest = rest[file.write(rest) :]
 
 
-def write(path: Path, data: bytes) -> None:
+def write(path: str | Path, data: bytes) -> None:
     """Write a file atomically; never through a link, which may point outside of the run.
 
     Raises Problem if its folder is a link.
     """
-    if path.parent.is_symlink():
-        raise damaged(path.parent, "it is a link, and nothing is written through it")
-    partial = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}")
-    partial.unlink(missing_ok=True)
+    folder = os.path.dirname(path)
+    if os.path.islink(folder):
+        raise damaged(folder, "it is a link, and nothing is written through it")
+    partial = f"{path}.{os.getpid()}-{threading.get_ident()}"
+    _delete(partial)
     try:
         with private(partial, "xb") as file:
             append(file, data)
-        partial.replace(path)
+        os.replace(partial, path)
     except OSError:
-        partial.unlink(missing_ok=True)
+        _delete(partial)
         raise
+
+
+def _delete(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def file_name(name: str) -> str:

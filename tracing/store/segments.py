@@ -30,7 +30,7 @@ class Segments:
         self.closed: deque[int] = deque()  # earlier ones that are on disk, oldest first
         self.written = 0  # bytes since `size` was asked
         self.in_segment = 0  # bytes since the current segment began
-        self._files: dict[int, list[Path]] = {0: []}
+        self._files: dict[int, list[str]] = {0: []}  # names
         self._blobs: dict[Blob, tuple[int, int]] = {}  # the last segment that refers to it, and its bytes
         self.deleted: list[Callable[[int], None]] = []  # receive the oldest segment that is left
         self.make_room: Callable[[int], bool] | None = None  # False: so many bytes have no room on the disk
@@ -52,13 +52,13 @@ class Segments:
         self.written += count
         self.in_segment += count
 
-    def opened(self, path: Path) -> None:
+    def opened(self, name: str) -> None:
         """Note a file of the current segment."""
-        self._files[self.number].append(path)
+        self._files[self.number].append(name)
 
     def next(self) -> list[str]:
         """Begin the next segment; returns the names of the files that this one closes."""
-        names = [path.name for path in self._files[self.number]]
+        names = self._files[self.number]
         self.closed.append(self.number)
         self.number += 1
         self.in_segment = 0
@@ -83,12 +83,11 @@ class Segments:
     def delete_oldest(self) -> None:
         """Delete the oldest closed segment: its header first, without which readers ignore the rest."""
         number = self.closed.popleft()
-        header = self._run / self._header(self._process, number)
-        files = self._files.pop(number)
         gone = [blob for blob, (last, _) in self._blobs.items() if last <= number]
-        for path in (header, *files, *(self._run / "blobs" / f"{blob}.zst" for blob in gone)):
+        blobs = [f"blobs/{blob}.zst" for blob in gone]
+        for name in (self._header(self._process, number), *self._files.pop(number), *blobs):
             with suppress(FileNotFoundError):
-                path.unlink()
+                os.unlink(f"{self._run}/{name}")
         for blob in gone:
             self.keep(blob)
         for listener in self.deleted:

@@ -159,7 +159,7 @@ class RunWriter:
         name = blob_name(data)
         if self.segments is not None:
             self.segments.keep(name)
-        if not self.holds(name) and self.writes and not self._blob_file(name).exists():
+        if not self.holds(name) and self.writes and not self._has_file(name):
             with self.survived():
                 self._write_blob(name, data)
         return name
@@ -175,7 +175,7 @@ class RunWriter:
             self.append(record(self.blob(data)))
         elif self.writes:
             with self._lock, self.survived():
-                own = segments.refers(name) or not self._blob_file(name).exists()
+                own = segments.refers(name) or not self._has_file(name)
                 if not segments.refers(name) and own:
                     self._write_blob(name, data)
                 if own:
@@ -184,8 +184,11 @@ class RunWriter:
                 self._write(file_of(type(one)), self.encoded(one) + b"\n")
         return name
 
-    def _blob_file(self, name: Blob) -> Path:
-        return self.path / "blobs" / f"{name}.zst"
+    def _has_file(self, name: Blob) -> bool:
+        return os.path.exists(self._blob_file(name))
+
+    def _blob_file(self, name: Blob) -> str:
+        return f"{self.path}/blobs/{name}.zst"
 
     def _write_blob(self, name: Blob, data: bytes) -> None:
         packed = zstandard.compress(data)
@@ -250,10 +253,11 @@ class RunWriter:
         file = self._files.get(key)
         if file is None:
             kind, segment = key
-            path = self.path / kind.file(self.process, segment)
-            file = self._files[key] = AppendedFile(private(path, "ab"), compressed=kind.compressed)
+            name = kind.file(self.process, segment)
+            opened = private(f"{self.path}/{name}", "ab")
+            file = self._files[key] = AppendedFile(opened, compressed=kind.compressed)
             if segment is not None and self.segments is not None:
-                self.segments.opened(path)
+                self.segments.opened(name)
         return file
 
     def encoded(self, record: Record) -> bytes:

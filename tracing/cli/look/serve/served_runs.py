@@ -51,7 +51,9 @@ class ServedRuns:
             raise Problem(f"there is no run {name} below {self.folder}", "the list has the names of all runs")
         path = self.folder / name
         for folder in (path, path / "blobs"):
-            if linked := next((one.name for one in os.scandir(folder) if one.is_symlink()), None):
+            with os.scandir(folder) as entries:
+                linked = next((one.name for one in entries if one.is_symlink()), None)
+            if linked is not None:
                 raise Problem(
                     f"{name} is not shown: {linked} is a link, which may lead outside of the folder"
                 )
