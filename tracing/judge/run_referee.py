@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
 import torch
 
 from tracing.analyze.judge.judgement import Finding, JudgedLaunch, OutputOff, RunJudgement
@@ -16,7 +17,7 @@ from tracing.judge.contents import Contents
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_memory import BufferContent, GraphMemory
 from tracing.judge.graph_referee import GraphReferee
-from tracing.judge.operators import callers_of_graphs
+from tracing.judge.operators import callers_of_graphs, is_custom
 from tracing.judge.own_kernels import Interpreted, judged_own
 from tracing.judge.step_referee import StepReferee
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome
@@ -78,11 +79,25 @@ class _RunReferee:
             if launch.index not in judged:
                 self._launches.append(self._without_call(launch))
         order = sorted(self._launches, key=lambda one: one.launch)
-        outcome = next(iter(self._run.view(self._process, Outcome, Outcome)), None)
+        outcome = self._outcome()
         of_case = self._run.info.kind == "case"
         self._not_covered += [_TRACED] if calls and not of_case else []
         not_covered = tuple(dict.fromkeys(self._not_covered))
         return RunJudgement(tuple(order), tuple(self._findings), not_covered, outcome, of_case=of_case)
+
+    def _outcome(self) -> Outcome | None:
+        # torch.compile trusts the schemas of the operators in its graphs only
+        outcome = next(iter(self._run.view(self._process, Outcome, Outcome)), None)
+        if outcome is None or self._run.info.kind == "case":
+            return outcome
+        compiled = tuple(one for one in outcome.undeclared if one.partition(" ")[0] in self._own_operators)
+        return msgspec.structs.replace(outcome, undeclared=compiled)
+
+    @functools.cached_property
+    def _own_operators(self) -> set[str]:
+        # those of the program that its graphs call: "mylib::op"
+        nodes = (node for one in self._graphs for node in self._program(one)[0].nodes.values())
+        return {one.target.partition(".")[0] for one in nodes if is_custom(one)}
 
     def _without_call(self, launch: KernelLaunch) -> JudgedLaunch:
         graph = None if launch.kernel.copied else self._generated.get(launch.kernel_name)

@@ -118,11 +118,9 @@ class StepReferee:
             node
             for step in self._steps[start:]
             if step.kind == "library" and location(name) in map(location, step.reads)
-            for node in step.nodes
+            for node in map(program.nodes.__getitem__, step.nodes)
         ]
-        return tuple(
-            dict.fromkeys(program.nodes[one].target for one in read if is_custom(program.nodes[one]))
-        )
+        return tuple(dict.fromkeys(one.target for one in read if is_custom(one) and not one.written))
 
     def _overwriter(self, held: BufferContent, reader: KernelLaunch, name: str) -> KernelLaunch | None:
         # the last launch between writer and reader that wrote to the reader's storage

@@ -16,6 +16,7 @@ import torch
 from tracing import environment, store
 from tracing.errors import Problem, message
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, SCHEMA, Outcome, RunInfo, Selection, StepSelection
+from tracing.numerics.undeclared_effects import UndeclaredEffects
 from tracing.program.device import Device
 from tracing.program.user_program import file_program
 from tracing.record.autotuning.winners import Winners
@@ -142,12 +143,16 @@ def _recorded(options: RecordingOptions, file: str) -> Iterator[store.Run]:
         kind="code", folder=str(Path.cwd()), steps=steps,
     )  # fmt: skip
     writer = store.create(Path(options.runs), info, environment.rank(), job)
+    effects = UndeclaredEffects() if options.keep_inputs else None  # for `tracing judge`
     session = Session(
         device,
         options.recorder(writer),
         passes=options.ir if options.passes else None,
         winners=Winners(writer, frozen),
-        around=[graph_passes_recorded(writer)] if options.graph_passes else [],
+        around=[
+            *([graph_passes_recorded(writer)] if options.graph_passes else []),
+            *([effects] if effects is not None else []),
+        ],
     )
     session.start()
     try:
@@ -159,7 +164,8 @@ def _recorded(options: RecordingOptions, file: str) -> Iterator[store.Run]:
         trace = "".join(traceback.format_exception(type(error), error, own))
         session.end(Outcome("failed", f"{type(error).__name__}: {message(error)}", trace, message(error)))
         raise
-    session.end(Outcome("ended", "the code ended; it is not compared with eager"))
+    undeclared = effects.texts if effects is not None else ()
+    session.end(Outcome("ended", "the code ended; it is not compared with eager", undeclared=undeclared))
 
 
 def _sequence(names: Sequence[str]) -> list[str]:

@@ -12,9 +12,12 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tracing import environment
 from tracing.errors import message, page
 from tracing.model import Failure, FrameCompile, KeptTensor
+from tracing.numerics.undeclared_effects import UndeclaredEffects
 from tracing.program.named_variables import variables_of_program
 from tracing.program.seeding import seed_generators
 from tracing.program.user_program import (
@@ -38,12 +41,15 @@ class RecordedProgram:
         session: Session,
         seed: int | None,
         findings: Callable[[Run], Iterable[str]] = lambda run: (),
+        effects: UndeclaredEffects | None = None,
     ) -> None:
         """seed -- of its generators of random numbers, when the program starts; None: not seeded
 
         findings -- what to print of the finished run, a line each
+        effects  -- notes what operators do against their schemas, in the session; None: that is not recorded
         """
         self._program, self._session, self._seed, self._findings = program, session, seed, findings
+        self._effects = effects
         self._pid = os.getpid()
         self._variables: dict[str, str] = {}  # of the environment, when the program starts
         self.outcome = ended_with("exit status 0")
@@ -122,7 +128,8 @@ class RecordedProgram:
         self._exit.close()
         with suppress(Exception):  # of modules of the program, whose `__file__` may be anything
             self._session.writer.extend(variables_of_program(self._variables))
-        self._session.end(self.outcome)
+        undeclared = self._effects.texts if self._effects is not None else ()
+        self._session.end(msgspec.structs.replace(self.outcome, undeclared=undeclared))
         seen = self._session.launches
         if not quiet:
             self._report(Run(self._session.writer.path), seen)
@@ -134,6 +141,8 @@ class RecordedProgram:
         for one in failures:
             if problem := one.problem(str(self._program.path)):
                 _print(problem)  # for editors, which open the line
+        for effect in self._effects.texts if self._effects is not None else ():
+            _say(effect)
         try:
             for line in self._findings(run):
                 _say(line)

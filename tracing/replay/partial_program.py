@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tracing.launch.hooks import installed
-from tracing.numerics.undeclared_effects import UndeclaredEffects, effect_text
+from tracing.numerics.undeclared_effects import UndeclaredEffects
 from tracing.program.device import Device
 from tracing.program.partial_compile import partly_compiled
 from tracing.program.seeding import seed_generators
@@ -74,7 +74,7 @@ class PartialProgram:
         ):
             symptom = self._ended()
         if effects is not None:
-            text = "; ".join(effect_text(*one) for one in effects.noted.items())
+            text = "; ".join(effects.texts)
             symptom = {"kind": "no answer" if text else "right", "text": text, "remedy": UNDECLARED}
         digests = {str(path): blob_name(path.read_bytes()) for path in imported_files() if path.is_file()}
         return {**build.described(symptom), "files": digests}

@@ -417,3 +417,42 @@ def test_a_kernel_of_a_call_that_raised_is_not_hand_written(tmp_path: Path) -> N
     assert said.startswith("the program failed: ValueError: too large (raising.py:7)\n")
     assert "its call of graph 0 did not end" in said and "hand-written" not in said
     assert re.search(r"next +tracing bisect .*raising\.py", said)
+
+
+UNDECLARED = """
+import torch
+
+def clipping(name):
+    @torch.library.custom_op(f"judge_command::{name}", mutates_args=())
+    def clip(x: torch.Tensor) -> torch.Tensor:
+        total = x.sum()
+        x.clamp_(max=0.5)
+        return total
+
+    clip.register_fake(lambda x: x.new_empty(()))
+    return clip
+
+clip, eager_clip = clipping("clip"), clipping("eager_clip")
+
+@torch.compile
+def step(x):
+    h = x.exp()
+    total = clip(h)
+    return h * 2, total
+
+step(torch.ones(8, 8))
+eager_clip(torch.ones(8))
+"""
+
+
+def test_an_operator_of_a_programs_graph_that_writes_undeclared_is_named(tmp_path: Path) -> None:
+    (path := tmp_path / "clips.py").write_text(UNDECLARED)
+    recorded = tracing("run", "--keep-inputs", path, runs=tmp_path / "runs")
+
+    done = tracing("judge", "latest", runs=tmp_path / "runs")
+
+    for name, line in (("clip", 19), ("eager_clip", 23)):
+        effect = f"judge_command::{name} writes x, and its schema does not say so (clips.py:{line})"
+        assert f"tracing: {effect}\n" in recorded.stderr
+    assert done.stdout.startswith("✗ judge_command::clip writes x") and done.returncode == 1
+    assert "eager_clip" not in done.stdout and "every launch" not in done.stdout

@@ -273,8 +273,8 @@ class RunJudgement:
 
     @property
     def undeclared(self) -> Sequence[str]:
-        """What the case's operators do against their schemas, if its results differ or a value is off."""
-        explains = self.differs or self.findings
+        """What operators do against their schemas; of a case only if results differ or a value is off."""
+        explains = self.differs or self.findings or not self.of_case
         return self.outcome.undeclared if self.outcome is not None and explains else ()
 
     @property

@@ -169,6 +169,7 @@ def _recorded_program(
 ) -> RecordedProgram:
     job = environment.job() if options.rank_aware else None
     frozen = read_winners(options.winners) if options.winners else None
+    from tracing.numerics.undeclared_effects import UndeclaredEffects
     from tracing.program.device import Device
     from tracing.record.autotuning.winners import Winners
     from tracing.record.graphs.graph_passes import graph_passes_recorded
@@ -185,14 +186,18 @@ def _recorded_program(
         kind="program", program=tuple(program.words), folder=str(Path.cwd()), steps=steps,
     )  # fmt: skip
     writer = store.create(runs, info, environment.rank(), job)
+    effects = UndeclaredEffects() if options.keep_inputs else None  # for `tracing judge`
     session = Session(
         device,
         recorder_of(writer, strict=options.strict),
         passes=options.ir_recorded,
         winners=Winners(writer, frozen.winners if frozen else ()),
-        around=[graph_passes_recorded(writer)] if options.graph_passes else [],
+        around=[
+            *([graph_passes_recorded(writer)] if options.graph_passes else []),
+            *([effects] if effects is not None else []),
+        ],
     )
-    return RecordedProgram(program, session, options.seed, _findings)
+    return RecordedProgram(program, session, options.seed, _findings, effects)
 
 
 def _findings(run: store.Run) -> Iterator[str]:
