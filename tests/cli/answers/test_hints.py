@@ -78,6 +78,22 @@ def test_commands_for_a_run_of_several_ranks_name_the_rank(tmp_path: Path) -> No
     assert repro.endswith(f"--launch 3 --kernel {HASH} --rank 0")
 
 
+def test_two_programs_in_two_folders_are_recorded_anew_into_one_and_compared_with_each_other(
+    tmp_path: Path,
+) -> None:
+    def recorded(name: str) -> store.Run:
+        info = msgspec.structs.replace(
+            INFO, kind="program", folder=str(Path.cwd()), program=(f"{name}.py",), seed=None
+        )
+        return store.Run(store.create(tmp_path / name, info).path)
+
+    first, second, compare = hints.of_one_seed(recorded("a"), recorded("b")).split("; ")
+
+    below = f"--runs {tmp_path / 'b'}"
+    assert (first.partition(below)[2], second.partition(below)[2]) == (" a.py", " b.py")
+    assert compare.startswith(f"tracing compare latest~1 latest {below}")
+
+
 @pytest.fixture(scope="module")
 def racing(tmp_path_factory: pytest.TempPathFactory) -> tuple[store.Run, list[str]]:
     """The first run of data/racing.py, with its passes, and the commands below the race that another has."""

@@ -58,9 +58,11 @@ def of_one_seed(a: store.Run, b: store.Run) -> str:
 
 
 def _both_anew(a: store.Run, b: store.Run, *options: str) -> str:
-    # standard output belongs to the program, and names no run
-    both = "; ".join(record_anew(run, *options, "--operators", "digests") for run in (a, b))
-    return f"{both}; tracing compare latest~1 {latest(b)}{_anyway(a, b)}"
+    # into one folder, as standard output belongs to the program, and names no run
+    absolute = any(elsewhere(run.info) for run in (a, b))
+    below = _runs_option(folder_of_runs(b.path), absolute=absolute)
+    both = "; ".join(_anew(run, *options, "--operators", "digests", *below) for run in (a, b))
+    return f"{both}; tracing compare latest~1 {join(['latest', *below])}{_anyway(a, b)}"
 
 
 def _has_all(info: RunInfo) -> bool:
@@ -217,9 +219,11 @@ def repro_of_operator(run: store.Run, index: int, rank: int = 0) -> list[str]:
 
 def record_anew(run: store.Run, *options: str) -> str:
     """The command that records a run's program once more, with further options, or the call in its code."""
-    if run.info.kind == "code":
-        return recording_call(run.info, *options, *_below(run))
-    return join(recording(run, *options, *_below(run)))
+    return _anew(run, *options, *_below(run))
+
+
+def _anew(run: store.Run, *options: str) -> str:
+    return recording_call(run.info, *options) if run.info.kind == "code" else join(recording(run, *options))
 
 
 def with_one_seed(run: store.Run) -> list[str]:
@@ -241,9 +245,12 @@ def latest(run: store.Run) -> str:
 
 
 def _below(run: store.Run) -> list[str]:
-    # the option for the folder of the runs, unless it is the default folder
-    folder = folder_of_runs(run.path)
-    if elsewhere(run.info):
+    return _runs_option(folder_of_runs(run.path), absolute=bool(elsewhere(run.info)))
+
+
+def _runs_option(folder: Path, *, absolute: bool) -> list[str]:
+    # absolute -- a program runs in another directory
+    if absolute:
         return ["--runs", str(folder.absolute())]
     return [] if folder.absolute() == RUNS.absolute() else ["--runs", str(folder)]
 
