@@ -83,7 +83,8 @@ def test_padding_that_nothing_depends_on_is_counted_and_equal(tmp_path: Path) ->
 
     assert status == 0
     assert "unwritten: at most 40 elements of y of launch #0 fill differ, which nothing wrote" in text
-    assert "equal: 1 launch, every digest of what they read and wrote" in text
+    # the digests of `sum`, after the launch, were not recorded
+    assert "equal as far as both were recorded: 1 launch, every digest of what they read and wrote" in text
 
 
 @pytest.mark.parametrize("use", [torch.sum, torch.max, torch.Tensor.mean])

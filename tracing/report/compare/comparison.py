@@ -128,7 +128,7 @@ def equality_text(comparison: Comparison, alike: int, differing: Sequence[Result
     if not (notes.pairs or alike):
         yield Text("nothing was compared: no launch and no result")
         return
-    whole = notes.complete and not notes.undigested
+    whole = notes.complete and not notes.undigested and not notes.left_out
     rest = "the rest is equal" if differing else "equal"
     equal = rest if whole else f"{rest} as far as both were recorded"
     yield Text(f"{equal}: {', '.join([plural(notes.pairs, 'launch'), *parts])}")
