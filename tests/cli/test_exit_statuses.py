@@ -14,6 +14,7 @@ import pytest
 import typer
 from commands import DATA
 from handmade.records import new_run
+from rich.table import Table
 
 from tracing.backend.checked_case import check_case
 from tracing.cli.answers.failures import reported
@@ -109,3 +110,15 @@ def test_a_pipe_that_nobody_reads_ends_a_command_without_a_message(words: tuple[
         done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
 
     assert (done.returncode, done.stderr) == (2, "")
+
+
+def test_a_row_of_a_table_is_one_line_in_a_pipe() -> None:
+    table = Table(box=None, show_header=False)
+    table.add_row("name " * 100)
+    console = SafeConsole(file=(said := io.StringIO()))
+
+    console.print(table)
+    console.print("name " * 100)
+
+    assert said.getvalue().splitlines()[0].split() == ["name"] * 100
+    assert len(said.getvalue().splitlines()) > 2  # text is folded as before

@@ -15,14 +15,18 @@ from typing import IO, Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
 
 from tracing.report.control_characters import printable
+
+_UNFOLDED = 1 << 14  # characters: more than any row of a table has
 
 
 class SafeConsole(Console):
     """A console that writes its own styles, and escapes control characters in text.
 
-    `listeners` receive the text of each print, also while the console is quiet.
+    Tables are folded for terminals only. `listeners` receive the text of each print, also while the console
+    is quiet.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -33,7 +37,13 @@ class SafeConsole(Console):
         """Print as rich does."""
         for one in self.listeners:
             one(" ".join(getattr(each, "plain", None) or str(each) for each in objects))
+        unfolded = not self.is_terminal and any(isinstance(one, Table) for one in objects)
+        width = self.width
+        if unfolded:
+            self.width = _UNFOLDED
         super().print(*objects, **options)
+        if unfolded:
+            self.width = width
 
     def on_broken_pipe(self) -> None:
         """Be quiet, because the reader has ended; if it read the answer, there is nothing left to do."""
