@@ -56,6 +56,8 @@ PROBLEMS = {
     "export latest --parquet train.py/a": "train.py is a file; several files are written\n  name a folder",
     "resume latest --pass cse -o train.py": "train.py is a file; several files are written\n  name a folder",
     "check train.py": "train.py is not a case: it has no build(device)\n  record it as a program",
+    "check silu --dimension 1": "--dimension is given without --alignment\n  it restricts",
+    "check silu --views": "--views is given without --layout\n  it restricts",
     "diff mine": "there is no case mine\n  nearest: mine.py",
     "diff zzzz": "there is no case zzzz\n  known are bert",
     "bench silu sliu": "there is no case sliu\n  nearest: silu",

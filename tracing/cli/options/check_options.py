@@ -54,6 +54,15 @@ class CheckOptions:
         str | None, typer.Option(metavar="NAME", help="The constraints of a registered accelerator.")
     ] = None
 
+    def __post_init__(self) -> None:
+        """Raise Problem for an option that has no effect by itself."""
+        for option, needed, no_effect in (
+            ("--dimension", "--alignment", self.dimension and self.alignment is None),
+            ("--views", "--layout", self.views and self.layout is None),
+        ):
+            if no_effect:
+                raise Problem(f"{option} is given without {needed}", f"it restricts {needed}: give both")
+
     def constraints(self) -> tuple[Constraint, ...]:
         """The constraints; raises Problem for a name that torch does not have. Imports torch."""
         from tracing.backend.adapter import accelerator
