@@ -18,7 +18,10 @@ from tracing.analyze.replay.swap_plan import Candidate
 from tracing.errors import Problem
 from tracing.model import SwapResult
 
-_NOT_DETERMINISTIC = "`tracing repeat CASE` says whether it is deterministic; if so, record it anew here"
+_NOT_DETERMINISTIC = (
+    "its file has changed since, or it is not deterministic, as `tracing repeat CASE` tells; "
+    "otherwise record it anew here"
+)
 
 
 @dataclass(frozen=True, slots=True)
