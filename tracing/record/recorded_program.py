@@ -25,6 +25,7 @@ from tracing.program.user_program import (
     shown_as_by_python,
     threads_shown_as_by_python,
 )
+from tracing.record.crash_report import crashes_noted
 from tracing.record.program_outcome import ended_by, ended_with
 from tracing.record.session import Session
 from tracing.store import Run
@@ -93,6 +94,7 @@ class RecordedProgram:
         self._exit.enter_context(patched(os, "_exit", self._around_exit))
         for name in ("execv", "execve"):  # the others of os call these
             self._exit.enter_context(patched(os, name, self._around_exec))
+        self._exit.enter_context(crashes_noted(self._session.writer))
         with environment.gpu_unopened():
             self._session.start()
         if not quiet:

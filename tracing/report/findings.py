@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 
 from rich.text import Text
 
@@ -15,8 +17,9 @@ from tracing.analyze.runs.winners import changed_by_trials
 from tracing.model import Cut, KernelLaunch, MemoryEvidence, Outcome, OutOfBounds
 from tracing.model.record import with_fields
 from tracing.report.text import Line, outcome_lines, plural
-from tracing.report.user_frames import traceback_text
+from tracing.report.user_frames import traceback_text, user_frames
 from tracing.store import Run, being_recorded, rank_of
+from tracing.store.crash import Crash, crashes
 from tracing.store.cut_files import cut_files
 
 _UNKNOWN = "a launch that is not recorded"
@@ -51,7 +54,17 @@ def unfinished_text(run: Run) -> str:
     """What is known of a run without an end, in the third person."""
     if being_recorded(run.path):
         return "is still being recorded"
+    if ended := crashes(run.path):
+        return f"has no end: {ended[0].signal}{crashed_at(ended[0])}"
     return "has no end: the process was killed, or the disk was full"
+
+
+def crashed_at(crash: Crash) -> str:
+    """The innermost line of the user's code: ` in step (train.py:3)`; empty: it is not known."""
+    for frame in user_frames(crash.stack):
+        if at := re.match(r' *File "(.+)", line (\d+) in (.+)', frame):
+            return f" in {at[3]} ({Path(at[1]).name}:{at[2]})"
+    return ""
 
 
 def out_of_bounds_text(run: Run, *, padding: bool = True) -> Iterator[str]:

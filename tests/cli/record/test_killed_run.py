@@ -4,13 +4,42 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 
+import pytest
 from commands import DATA, tracing
 
 from tracing import store
 from tracing.model import Outcome
 
+CRASHES = """
+import ctypes, os, sys
+import torch
+
+def crash():
+    ctypes.string_at(0)
+
+torch.compile(torch.sin)(torch.ones(8))
+if (child := os.fork()) == 0:
+    os.abort()
+os.waitpid(child, 0)
+if sys.argv[1:]:
+    import faulthandler
+
+    faulthandler.enable()
+crash()
+"""
+CRASHING_CASE = """
+import ctypes
+from tracing import Workload
+
+def crash(x):
+    ctypes.string_at(0)
+
+def build(device):
+    return Workload(crash, (1,))
+"""
 FAULT = {"pass": "tritongpu-coalesce", "die": "abort", "if": "tt.load"}
 
 
@@ -36,3 +65,36 @@ def test_a_case_that_leaves_python_has_not_passed(tmp_path: Path) -> None:
     assert "the case failed: os._exit(0) ended the process" in done.stderr
     (run,) = store.recorded(tmp_path)
     assert [one.status for one in store.Run(run).records(Outcome)] == ["failed"]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_line_of_a_fatal_signal_is_that_of_the_program_unless_it_prints_it(
+    own: bool, tmp_path: Path
+) -> None:
+    (path := tmp_path / "crashes.py").write_text(CRASHES)
+
+    done = tracing("run", "--no-passes", path, *(["own"] if own else []), runs=tmp_path / "runs")
+    shown = tracing("show", "latest", runs=tmp_path / "runs")
+
+    assert done.returncode == -signal.SIGSEGV
+    assert ("Fatal Python error: Segmentation fault" in done.stderr) == own
+    how = "Segmentation fault in crash (crashes.py:6)"
+    how = "the process was killed, or the disk was full" if own else how
+    assert f"unfinished: it has no end: {how}\n" in shown.stdout
+
+
+def test_the_line_of_a_fatal_signal_in_a_case_is_an_error_of_the_case(tmp_path: Path) -> None:
+    (path := tmp_path / "case.py").write_text(CRASHING_CASE)
+
+    done = tracing("run", "--no-passes", path, runs=tmp_path / "runs")
+
+    assert done.returncode == 2
+    assert f"{path}:6: error: SIGSEGV ended the process in crash\n" in done.stderr
+
+
+def test_a_program_that_ends_leaves_no_file_for_its_crash(tmp_path: Path) -> None:
+    (path := tmp_path / "ends.py").write_text("import faulthandler; print(faulthandler.is_enabled())")
+
+    done = tracing("run", path, runs=tmp_path / "runs")
+
+    assert done.returncode == 0 and not list(tmp_path.glob("runs/*/crash-*"))

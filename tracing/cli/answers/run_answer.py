@@ -24,10 +24,12 @@ from tracing.cli.options.derived import open_derived
 from tracing.cli.processes.guard import KilledProcess
 from tracing.errors import Problem
 from tracing.model import Failure, Outcome
+from tracing.report.findings import crashed_at
 from tracing.report.hand_written import reference_text, suspect_text, unchecked_text
 from tracing.report.passes.passes import failed_pass_text
 from tracing.report.run_json import memory_evidence_json
 from tracing.report.text import outcome_lines
+from tracing.store.crash import crashes
 
 _LINES = 16  # of an error's message that are shown
 
@@ -132,7 +134,8 @@ def report_killed(killed: KilledProcess, *, as_json: bool) -> int:
     if killed.run is None:
         err.print(f"tracing: {killed.by} ended the process before it had a run")
         return 2
-    detail = f"{killed.by} ended the process"
+    ended = crashes(killed.run)
+    detail = f"{killed.by} ended the process{crashed_at(ended[0]) if ended else ''}"
     for record, reported in unfinished(open_derived(str(killed.run), killed.run.parent)):
         detail = f"{failed_pass_text(record, reported)} ({killed.by} ended the process)"
     writer = store.RunWriter(killed.run, environment.rank())

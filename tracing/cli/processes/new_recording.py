@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -137,7 +138,7 @@ class _Commands:
         else:  # 1: the results differ from eager's
             run = Path(lines[-1]) if process.returncode in (0, 1) and lines else None
         if run is None:
-            raise self._failed(_error(errors) or f"exit status {process.returncode}")
+            raise self._failed(_ended_by(process.returncode) or _error(errors) or "it wrote no run")
         anew = store.Run(run)
         if error := failed_anew(self._run, anew):  # it has not made all launches
             raise self._failed(error)
@@ -149,6 +150,13 @@ class _Commands:
             remedy += "; standard input was empty now, so give a program that reads it the same input"
         command = hints.record_anew(self._run, "--keep-inputs")
         return Problem(f"{self._why}, and recording it anew failed: {error}", f"{remedy}: `{command}`")
+
+
+def _ended_by(status: int) -> str:
+    # a fatal signal: standard error tells nothing of it
+    if status >= 0:
+        return ""
+    return f"{signal.Signals(-status).name} ended the process"
 
 
 def _error(printed: str) -> str:

@@ -95,6 +95,7 @@ def _run_case(
             from tracing.program.experiment import Experiment
             from tracing.program.variables import Reads
             from tracing.record.autotuning.winners import Winners
+            from tracing.record.crash_report import crashes_noted
 
             recorder_of = _recorder_of(options, steps)
             device = Device(options.target, execute=not options.compile_only)
@@ -107,7 +108,7 @@ def _run_case(
         info = _info(experiment, options, steps)
         writer = store.create(runs, info, environment.rank(), job)
         announce(writer.path)
-        with closing(writer):
+        with closing(writer), crashes_noted(writer):
             recorder = recorder_of(writer)
             taken = Winners(writer, frozen.winners if frozen else ())
             progress = _progress(now, experiment, started)

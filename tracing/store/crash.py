@@ -1,0 +1,39 @@
+"""What Python noted when a fatal signal ended a process that recorded a run: `crash-<process>.txt`.
+
+Python's `faulthandler` writes the file, in the middle of the signal's handler: the signal, then the stack of
+each thread, the innermost frame first.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracing.store.run_files import read
+
+_MOST = 1 << 20  # bytes: faulthandler writes at most 100 frames of each of 100 threads
+_SIGNAL = re.compile(r"Fatal Python error: (.+)")
+_THREAD = re.compile(r"^Current thread .*\n((?:  .*\n)*)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """The end of one process."""
+
+    signal: str  # in the words of Python: "Segmentation fault", "Aborted"
+    stack: (
+        str  # lines of the thread that received it, `  File "train.py", line 3 in step`; empty: not Python's
+    )
+
+
+def crash_file(run: Path, process: str) -> Path:
+    """The file for the crash of a process, "<host>-<rank>-<pid>"; it is empty until then."""
+    return run / f"crash-{process}.txt"
+
+
+def crashes(run: Path) -> list[Crash]:
+    """The crashes of the processes that recorded a run."""
+    texts = [read(path, _MOST).decode(errors="replace") for path in sorted(run.glob("crash-*.txt"))]
+    noted = [(_SIGNAL.search(text), _THREAD.search(text)) for text in texts]
+    return [Crash(signal[1], thread[1] if thread else "") for signal, thread in noted if signal]
