@@ -92,6 +92,12 @@ class Contents:
         return bool(torch.equal(_bytes(one), _bytes(other)))
 
 
+def device_of(run: Run) -> torch.device:
+    """The type of device of a recording, if this machine has one: libraries differ between devices."""
+    virtual = run.info.environment.virtual
+    return torch.device("cuda" if torch.cuda.is_available() and not virtual else "cpu")
+
+
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.contiguous().reshape(-1).view(torch.uint8)
 

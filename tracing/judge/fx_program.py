@@ -7,7 +7,7 @@ given values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -42,6 +42,14 @@ class FxPlan(NamedTuple):
     draws: bool  # random numbers
     uninitialised: bool  # it computes with unwritten memory
     generated: bool  # all that it draws follows from the seeds that it reads: see random_numbers.py
+
+
+class ExecutedNode(NamedTuple):
+    """A node with the values of its positional arguments, and its result."""
+
+    node: FxNode
+    read: list[Any]
+    result: Any
 
 
 Given = Mapping[FxValue, Any]  # tensors, and numbers of sizes
@@ -175,12 +183,25 @@ class FxProgram:
         base = self._views.get(name)  # only the viewed memory is needed, not its present content
         return [self.value(one, at) for one in read if one != base]
 
-    def run(self, plan: FxPlan, given: Given) -> dict[FxValue, Any]:
-        """Execute a plan; returns clones of its target values."""
+    def executing(self, plan: FxPlan, given: Given) -> Iterator[ExecutedNode]:
+        """Execute a plan, and yield each executed node; later ones may change its values in place."""
+        values = self._values(given)
+        for name in plan.nodes:
+            node = self.nodes[name]
+            read = [self._arguments(one, values) for one in node.args]
+            values.setdefault(self.tensor(name), result := self._executed(node, values))
+            yield ExecutedNode(node, read, result)
+
+    def _values(self, given: Given) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for value, content in given.items():
             own = clone(content) if isinstance(content, torch.Tensor) else content
             values[value.node] = _strided(own, self.nodes[value.node].value)
+        return values
+
+    def run(self, plan: FxPlan, given: Given) -> dict[FxValue, Any]:
+        """Execute a plan; returns clones of its target values."""
+        values = self._values(given)
         results: dict[FxValue, Any] = {}
         ends = {target: self._end(target) for target in plan.targets}
         for name in plan.nodes:

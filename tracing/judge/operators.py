@@ -92,6 +92,11 @@ def is_custom(node: FxNode) -> bool:
     return node.op == "call_function" and separator != "" and namespace not in OWN_NAMESPACES
 
 
+def is_pointwise(node: FxNode) -> bool:
+    """True if each element of a node's result depends on that element of its operands only."""
+    return torch.Tag.pointwise in getattr(resolved(node), "tags", ())
+
+
 def _has_no_elements(value: Any) -> bool:
     return isinstance(value, Mapping) and 0 in (value.get("shape") or ())
 

@@ -7,13 +7,12 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
-import torch
 
 from tracing.analyze.judge.judgement import Finding, JudgedLaunch, OutputOff, RunJudgement
 from tracing.analyze.judge.launched_steps import made_steps
 from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.errors import page
-from tracing.judge.contents import Contents
+from tracing.judge.contents import Contents, device_of
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_memory import BufferContent, GraphMemory
 from tracing.judge.graph_referee import GraphReferee
@@ -56,7 +55,7 @@ class _RunReferee:
     ) -> None:
         self._run, self._process, self._progress = run, process, progress
         self._interpreted = interpreted
-        self._contents = Contents.of(run, process, _device(run))
+        self._contents = Contents.of(run, process, device_of(run))
         self._graphs = {one.id: one for one in run.view(process, CompiledGraph, CompiledGraph)}
         self._programs: dict[int, tuple[FxProgram, FxProgram, Schedule]] = {}
         self._launches: list[JudgedLaunch] = []
@@ -175,12 +174,6 @@ class _RunReferee:
                 yield name, BufferContent(value, None, {value: number})
             else:
                 yield name, BufferContent(value, self._contents.of_graph(call.index, position, "input"))
-
-
-def _device(run: Run) -> torch.device:
-    # the type of device of the recording, if this machine has one: libraries differ between devices
-    virtual = run.info.environment.virtual
-    return torch.device("cuda" if torch.cuda.is_available() and not virtual else "cpu")
 
 
 def _inside(program: FxProgram, graph: int, launches: Sequence[KernelLaunch]) -> list[JudgedLaunch]:

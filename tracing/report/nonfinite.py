@@ -11,11 +11,14 @@ from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTens
 from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, NonFiniteOrigin, Verb
 from tracing.analyze.nonfinite.memory_contents import OldContents
 from tracing.analyze.nonfinite.nonfinite_elements import ranges
+from tracing.analyze.nonfinite.nonfinite_operator import NonFiniteOperator
 from tracing.model import Digest, KernelLaunch
+from tracing.model.numbers import number_text
 from tracing.report.text import plural, some_lines, step_text, tensor_text
 
 _SHOWN = 8  # events of a chain, ranges of elements
 _VALUE = {"any": "NaN or inf", "nan": "NaN", "inf": "inf"}
+_MADE = {"nan": "a NaN", "inf": "an inf"}
 _NONE = {"any": "no NaN and no inf", "nan": "no NaN", "inf": "no inf"}
 _FINITE = {
     "any": "every value that it reads is finite",
@@ -25,15 +28,19 @@ _FINITE = {
 
 
 def nonfinite_text(
-    answer: NonFiniteAnswer, elements: dict[str, list[int]], commands: Sequence[str]
+    answer: NonFiniteAnswer,
+    elements: dict[str, list[int]],
+    commands: Sequence[str],
+    operators: Sequence[NonFiniteOperator] = (),
 ) -> Iterator[Text]:
     """The answer, line by line.
 
     elements -- by argument: the indices of non-finite elements, if known
     commands -- to type next
+    operators -- of those that the launch computes, which make the value; (): they are not known
     """
     if answer.origin is not None:
-        yield from _origin(answer.origin, answer.kind, elements, answer.lacking)
+        yield from _origin(answer.origin, answer.kind, elements, answer.lacking, operators)
     elif answer.status == 0:
         counts = f"{plural(answer.launches, 'launch')}, {plural(answer.operators, 'operator call')}"
         yield Text.assemble(("✓", "green"), f" {_NONE[answer.kind]}: {counts}")
@@ -46,7 +53,11 @@ def nonfinite_text(
 
 
 def _origin(
-    origin: NonFiniteOrigin, kind: Kind, elements: dict[str, list[int]], lacking: str
+    origin: NonFiniteOrigin,
+    kind: Kind,
+    elements: dict[str, list[int]],
+    lacking: str,
+    operators: Sequence[NonFiniteOperator],
 ) -> Iterator[Text]:
     event = origin.event
     what = f"{verb_text(origin.verb)} {first_text(origin, kind)}"
@@ -59,7 +70,17 @@ def _origin(
         if one.name in elements:
             yield Text(f"    elements  [{_elements(elements[one.name])}]")
     yield Text(f"    → {_source(origin, kind, lacking)}")
+    for operator in operators:
+        yield Text(f"    → in eager {_operator_text(operator)}")
+        if operator.line is not None:
+            yield from (Text(f"      {line}") for line in some_lines([operator.line]))
     yield from _carried(origin)
+
+
+def _operator_text(operator: NonFiniteOperator) -> str:
+    of = f" of {', '.join(map(number_text, operator.operands))}" if operator.operands else ""
+    at = f", at {list(operator.index)}" if operator.operands and operator.index else ""
+    return f"{operator.name} makes {_MADE[operator.makes]}{of}{at}"
 
 
 def first_text(origin: NonFiniteOrigin, kind: Kind = "any") -> str:
@@ -197,7 +218,11 @@ def _elements(indices: list[int]) -> str:
 
 
 def nonfinite_json(
-    run: str, answer: NonFiniteAnswer, elements: dict[str, list[int]], commands: Sequence[str]
+    run: str,
+    answer: NonFiniteAnswer,
+    elements: dict[str, list[int]],
+    commands: Sequence[str],
+    operators: Sequence[NonFiniteOperator] = (),
 ) -> dict[str, Any]:
     """The answer as data; keys as in docs/json.md."""
     origin = answer.origin
@@ -211,6 +236,7 @@ def nonfinite_json(
         "numbers": list(origin.event.bad_numbers("any")) if origin else [],
         "tensors": [_tensor_json(one, elements) for one in origin.tensors] if origin else [],
         "computes": [f"{one.file}:{one.line}" for one in origin.computes] if origin else [],
+        "made_by": [_operator_json(one) for one in operators],
         "chain": [_event_json(one) for one in origin.chain] if origin else [],
         "carriers": origin.carriers if origin else 0,
         "launches": answer.launches,
@@ -218,6 +244,17 @@ def nonfinite_json(
         "unknown": [*undecided_text(answer), *answer.unknown],
         "record": answer.record,
         "next": list(commands),
+    }
+
+
+def _operator_json(operator: NonFiniteOperator) -> dict[str, Any]:
+    line = operator.line
+    return {
+        "makes": operator.makes,
+        "name": operator.name,
+        "line": f"{line.file}:{line.line}" if line is not None else None,
+        "index": list(operator.index),
+        "operands": [number_text(one) for one in operator.operands],
     }
 
 

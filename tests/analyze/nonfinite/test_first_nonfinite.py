@@ -234,7 +234,8 @@ def test_elements_are_named_where_the_values_were_kept_and_json_is_as_documented
     assert ranges(nonfinite_elements(run, 0, 0, 1) or []) == [(1, 3)]
     assert said.returncode == 1
     assert json.loads(said.stdout)["tensors"][0]["elements"] == [[1, 3]]
-    require_documented(said.stdout, "## `tracing nan`")
+    of_graphs = [f"made_by[].{key}" for key in ("makes", "name", "line", "index", "operands")]
+    require_documented(said.stdout, "## `tracing nan`", *of_graphs)
 
 
 @pytest.mark.parametrize(

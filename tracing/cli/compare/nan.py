@@ -13,13 +13,14 @@ from msgspec.structs import replace
 from tracing import store
 from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, first_nonfinite
 from tracing.analyze.nonfinite.nonfinite_elements import nonfinite_elements
+from tracing.analyze.nonfinite.nonfinite_operator import Made, NonFiniteOperator
 from tracing.analyze.runs.recorded_steps import options_of
 from tracing.analyze.runs.recording_commands import is_virtual
 from tracing.cli.answers import hints
-from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
+from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
-from tracing.model import KernelLaunch
+from tracing.model import GraphTensor, KernelLaunch
 from tracing.report.nonfinite import nonfinite_json, nonfinite_text
 
 
@@ -52,10 +53,11 @@ def nan(
     run = open_run(name, runs)
     answer = first_nonfinite(run, kind.value)
     elements, commands = _elements(run, answer), commands_of_nan(run, answer)
+    operators = _operators(run, answer)
     if as_json:
-        print(json.dumps(nonfinite_json(str(run.path), answer, elements, commands), indent=2))
+        print(json.dumps(nonfinite_json(str(run.path), answer, elements, commands, operators), indent=2))
     else:
-        for line in nonfinite_text(answer, elements, commands):
+        for line in nonfinite_text(answer, elements, commands, operators):
             out.print(line)
     raise typer.Exit(answer.status)
 
@@ -67,6 +69,31 @@ def _elements(run: store.Run, answer: NonFiniteAnswer) -> dict[str, list[int]]:
     rank, launch = origin.event.rank, origin.event.source.index
     known = {one.name: nonfinite_elements(run, rank, launch, one.position) for one in origin.tensors}
     return {name: indices for name, indices in known.items() if indices}
+
+
+def _operators(run: store.Run, answer: NonFiniteAnswer) -> list[NonFiniteOperator]:
+    # a fused kernel computes many operators: the run may have kept what tells which
+    origin = answer.origin
+    process = _process_of_graphs(run, answer)
+    if origin is None or process is None or not isinstance(origin.event.source, KernelLaunch):
+        return []
+    with spinner("importing torch") as now:
+        from tracing.judge.contents import device_of
+        from tracing.judge.nonfinite_operators import nonfinite_operators
+
+        now("executing the launch's graph in eager")
+        nans = any(one.bad("nan") for one in origin.tensors) and answer.kind != "inf"
+        kind: Made = "nan" if nans else "inf"
+        return nonfinite_operators(run, process, origin.event.source, kind, device_of(run))
+
+
+def _process_of_graphs(run: store.Run, answer: NonFiniteAnswer) -> str | None:
+    # that made the launch, if its run has the inputs of its graphs
+    origin = answer.origin
+    if origin is None or not origin.made:
+        return None
+    kept = run.processes(GraphTensor)
+    return next((one for one in kept if store.rank_of(one) == origin.event.rank), None)
 
 
 def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
@@ -88,6 +115,8 @@ def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
         return [shown, *_other_kind(run, answer), *recorded_anew]
     replay = f"tracing replay {of_run} --launch {launch.index}"  # it records lost inputs anew
     own = [] if run.info.kind == "code" else hints.of_launch(run, launch, origin.event.rank)
+    if origin.computes and not run.processes(GraphTensor):  # the operator is not known
+        own.append(f"{hints.keep_inputs(run)}; tracing nan {hints.latest(run)}")
     return [shown, replay, *own, *_other_kind(run, answer), *recorded_anew]
 
 

@@ -1,0 +1,103 @@
+"""The operator of a fused kernel that makes a NaN or inf is named, with what it reads."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from commands import tracing as command
+from documents.json_keys import documented
+from torch.nn import functional
+
+import tracing
+from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
+from tracing.analyze.nonfinite.nonfinite_operator import Made, NonFiniteOperator
+from tracing.judge.nonfinite_operators import nonfinite_operators
+from tracing.model import KernelLaunch
+from tracing.model.launches import LaunchLine
+
+X = torch.tensor([[1.0, -4.0], [0.0, 9.0]])
+CPU = torch.device("cpu")
+
+
+def named(
+    function: Callable[[torch.Tensor], torch.Tensor], kind: Made, folder: Path, keep: bool = True
+) -> list[NonFiniteOperator]:
+    """The operators of the first launch that makes such a value."""
+    torch._dynamo.reset()
+    with tracing.recording(runs=folder, keep_inputs=keep, passes=False) as run:
+        torch.compile(function)(X)
+    origin = first_nonfinite(run).origin
+    assert origin is not None and origin.made and isinstance(origin.event.source, KernelLaunch)
+    (process,) = run.processes(LaunchLine)
+    return nonfinite_operators(run, process, origin.event.source, kind, CPU)
+
+
+def test_the_operator_its_element_and_its_operands_are_named(tmp_path: Path) -> None:
+    (log,) = named(lambda x: ((x * 2).log() + 1).relu(), "nan", tmp_path)
+
+    assert (log.makes, log.name, log.index, log.operands) == ("nan", "aten::log", (0, 1), (-8.0,))
+    assert log.line is not None and log.line.code.startswith("(log,) = named")
+
+
+def test_an_inf_that_becomes_a_nan_is_named_before_it(tmp_path: Path) -> None:
+    inf, nan = named(lambda x: (3 / x) * x + 1, "nan", tmp_path)
+
+    assert (inf.makes, inf.index, inf.operands[-1]) == ("inf", (1, 0), 0.0)
+    assert (nan.makes, nan.name, nan.operands) == ("nan", "aten::mul.Tensor", (math.inf, 0.0))
+
+
+def test_the_infs_of_a_mask_are_the_programs_own(tmp_path: Path) -> None:
+    (sub,) = named(lambda x: torch.softmax(x.masked_fill(x < 10, -math.inf), -1) * 2, "nan", tmp_path)
+
+    assert (sub.name, sub.operands) == ("aten::sub.Tensor", (-math.inf, -math.inf))
+
+
+def test_a_sum_that_overflows_is_named_without_operands(tmp_path: Path) -> None:
+    (total,) = named(lambda x: (x.abs() * 3e37).sum() * 0.5, "inf", tmp_path)
+
+    assert total.name.startswith("aten::sum") and total.operands == ()
+
+
+def test_what_does_not_depend_on_random_numbers_is_named(tmp_path: Path) -> None:
+    (log,) = named(lambda x: functional.dropout(x.log(), 0.5), "nan", tmp_path)
+
+    assert (log.name, log.operands) == ("aten::log", (-4.0,))
+
+
+@pytest.mark.parametrize(
+    ("function", "keep"),
+    [
+        (lambda x: (torch.rand_like(x) - 2).log() + 1, True),
+        (lambda x: x.log(), False),
+    ],
+    ids=["random", "nothing was kept"],
+)
+def test_nothing_is_named_that_is_not_known(
+    function: Callable[[torch.Tensor], torch.Tensor], keep: bool, tmp_path: Path
+) -> None:
+    assert named(function, "nan", tmp_path, keep) == []
+
+
+def test_the_command_names_it_and_proposes_a_recording_that_can(tmp_path: Path) -> None:
+    (path := tmp_path / "program.py").write_text(
+        "import torch\ntorch.compile(lambda x: x.log() + 1)(-torch.ones(8))\n"
+    )
+    command("run", "--no-passes", path, runs=tmp_path / "runs")
+    without = command("nan", "latest", runs=tmp_path / "runs").stdout
+    command("run", "--no-passes", "--keep-inputs", path, runs=tmp_path / "runs")
+    printed = command("nan", "latest", runs=tmp_path / "runs").stdout
+    (operator,) = json.loads(command("nan", "latest", "--json", runs=tmp_path / "runs").stdout)["made_by"]
+
+    assert "in eager" not in without
+    assert re.search(r"next +tracing run --keep-inputs .*; tracing nan latest", without)
+    assert f"    → in eager aten::log makes a NaN of -1, at [0]\n      {path}:2 in <lambda>: " in printed
+    assert operator == {
+        "makes": "nan", "name": "aten::log", "line": f"{path}:2", "index": [0], "operands": ["-1"]
+    }  # fmt: skip
+    assert {f"made_by[].{key}" for key in operator} < documented("## `tracing nan`")

@@ -1,0 +1,21 @@
+"""The operator, among those that a fused kernel computes, that makes a NaN or inf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tracing.store.graph_file import PythonLine
+
+Made: TypeAlias = Literal["nan", "inf"]
+
+
+@dataclass(frozen=True, slots=True)
+class NonFiniteOperator:
+    """An operator of a graph that gives a NaN in eager, or an inf, and reads none."""
+
+    makes: Made
+    name: str  # "aten::log.default"
+    line: PythonLine | None
+    index: tuple[int, ...] = ()  # of the first such element of its result, if the operator is pointwise
+    operands: tuple[complex, ...] = ()  # what it reads for that element, numbers included
