@@ -22,9 +22,7 @@ class Crash:
     """The end of one process."""
 
     signal: str  # in the words of Python: "Segmentation fault", "Aborted"
-    stack: (
-        str  # lines of the thread that received it, `  File "train.py", line 3 in step`; empty: not Python's
-    )
+    stack: str  # of the thread that received it: `  File "train.py", line 3 in step`; empty: it has no frame
 
 
 def crash_file(run: Path, process: str) -> Path:
