@@ -177,9 +177,11 @@ class StepReferee:
         if verdict.verdict == "right":
             self._acquit(others, made.launches[0])
         if verdict.verdict == "off":
-            first = made.launches[0]
-            for held in targets.values():
-                held.wrong = f"launch {first.index} {first.kernel_name}"
+            first, off = made.launches[0], {one.buffer for one in verdict.wrong}
+            for name, held in targets.items():
+                judged = held.content is not None and held.value is not None
+                if not judged or {name, self.memory.schedule.location(name)} & off:
+                    held.wrong = f"launch {first.index} {first.kernel_name}"
 
     def _acquit(self, others: tuple[int, ...], by: KernelLaunch) -> None:
         # inputs of launches whose partial results this step read: the values were computed from those inputs
