@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from torch.optim import optimizer
 
 import tracing
+from tracing import store
 from tracing.errors import Problem
 from tracing.model import Outcome, Workload
 from tracing.program.experiment import results_of
@@ -49,6 +51,44 @@ def test_an_exception_inside_is_raised_and_written_down(tmp_path: Path) -> None:
         raise KeyError("missing")
 
     assert [(one.status, one.detail) for one in run.records(Outcome)] == [("failed", "KeyError: 'missing'")]
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"keep_inputs": True, "keep_memory": "2GB"}, "keep_memory='2GB'.: '2GB' is not of type int"),
+        ({"seed": "0"}, "seed='0'.: '0' is not of type int or None"),
+        ({"phase": "forwrd"}, "phase='forwrd'.: there is no such phase"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(tmp_path: Path, options: dict[str, Any], what: str) -> None:
+    with pytest.raises(Problem, match=what):
+        tracing.recording(runs=tmp_path, **options)
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_recording_that_is_refused_in_a_thread_leaves_no_run(tmp_path: Path) -> None:
+    refused: list[Problem] = []
+
+    def record(recording: threading.Event, other: threading.Event) -> None:
+        try:
+            with tracing.recording(runs=tmp_path):
+                recording.set()
+                other.wait()
+        except Problem as problem:
+            refused.append(problem)
+            recording.set()
+
+    begun, end = threading.Event(), threading.Event()
+    (first := threading.Thread(target=record, args=(begun, end))).start()
+    begun.wait()
+    (second := threading.Thread(target=record, args=(threading.Event(), end))).start()
+    second.join()
+    end.set()
+    first.join()
+
+    assert len(refused) == 1 and len(store.recorded(tmp_path)) == 1
 
 
 def test_an_unknown_option_is_refused_before_anything_is_recorded(tmp_path: Path) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
 import traceback
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import torch
 
@@ -29,6 +31,9 @@ from tracing.record.passes.recording import PassIRWhen
 from tracing.record.session import Session
 from tracing.record.step_selection import step_selection
 from tracing.store.winners import read_winners
+
+_TYPES = dict.fromkeys(("disk", "keep_memory", "keep_disk"), "give a number of bytes: 2 << 30 is 2GiB")
+_TYPES["steps"] = 'give START:STOP: "10:20"'
 
 
 @dataclass(frozen=True)
@@ -70,10 +75,19 @@ class RecordingOptions:
         """Raise Problem for a value that an option does not have."""
         for name, hint in get_type_hints(RecordingOptions).items():
             value, allowed = getattr(self, name), get_args(hint)
+            given = f"tracing.recording({name}={value!r})"
             if get_origin(hint) is Literal and value not in allowed:
                 needed = ", ".join(map(repr, allowed))
-                given = f"tracing.recording({name}={value!r})"
                 raise Problem(f"{given}: {value!r} is not one of {needed}", "use one of these")
+            kinds = allowed if get_origin(hint) in (Union, UnionType) else (hint,)
+            if all(isinstance(one, type) for one in kinds) and not isinstance(value, kinds):
+                needed = " or ".join("None" if one is NoneType else one.__name__ for one in kinds)
+                raise Problem(f"{given}: {value!r} is not of type {needed}", _TYPES.get(name, "give one"))
+        for one in _sequence(self.phase):
+            if one not in ("forward", "backward"):
+                raise Problem(
+                    f"tracing.recording(phase={one!r}): there is no such phase", "forward or backward"
+                )
 
     @property
     def selection(self) -> Selection:
@@ -154,7 +168,12 @@ def _recorded(options: RecordingOptions, file: str) -> Iterator[store.Run]:
             *([effects] if effects is not None else []),
         ],
     )
-    session.start()
+    try:
+        session.start()
+    except Problem:
+        writer.close()
+        shutil.rmtree(writer.path)
+        raise
     try:
         if options.seed is not None:
             torch.manual_seed(options.seed)
