@@ -10,22 +10,25 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tracing.analyze.compare.signature_pair import constants_of
+from tracing.analyze.compare.signature_pair import SettingChange, constants_of
 from tracing.analyze.line_matching import unified_diff
 from tracing.analyze.passes.assertions import without_positions
 from tracing.analyze.passes.operations import without_locations
+from tracing.analyze.passes.pass_table import compilations
 from tracing.errors import Problem
 from tracing.model import Kernel
 from tracing.store import Run
 
 DIFF_LINES = 12  # maximum of printed lines of a diff
 _STAGES = ("ttir", "ttgir", "llir", "ptx", "amdgcn")  # not the binary: ptxas is not deterministic
-_VALUE = re.compile(r"%[\w$.#-]*[\w$]|(?<=[ (,])[#!][A-Za-z_]\w*")
+_VALUE = re.compile(r"%[\w$.#-]*[\w$]|(?<=[ (,])[#!][A-Za-z_]\w*(?![\w.])")
 _HINT = r"tt\.divisibility = \d+ : i32"
 _ALIGNMENT = re.compile(rf" ?\{{{_HINT}\}}|, {_HINT}|{_HINT},? ?")
+_ARGUMENT = re.compile(r"%(\w+): [^{},()]*(?:\{[^{}]*?tt\.divisibility = (\d+)[^{}]*\})?")
+_PATHS = ("extern_libs",)  # options that are of the machine
 _TARGET = re.compile(r'ttg\.target = "[^"]*"')
 _DEBUG = re.compile(r", !dbg !\d+|#dbg_\w+\(.*|^!\d+ = .*|^!llvm\..*|^source_filename.*|^; .*")
 _ASSEMBLY = re.compile(r"\s*((\.loc|\.file)\b.*|//.*|;.*|(\$L__|\.L)(tmp|func_)\w*:)?$")
@@ -48,6 +51,7 @@ class KernelCodes:
         self._texts: dict[tuple[int, str, str], tuple[str, ...]] = {}
         self._keys: dict[object, str] = {}
         self._named: tuple[dict[str, list[Kernel]], dict[str, list[Kernel]]] | None = None
+        self._options: list[Mapping[str, Mapping[str, str]]] | None = None  # of each run, by hash
         self._lost: set[object] = set()  # pairs whose code cannot be read
         self.notes: list[str] = []  # kernels whose code was lost
 
@@ -103,6 +107,27 @@ class KernelCodes:
                 self.notes.append(f"the code of {a.name}: {problem.problem}")
         return self._known[key]
 
+    def compiled_for(self, a: Kernel, b: Kernel) -> tuple[SettingChange, ...]:
+        """What differs in what two kernels of one source were compiled for: options, and hints of alignment.
+
+        The program's launches decide it, as by `maxnreg=64`, or by a pointer that is no multiple of 16 bytes.
+        """
+        one, other = (self._compiled_for(side, kernel) for side, kernel in enumerate((a, b)))
+        return tuple(
+            SettingChange(name, value, other[name])
+            for name, value in one.items()
+            if name in other and other[name] != value
+        )
+
+    def _compiled_for(self, side: int, kernel: Kernel) -> dict[str, str]:
+        if self._options is None:
+            self._options = [{one.hash: one.options for one in compilations(run)} for run in self._runs]
+        options = self._options[side].get(kernel.hash, {})
+        known = {name: value for name, value in options.items() if name not in _PATHS}
+        if "ttir" in kernel.stages:
+            known |= _hints(self._runs[side].text(kernel.stages["ttir"]))
+        return known
+
     def differ_at_most_in_target(self, a: Kernel, b: Kernel) -> bool:
         """True if a kernel of run a and one of run b have one name, constants and launch options."""
         return a.name == b.name and _configured(a)[1:] == _configured(b)[1:]
@@ -154,6 +179,13 @@ class KernelCodes:
             text = self._runs[side].text(kernel.stages[stage])
             self._texts[key] = tuple(_plain(stage, text, kernel.name))
         return self._texts[key]
+
+
+def _hints(ttir: str) -> dict[str, str]:
+    # by argument of the kernel
+    function = next((line for line in ttir.splitlines() if "tt.func public" in line), "")
+    arguments = _ARGUMENT.findall(without_locations(function))
+    return {f"divisibility of {name}": hint or "not known" for name, hint in arguments}
 
 
 def _assembly(kernel: Kernel) -> object:

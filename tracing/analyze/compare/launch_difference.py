@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tracing.analyze.compare.comparison_notes import Notes
 from tracing.analyze.compare.kernel_code import CodeDifference, KernelCodes
-from tracing.analyze.compare.signature_pair import SignaturePair, Slot, signature_pair
+from tracing.analyze.compare.signature_pair import SettingChange, SignaturePair, Slot, signature_pair
 from tracing.analyze.compare.timeline.timeline_step import TimelineStep
 
 
@@ -56,6 +56,12 @@ class LaunchDifferences:
         a, b = seen.a.kernel, seen.b.kernel
         alike = not seen.pair.changes
         return self._codes.difference(a, b, alike=alike) if a.name == b.name else None
+
+    def compiled_for(self, seen: LaunchDifference, code: CodeDifference | None) -> tuple[SettingChange, ...]:
+        """What the program lets the compiler do otherwise, if that explains a difference of compiled code."""
+        if code is None or code.stage == "source" or seen.pair.changes:
+            return ()
+        return self._codes.compiled_for(seen.a.kernel, seen.b.kernel)
 
     def is_code_lost(self, seen: LaunchDifference) -> bool:
         """True if the kernels' code cannot be read, because a run is damaged: it may differ."""

@@ -58,8 +58,12 @@ class LaunchDivergences:
         whose = {slot: self._blamed(slot, seen, launches) for slot in seen.outputs}
         outputs = [slot for slot, one in whose.items() if one != "same"]
         code = self._differences.code(seen)
-        tuned = not code and self._winners.explain(a.kernel.name, seen.pair.changes)
-        changed = bool(seen.pair.changes or code)
+        compiled_for = self._differences.compiled_for(seen, code)
+        if compiled_for:
+            code = None
+        changes = (*seen.pair.changes, *compiled_for)
+        tuned = not code and self._winners.explain(a.kernel.name, changes)
+        changed = bool(changes or code)
         divergences = [
             self._input(launches, slot, cause)
             for slot, cause in causes.items()
@@ -68,7 +72,7 @@ class LaunchDivergences:
         if changed:
             yield from (one for one in divergences if one is not None)
             written, read = (_names(seen, slots) for slots in (outputs, seen.inputs))
-            yield LaunchDiffers(launches, seen.pair.changes, code, tuned, written, read)
+            yield LaunchDiffers(launches, changes, code, tuned, written, read)
             self._mark(seen, outputs, "differs")
             return
         if divergences and not any(divergences) and not self._notes.reported and unshown is not None:

@@ -1,0 +1,56 @@
+"""Code that the program's launches change is no fault of the compiler: options, alignment of pointers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+import tracing
+from tracing.analyze.compare.divergence_kinds import LaunchDiffers
+from tracing.analyze.compare.verdict import ComparisonVerdict
+from tracing.store import Run
+
+
+@triton.jit
+def square(x_ptr, y_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at)
+    tl.store(y_ptr + at, x * x + x)
+
+
+def recorded(launch: Callable[[torch.Tensor, torch.Tensor], Any], runs: Path) -> Run:
+    square.device_caches.clear()  # the options of a kernel are recorded with its compilation
+    memory = torch.ones(300)
+    with tracing.recording(runs=runs) as run:
+        launch(memory, torch.zeros(256))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("other", "change"),
+    [
+        (lambda x, y: square[(1,)](x[:256], y, BLOCK=256, maxnreg=64), ("maxnreg", "None", "64")),
+        (
+            lambda x, y: square[(1,)](x[:256], y, BLOCK=256, enable_fp_fusion=False),
+            ("enable_fp_fusion", "True", "False"),
+        ),
+        (lambda x, y: square[(1,)](x[1:257], y, BLOCK=256), ("divisibility of x_ptr", "16", "not known")),
+    ],
+    ids=["registers", "fusion", "alignment"],
+)
+def test_the_program_launches_the_kernel_differently(
+    other: Callable[[torch.Tensor, torch.Tensor], Any], change: tuple[str, str, str], tmp_path: Path
+) -> None:
+    a = recorded(lambda x, y: square[(1,)](x[:256], y, BLOCK=256), tmp_path / "a")
+    b = recorded(other, tmp_path / "b")
+
+    (divergence,) = ComparisonVerdict.of(a, b, 1000)
+
+    assert isinstance(divergence, LaunchDiffers)
+    assert (divergence.changes, divergence.code) == ((change,), None)
