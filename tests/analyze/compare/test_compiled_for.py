@@ -10,6 +10,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from commands import tracing as command
 
 import tracing
 from tracing.analyze.compare.divergence_kinds import LaunchDiffers
@@ -54,3 +55,13 @@ def test_the_program_launches_the_kernel_differently(
 
     assert isinstance(divergence, LaunchDiffers)
     assert (divergence.changes, divergence.code) == ((change,), None)
+
+
+def test_passes_name_the_attribute_that_an_option_sets(tmp_path: Path) -> None:
+    a = recorded(lambda x, y: square[(1,)](x[:256], y, BLOCK=256), tmp_path / "a")
+    b = recorded(lambda x, y: square[(1,)](x[:256], y, BLOCK=256, maxnreg=64), tmp_path / "b")
+
+    printed = command("passes", str(a.path), str(b.path), "--kernel", "square", runs=tmp_path).stdout
+
+    assert "ttgir, llir, ptx differ: after the passes only attributes, as listed below, differ\n" in printed
+    assert "attribute ttg.maxnreg: none | 64 : i32, since convert-triton-to-tritongpu" in printed

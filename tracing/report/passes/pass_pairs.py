@@ -152,6 +152,8 @@ def _equal_text(compared: ComparedCompilations) -> str:
         return equal if known else "no artefact of the two differs"
     if not known:
         return f"{_differing(compared)}; which pass makes the difference is not known"
+    if next(compared.passes.attributes(), None) is not None:
+        return f"{_differing(compared)}: after the passes only attributes, as listed below, differ"
     of_mlir = compared.unexplained[0] in ("ttir", "ttgir")
     cause = "another text replaced what the passes made" if of_mlir else "LLVM's passes make the difference"
     return f"{_differing(compared)}, although {equal}: {cause}"
