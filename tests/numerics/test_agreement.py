@@ -67,6 +67,17 @@ def test_tolerances_decide_where_each_wrong_result_has_no_reference(actual: Any,
     assert answer.by_tolerances is alone
 
 
+def test_results_of_eager_that_are_off_do_not_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = Expected(X.double(), torch.zeros(4, dtype=torch.float64), ())
+    referee = Referee(unable, unable, lambda stage: None)
+    monkeypatch.setattr(referee, "judge", lambda name, compiled, eager: judge(compiled, eager, exact))
+
+    verdict = judged(facts_of((X, X), "output"), facts_of((X, X * 1.1), "output"), referee)
+
+    assert verdict.status == "passed"
+    assert verdict.detail.startswith("the compiled results are right; eager's agree, except for output[1]")
+
+
 @pytest.mark.parametrize(
     ("actual", "expected", "beginning"),
     [

@@ -46,6 +46,11 @@ def nonfinite_text(
         yield Text.assemble(("✓", "green"), f" {_NONE[answer.kind]}: {counts}")
     elif not (answer.undecided or answer.reads) and answer.digested:
         yield Text(f"{_NONE[answer.kind]} in what has digests, {plural(answer.launches, 'launch')}")
+    if answer.later is not None:
+        more = f" makes more: {_FINITE[answer.kind]}"
+        yield Text.assemble((f"✗ {title(answer.later)}", "bold red"), more)
+        if answer.later.source.site is not None:
+            yield Text(f"    at        {answer.later.source.site}")
     for line in (*undecided_text(answer), *answer.unknown):
         yield Text.assemble(("not known", "yellow"), f": {line}")
     for command in commands:
@@ -230,6 +235,7 @@ def nonfinite_json(
         "run": run,
         "status": answer.status,
         "origin": _event_json(origin.event) if origin else None,
+        "later": _event_json(answer.later) if answer.later else None,
         "made": origin.made if origin else None,
         "verb": origin.verb if origin else None,
         "first": first_text(origin, answer.kind) if origin else None,

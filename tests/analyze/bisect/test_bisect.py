@@ -125,7 +125,7 @@ def test_builds_and_judgements_are_cached_for_the_next_search(tmp_path: Path) ->
 
     assert second.judgement(made(second, ["x"], {"ptx": "other"})).verdict == "good"
     assert (second.built, second.judged) == (0, 0)
-    assert not first.searched_before and Probes(tmp_path, second.judge).searched_before
+    assert not first.reused and second.reused
 
 
 def test_a_different_command_ignores_cached_judgements(tmp_path: Path) -> None:

@@ -225,6 +225,23 @@ def test_an_infinite_mask_is_passed_over_if_only_nan_is_asked_for(tmp_path: Path
     assert [one and one.event.name for one in first] == ["mask", "k1"]
 
 
+def test_a_launch_that_makes_more_than_is_passed_on_is_named_and_carries_nothing(tmp_path: Path) -> None:
+    filled: list[Record] = [
+        OperatorSignature(0, "aten::full", "size=[8], fill_value=nan", (), (META,)),
+        OperatorCall(0, 0, 0, (1,)),
+        OperatorDigests(0, (), (Digest(BITS, nan=8),)),
+    ]
+    launches = [step(0, 1, 2, nan_in=8, nan_out=8), step(1, 5, 6, nan_out=3)]
+
+    answer = first_nonfinite(saved(tmp_path, launches, filled))
+
+    assert answer.origin is not None and answer.origin.verb == "passes"
+    assert [event.name for event in answer.origin.chain] == ["k0"]
+    assert answer.later is not None and answer.later.name == "k1"
+    lines = [line.plain for line in nonfinite_text(answer, {}, [])]
+    assert "✗ launch #1 k1 makes more: every value that it reads is finite" in lines
+
+
 def test_elements_are_named_where_the_values_were_kept_and_json_is_as_documented(tmp_path: Path) -> None:
     values = Values(0, 1, "after", (1.0, "nan", "-inf", 2.0))
     run = saved(tmp_path, [step(0, 1, 2, nan_out=2), step(1, 2, 3, nan_in=2, nan_out=2)], [values])

@@ -68,7 +68,8 @@ class Probes:
         """
         self._times = times
         self._folder = run / "bisect"
-        self.searched_before = self._folder.exists()
+        self.reused = False  # True: a build or judgement of an earlier search was read
+        self._own: set[Path] = set()  # builds and judgements of this search
         self._compiler = compiler
         self.judge = judge
         self.built = 0
@@ -79,7 +80,6 @@ class Probes:
     def forget(self) -> None:
         """Clear the cache."""
         shutil.rmtree(self._folder, ignore_errors=True)
-        self.searched_before = False
 
     def build(self, key: Sequence[str], make: Callable[[], Compiled], *, anew: bool = False) -> Build:
         """The build of a key, from disk or by `make`; `anew`: by `make` in any case."""
@@ -91,8 +91,9 @@ class Probes:
             if not made.final:
                 return Build(folder, made.failure)
             _write(folder, made)
+            self._own.add(folder)
         else:
-            self.known += 1
+            self._read(folder)
         return Build(folder, failure.read_text() if failure.exists() else "")
 
     def judgement(self, build: Build, *, anew: bool = False) -> Judgement:
@@ -106,10 +107,14 @@ class Probes:
         self.verdicts[judgement.verdict] += 1
         return replace(judgement, where=str(build.folder))
 
+    def _read(self, path: Path) -> None:
+        self.known += 1
+        self.reused |= path not in self._own
+
     def _known(self, build: Build) -> Judgement:
         path = self._path(build)
         if path.exists():
-            self.known += 1
+            self._read(path)
             return msgspec.json.decode(path.read_bytes(), type=Judgement)
         judgement = self._asked(build)
         self._keep(path, judgement)
@@ -136,6 +141,7 @@ class Probes:
             partial = path.with_suffix(f".{os.getpid()}")
             partial.write_bytes(msgspec.json.encode(judgement))
             partial.replace(path)
+            self._own.add(path)
 
     def _path(self, build: Build) -> Path:
         files = [path for stage in self.judge.stages if (path := artefact(build.folder, stage)).exists()]

@@ -28,7 +28,7 @@ class Carriers:
 
     def follow(self, event: DataEvent, *, wrote: bool) -> None:
         """A later event runs; wrote: a tensor that it wrote holds such a value."""
-        read = [one for one in event.reads if one.accessed(self._kind) is not False]
+        read = [one for one in event.reads if one.digest is None or one.accessed(self._kind) is not False]
         parents = [self._by_storage[one.storage] for one in read if one.storage in self._by_storage]
         wrote = wrote or any(one.accessed(self._kind) is None for one in event.writes)
         if not parents or (event.known and not wrote):

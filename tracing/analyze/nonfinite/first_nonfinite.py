@@ -76,6 +76,7 @@ class NonFiniteAnswer:
 
     kind: Kind = "any"  # "nan": inf counts as finite; "inf": NaN counts as finite
     origin: NonFiniteOrigin | None = None
+    later: DataEvent | None = None  # if the origin passes on a value: the first that makes one of its own
     launches: int = 0
     operators: int = 0
     undecided: list[OldContents] = field(default_factory=list)  # launches that may have stored one
@@ -138,6 +139,8 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
         wrote = [one for one in event.writes if one.accessed(kind)]
         if origin is not None:
             carriers.follow(event, wrote=bool(wrote))
+            if origin.verb == "passes" and answer.later is None and _makes(run, event, read, wrote, kind):
+                answer.later = event
             continue
         contents.about_to_run(event)
         if read and _from_unknown(read, contents, event, answer):
@@ -156,6 +159,16 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
     chain, unwritten = tuple(carriers.chain()), _unwritten(run, process, origin)
     origin = replace(origin, chain=chain, carriers=carriers.count, unwritten=unwritten)
     return _with_lines(run, origin, kind)
+
+
+def _makes(
+    run: Run, event: DataEvent, read: list[NonFiniteTensor], wrote: list[NonFiniteTensor], kind: Kind
+) -> bool:
+    # certainly: from values that are all known to be others, and not as a constant of its code
+    if read or not wrote or any(one.digest is None for one in event.reads):
+        return False
+    alone = NonFiniteOrigin(event, _verb(event, [], wrote, kind), tuple(wrote), ())
+    return _with_lines(run, alone, kind).verb == "makes"
 
 
 def _with_lines(run: Run, origin: NonFiniteOrigin, kind: Kind) -> NonFiniteOrigin:

@@ -98,6 +98,17 @@ def _process_of_graphs(run: store.Run, answer: NonFiniteAnswer) -> str | None:
 
 def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     """The commands that lead from the first NaN or inf to its cause."""
+    return [*_of_later(run, answer), *_of_origin(run, answer)]
+
+
+def _of_later(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
+    later = answer.later
+    if later is None or not isinstance(later.source, KernelLaunch):
+        return []
+    return [f"tracing show {quote(str(run.path))} --launch {later.source.index}"]
+
+
+def _of_origin(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     origin = answer.origin
     recorded_anew = [*_complete(run, answer), *_deciding(run, answer)]
     if origin is None:

@@ -232,7 +232,7 @@ class _Search:
             self._print_answer(event.weighed)
 
     def _print_effort(self) -> None:
-        rest = "; the rest is known from earlier searches" if self.probes.searched_before else ""
+        rest = "; the rest is known from earlier searches" if self.probes.reused else ""
         built, judged = plural(self.probes.built, "build"), plural(self.probes.judged, "call")
         out.print(f"{built}, {judged} of the judge{rest}")
         self._print_confidence()
