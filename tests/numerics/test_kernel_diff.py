@@ -12,6 +12,7 @@ import torch
 
 from tracing import ComparisonConfig, KernelDiffHarness
 from tracing.numerics.diff_report import KernelDiffReport
+from tracing.virtual_gpu import virtual_gpu
 
 GraphModule = torch.fx.GraphModule
 
@@ -198,3 +199,15 @@ def test_a_report_as_plain_values_has_no_number_that_json_lacks() -> None:
 
     (result,) = (one for one in report.json()["results"] if one["name"] == "output")
     assert (result["max_absolute_error"], result["worst"]["actual"]) == ("inf", "inf")
+
+
+def test_results_that_depend_on_random_numbers_are_named() -> None:
+    def model(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.nn.functional.dropout(x, 0.5), x * 2
+
+    with virtual_gpu():
+        report = KernelDiffHarness(model, (torch.ones(64),), backward=False).compare()
+
+    assert [one.name for one in report.failed] == ["output[0]"]
+    assert report.drawn == ("output[0]",) == tuple(report.json()["drawn"])
+    assert "depend on random numbers, which backends draw otherwise: output[0]\n" in report.summary()

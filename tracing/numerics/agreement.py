@@ -81,7 +81,7 @@ def _summary(
     if undecided:
         return "not decided", "; ".join(undecided)
     if off := verdicts.eager_off():
-        return "passed", f"the compiled results are right; eager's agree, except for {some(off)}"
+        return "passed", f"the compiled results are right; eager's agree, except for {some([*off])}"
     if not verdicts.other_numbers:
         return "passed", _agreed(actual)
     second = f"{some(verdicts.other_numbers)} in a second compile, which draws eager's random numbers"

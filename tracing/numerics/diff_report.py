@@ -56,6 +56,7 @@ class KernelDiffReport:
     results: tuple[ResultDiff, ...]
     not_compared: tuple[str, ...]  # results that have no equality
     plots: tuple[Path, ...] = ()
+    drawn: tuple[str, ...] = ()  # results that differ, and depend on random numbers
 
     @property
     def passed(self) -> bool:
@@ -92,6 +93,10 @@ class KernelDiffReport:
             yield from map(Text, _details(one))
         if len(detailed) > _DETAILED:
             yield Text(f"{len(detailed) - _DETAILED} more differ: --json has their elements")
+        if self.drawn:
+            drawn = ", ".join(self.drawn)
+            yield Text(f"depend on random numbers, which backends draw otherwise: {drawn}")
+            yield Text("  torch._inductor.config.fallback_random = True: Inductor draws those of eager")
         if self.not_compared:
             yield Text(f"not compared: {', '.join(self.not_compared)}")
         yield from (Text(f"heat map: {path}") for path in self.plots)
@@ -114,6 +119,7 @@ class KernelDiffReport:
             "passed": self.passed,
             "results": [result_json(one) for one in self.results],
             "not_compared": [*self.not_compared],
+            "drawn": [*self.drawn],
         }
 
 

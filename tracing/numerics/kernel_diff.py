@@ -64,15 +64,20 @@ class KernelDiffHarness:
         reference, test = (self._results(one) for one in (self.reference_backend, self.test_backend))
         names = _backend_name(self.reference_backend), _backend_name(self.test_backend)
         report = _report(self.model_name or _name(self.model), names, reference, test, self.comparison_config)
+        if report.failed:
+            drawn = (self._results("eager", others) for others in range(2))
+            report = replace(report, drawn=_drawn(report, *drawn))
         if not generate_visualizations:
             return report
         plots = plot_failed(report.results, folder or Path("kernel_diff"), report.model_name)
         return replace(report, plots=plots)
 
-    def _results(self, backend: Backend) -> Facts:
+    def _results(self, backend: Backend, others: int = 0) -> Facts:
+        # others -- 1: with other random numbers
         model, args, kwargs = copy.deepcopy((self.model, self.example_inputs, self.example_kwargs))
         torch.compiler.reset()
-        return results_of(Workload(model, args, kwargs, self.backward), compiler_of(backend), self.seed)
+        workload = Workload(model, args, kwargs, self.backward)
+        return results_of(workload, compiler_of(backend), self.seed + others)
 
 
 def case_diffs(
@@ -93,7 +98,25 @@ def case_diffs(
             else:
                 results.append(experiment.results(workload.with_backend(backend), torch.compile))
     for backend, facts in zip(backends[1:], results[1:], strict=True):
-        yield _report(experiment.case.name, (backends[0], backend), results[0], facts, config)
+        report = _report(experiment.case.name, (backends[0], backend), results[0], facts, config)
+        if report.failed:
+            now(f"running {experiment.case.name} in eager with other random numbers")
+            with experiment.device.active():
+                drawn = (
+                    results_of(experiment.workload(), None, experiment.seed + other) for other in range(2)
+                )
+                report = replace(report, drawn=_drawn(report, *drawn))
+        yield report
+
+
+def _drawn(report: KernelDiffReport, facts: Facts, with_others: Facts) -> tuple[str, ...]:
+    # the results that differ and that another seed changes in eager
+    pairs = ((one.name, facts.get(one.name), with_others.get(one.name)) for one in report.failed)
+    return tuple(
+        name
+        for name, a, b in pairs
+        if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and not torch.equal(a, b)
+    )
 
 
 def _report(

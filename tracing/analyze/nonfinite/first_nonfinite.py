@@ -167,8 +167,8 @@ def _makes(
     # certainly: from values that are all known to be others, and not as a constant of its code
     if read or not wrote or any(one.digest is None for one in event.reads):
         return False
-    alone = NonFiniteOrigin(event, _verb(event, [], wrote, kind), tuple(wrote), ())
-    return _with_lines(run, alone, kind).verb == "makes"
+    itself = NonFiniteOrigin(event, _verb(event, [], wrote, kind), tuple(wrote), ())
+    return _with_lines(run, itself, kind).verb == "makes"
 
 
 def _with_lines(run: Run, origin: NonFiniteOrigin, kind: Kind) -> NonFiniteOrigin:
