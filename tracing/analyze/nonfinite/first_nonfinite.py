@@ -128,6 +128,7 @@ def first_nonfinite(run: Run, kind: Kind = "any") -> NonFiniteAnswer:
 def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> NonFiniteOrigin | None:
     origin: NonFiniteOrigin | None = None
     carriers, contents = Carriers(kind), MemoryContents(kind)
+    constants: set[str] = set()  # kernels and operators that store such values without computing them
     for event in data_events(run, process):
         if event.allocates:
             contents.allocated(event)
@@ -139,8 +140,8 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
         wrote = [one for one in event.writes if one.accessed(kind)]
         if origin is not None:
             carriers.follow(event, wrote=bool(wrote))
-            if origin.verb == "passes" and answer.later is None and _makes(run, event, read, wrote, kind):
-                answer.later = event
+            if origin.verb == "passes" and answer.later is None and event.name not in constants:
+                answer.later = _makes_more(run, event, read, wrote, kind, constants)
             continue
         contents.about_to_run(event)
         if read and _from_unknown(read, contents, event, answer):
@@ -161,14 +162,22 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
     return _with_lines(run, origin, kind)
 
 
-def _makes(
-    run: Run, event: DataEvent, read: list[NonFiniteTensor], wrote: list[NonFiniteTensor], kind: Kind
-) -> bool:
-    # certainly: from values that are all known to be others, and not as a constant of its code
+def _makes_more(
+    run: Run,
+    event: DataEvent,
+    read: list[NonFiniteTensor],
+    wrote: list[NonFiniteTensor],
+    kind: Kind,
+    constants: set[str],
+) -> DataEvent | None:
+    # the event, if it certainly computes such values, and from others; a search in its code is done once
     if read or not wrote or any(one.digest is None for one in event.reads):
-        return False
-    itself = NonFiniteOrigin(event, _verb(event, [], wrote, kind), tuple(wrote), ())
-    return _with_lines(run, itself, kind).verb == "makes"
+        return None
+    origin = NonFiniteOrigin(event, _verb(event, [], wrote, kind), tuple(wrote), ())
+    if _with_lines(run, origin, kind).verb == "makes":
+        return event
+    constants.add(event.name)
+    return None
 
 
 def _with_lines(run: Run, origin: NonFiniteOrigin, kind: Kind) -> NonFiniteOrigin:
