@@ -111,7 +111,10 @@ class KernelCodes:
         """What differs in what two kernels of one source were compiled for: options, and hints of alignment.
 
         The program's launches decide it, as by `maxnreg=64`, or by a pointer that is no multiple of 16 bytes.
+        Nothing for two versions of Triton, which have other defaults.
         """
+        if len({run.info.environment.triton for run in self._runs}) > 1:
+            return ()
         one, other = (self._compiled_for(side, kernel) for side, kernel in enumerate((a, b)))
         return tuple(
             SettingChange(name, value, other[name])
