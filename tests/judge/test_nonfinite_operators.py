@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from torch.nn import functional
 import tracing
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.nonfinite.nonfinite_operator import Made, NonFiniteOperator
+from tracing.judge.fx_program import FxProgram
 from tracing.judge.nonfinite_operators import nonfinite_operators
 from tracing.model import KernelLaunch
 from tracing.model.launches import LaunchLine
@@ -82,6 +84,15 @@ def test_nothing_is_named_that_is_not_known(
     function: Callable[[torch.Tensor], torch.Tensor], keep: bool, tmp_path: Path
 ) -> None:
     assert named(function, "nan", tmp_path, keep) == []
+
+
+def test_a_graph_that_fails_in_eager_names_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unable(*arguments: object) -> NoReturn:
+        raise RuntimeError('"log" is not implemented on this device')
+
+    monkeypatch.setattr(FxProgram, "executing", unable)
+
+    assert named(lambda x: x.log() + 1, "nan", tmp_path) == []
 
 
 def test_the_command_names_it_and_proposes_a_recording_that_can(tmp_path: Path) -> None:

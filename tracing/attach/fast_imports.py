@@ -4,7 +4,7 @@
   those in statements that run while a module is imported do not.
 - The garbage collector looks through the modules' objects repeatedly, which all stay.
 
-What this project imports does not warn: the user's warnings, which may be errors, are for the user's program.
+Warnings of what this project imports are ignored: the user may have made warnings errors, for the program.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 def switch_on() -> None:
-    """From now on, import these libraries untraced and without garbage collection; this project, unwarned."""
+    """From now on, import these libraries untraced and without garbage collection."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 

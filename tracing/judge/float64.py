@@ -9,7 +9,7 @@ import torch
 
 from tracing.analyze.judge.judgement import WrongElements
 from tracing.judge.fx_program import FxPlan, FxProgram, FxValue, Given
-from tracing.judge.no_reference import NoReference
+from tracing.judge.no_reference import FAILURES, NoReference
 from tracing.numerics.reference import MORE_SAMPLES, SAMPLES, Expected, reference
 from tracing.numerics.verdict import Distance, Judged, judge, needs_more_runs
 
@@ -19,7 +19,6 @@ OTHER_ON_GPU = "an operator of ATen, by whose results on the CPU it is right"
 _NARROW = 6.0
 _DECIDED = 1 / 64  # of the largest element: what random rounding moves is less
 _CONFIRMED = 1 << 24  # elements of which the CPU confirms an accusation in seconds
-_FAILURES = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError, AssertionError)
 
 
 class OtherDtype(NoReference):
@@ -131,7 +130,7 @@ def _expected(program: FxProgram, plan: FxPlan, given: Given, samples: int) -> d
     try:
         with torch.no_grad():
             expected = reference(run, samples=samples)
-    except _FAILURES as error:
+    except FAILURES as error:
         first = next(iter(str(error).splitlines()), type(error).__name__)
         raise NoReference(f"{DOES_NOT_RUN}: {first}") from None
     return {plan.targets[int(name)]: one for name, one in expected.items()}

@@ -16,7 +16,7 @@ from tracing.analyze.judge.launched_steps import made_steps
 from tracing.analyze.nonfinite.nonfinite_operator import Made, NonFiniteOperator
 from tracing.judge.contents import Contents
 from tracing.judge.fx_program import ExecutedNode, FxProgram, FxValue, Given
-from tracing.judge.no_reference import NoReference
+from tracing.judge.no_reference import FAILURES, NoReference
 from tracing.judge.operators import is_pointwise
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch
 from tracing.store import Run
@@ -33,8 +33,8 @@ def nonfinite_operators(
     device -- where the operators are executed
 
     If it makes a NaN of an inf that another one makes, that one is before it. Not known are launches outside
-    of graphs, graphs whose inputs were not kept, operators that depend on random numbers, and what only the
-    program can compute. Cost: the part of the graph up to the launch, in eager.
+    of graphs, graphs whose inputs were not kept or that fail in eager, operators that depend on random
+    numbers, and what only the program can compute. Cost: the part of the graph up to the launch, in eager.
     """
     call = next(filter(lambda one: _during(one, launch), run.view(process, GraphCall, GraphCall)), None)
     graphs = {one.id: one for one in run.view(process, CompiledGraph, CompiledGraph)}
@@ -46,14 +46,23 @@ def nonfinite_operators(
     nodes = [one for one in _nodes_of(run, process, call, schedule, launch) if _known(program, one, given)]
     if not nodes:
         return []
+    try:
+        return list(_makers(program, nodes, given, kind))
+    except FAILURES:
+        return []
+
+
+def _makers(
+    program: FxProgram, nodes: Sequence[str], given: Given, kind: Made
+) -> Iterator[NonFiniteOperator]:
     plan = program.plan([program.value(one) for one in nodes], given)
     last = _first(program, program.executing(plan, given), {*nodes}, kind)
     if last is None:
-        return []
+        return
     if kind == "nan" and any(isinstance(one, float) and math.isinf(one) for one in last.operands):
         before = _first(program, program.executing(plan, given), {*nodes}, "inf")
-        return [before, last] if before is not None else [last]
-    return [last]
+        yield from [before] if before is not None else []
+    yield last
 
 
 def _known(program: FxProgram, node: str, given: Given) -> bool:

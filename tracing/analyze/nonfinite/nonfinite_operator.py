@@ -12,7 +12,7 @@ Made: TypeAlias = Literal["nan", "inf"]
 
 @dataclass(frozen=True, slots=True)
 class NonFiniteOperator:
-    """An operator of a graph that gives a NaN in eager, or an inf, and reads none."""
+    """An operator of a graph that computes a NaN, or an inf, from values that are none, in eager."""
 
     makes: Made
     name: str  # "aten::log.default"
