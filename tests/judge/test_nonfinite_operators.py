@@ -60,6 +60,13 @@ def test_the_infs_of_a_mask_are_the_programs_own(tmp_path: Path) -> None:
     assert (sub.name, sub.operands) == ("aten::sub.Tensor", (-math.inf, -math.inf))
 
 
+def test_each_operator_is_named_where_the_program_may_mask_what_one_makes(tmp_path: Path) -> None:
+    log, sqrt = named(lambda x: torch.where(x > 0, x.log(), 0.0) + (4 - x).sqrt(), "nan", tmp_path)
+
+    assert (log.name, log.index, log.operands) == ("aten::log", (0, 1), (-4.0,))
+    assert (sqrt.name, sqrt.index, sqrt.operands) == ("aten::sqrt", (1, 1), (-5.0,))
+
+
 def test_a_sum_that_overflows_is_named_without_operands(tmp_path: Path) -> None:
     (total,) = named(lambda x: (x.abs() * 3e37).sum() * 0.5, "inf", tmp_path)
 

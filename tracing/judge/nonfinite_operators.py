@@ -1,4 +1,4 @@
-"""Names the operator of a launch of Inductor's that makes its first NaN or inf.
+"""Names the operators of a launch of Inductor's that make its NaN or inf.
 
 A fused kernel computes many operators. The graph that it was made from is executed in eager, node by node,
 with the inputs that the run kept of the graph's call.
@@ -27,14 +27,15 @@ from tracing.upstream.torch.pytrees import tree_leaves
 def nonfinite_operators(
     run: Run, process: str, launch: KernelLaunch, kind: Made, device: torch.device
 ) -> list[NonFiniteOperator]:
-    """The operator that makes the first NaN or inf among those that a launch computes; []: it is not known.
+    """The operators that make a NaN or inf among those that a launch computes; []: they are not known.
 
     kind   -- what the launch stored
     device -- where the operators are executed
 
-    If it makes a NaN of an inf that another one makes, that one is before it. Not known are launches outside
-    of graphs, graphs whose inputs were not kept or that fail in eager, operators that depend on random
-    numbers, and what only the program can compute. Cost: the part of the graph up to the launch, in eager.
+    If one makes a NaN of an inf, those that make an inf are before it. The program may mask what some of
+    several make, as by torch.where: those are no cause. Not known are launches outside of graphs, graphs
+    whose inputs were not kept or that fail in eager, operators that depend on random numbers, and what only
+    the program can compute. Cost: the part of the graph up to the launch, in eager.
     """
     call = next(filter(lambda one: _during(one, launch), run.view(process, GraphCall, GraphCall)), None)
     graphs = {one.id: one for one in run.view(process, CompiledGraph, CompiledGraph)}
@@ -56,13 +57,11 @@ def _makers(
     program: FxProgram, nodes: Sequence[str], given: Given, kind: Made
 ) -> Iterator[NonFiniteOperator]:
     plan = program.plan([program.value(one) for one in nodes], given)
-    last = _first(program, program.executing(plan, given), {*nodes}, kind)
-    if last is None:
-        return
-    if kind == "nan" and any(isinstance(one, float) and math.isinf(one) for one in last.operands):
-        before = _first(program, program.executing(plan, given), {*nodes}, "inf")
-        yield from [before] if before is not None else []
-    yield last
+    makers = list(_of_kind(program, program.executing(plan, given), {*nodes}, kind))
+    read = [value for one in makers for value in one.operands]
+    if kind == "nan" and any(isinstance(value, float) and math.isinf(value) for value in read):
+        yield from _of_kind(program, program.executing(plan, given), {*nodes}, "inf")
+    yield from makers
 
 
 def _known(program: FxProgram, node: str, given: Given) -> bool:
@@ -98,10 +97,10 @@ def _inputs(contents: Contents, call: GraphCall, schedule: Schedule) -> Iterator
             yield FxValue(name, 0), contents.tensor(content)
 
 
-def _first(
+def _of_kind(
     program: FxProgram, executed: Iterator[ExecutedNode], own: set[str], kind: Made
-) -> NonFiniteOperator | None:
-    # in eager; None: none of the launch's operators makes one there
+) -> Iterator[NonFiniteOperator]:
+    # those of the launch that make one in eager
     for one in executed:
         bad = [_bad(value, kind) for value in _tensors(one.result)]
         if one.node.name not in own or one.node.op != "call_function" or not any(map(torch.any, bad)):
@@ -111,11 +110,11 @@ def _first(
             continue  # also where the program names the value, as the -inf of a mask
         line = program.graph.line_of(one.node)
         if not is_pointwise(one.node) or len(bad) != 1:
-            return NonFiniteOperator(kind, one.node.target, line)
+            yield NonFiniteOperator(kind, one.node.target, line)
+            continue
         at = tuple(bad[0].nonzero()[0].tolist())
         shown = (value.broadcast_to(bad[0].shape)[at].item() for value in read)
-        return NonFiniteOperator(kind, one.node.target, line, at, tuple(shown))
-    return None
+        yield NonFiniteOperator(kind, one.node.target, line, at, tuple(shown))
 
 
 def _bad(tensor: torch.Tensor, kind: Made) -> torch.Tensor:

@@ -79,6 +79,8 @@ def _origin(
         yield Text(f"    → in eager {_operator_text(operator)}")
         if operator.line is not None:
             yield from (Text(f"      {line}") for line in some_lines([operator.line]))
+    if len({one.makes for one in operators}) < len(operators):
+        yield Text("    → not certain which: the program may mask what some of them make, as by torch.where")
     yield from _carried(origin)
 
 
