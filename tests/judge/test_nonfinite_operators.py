@@ -60,11 +60,54 @@ def test_the_infs_of_a_mask_are_the_programs_own(tmp_path: Path) -> None:
     assert (sub.name, sub.operands) == ("aten::sub.Tensor", (-math.inf, -math.inf))
 
 
-def test_each_operator_is_named_where_the_program_may_mask_what_one_makes(tmp_path: Path) -> None:
-    log, sqrt = named(lambda x: torch.where(x > 0, x.log(), 0.0) + (4 - x).sqrt(), "nan", tmp_path)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.where(x > 0, x.log(), 0.0) + (4 - x).sqrt(),
+        lambda x: (4 - x).sqrt() + torch.nan_to_num(x.log()),
+        lambda x: (torch.nan_to_num((x + 1).log() * 3) + (4 - x).sqrt() - 1).exp(),
+        lambda x: (torch.where(x > 0, x.log(), 0.0) + (4 - x).sqrt()).sum(1),
+    ],
+)
+def test_what_the_program_masks_is_left_out(
+    function: Callable[[torch.Tensor], torch.Tensor], tmp_path: Path
+) -> None:
+    (sqrt,) = named(function, "nan", tmp_path)
 
-    assert (log.name, log.index, log.operands) == ("aten::log", (0, 1), (-4.0,))
     assert (sqrt.name, sqrt.index, sqrt.operands) == ("aten::sqrt", (1, 1), (-5.0,))
+    assert sqrt.stored
+
+
+def test_each_operator_is_named_of_which_one_reaches_memory(tmp_path: Path) -> None:
+    def both(x: torch.Tensor) -> torch.Tensor:
+        return (x.log() + (4 - x).sqrt()).sum() + torch.nan_to_num((x - 2).log()).sum()
+
+    assert [one.operands for one in named(both, "nan", tmp_path)] == [(-4.0,), (-5.0,)]
+
+
+def test_an_inf_that_is_masked_is_left_out(tmp_path: Path) -> None:
+    nan, *more = named(lambda x: (3 / x).clamp(-9, 9) + (x - 9.5).log(), "nan", tmp_path)
+
+    assert nan.name == "aten::log" and not more
+
+
+def test_it_is_not_certain_where_random_numbers_may_mask_it(tmp_path: Path) -> None:
+    (log,) = named(lambda x: torch.where(torch.rand_like(x) < 2, x.log(), 0.0), "nan", tmp_path)
+
+    assert not log.stored
+
+
+def test_an_operator_of_a_backward_is_said_to_be_one(tmp_path: Path) -> None:
+    torch._dynamo.reset()
+    x = torch.tensor([4.0, 0.0, 1.0], requires_grad=True)
+    with tracing.recording(runs=tmp_path, keep_inputs=True, passes=False) as run:
+        torch.compile(lambda x: (x.sqrt() * x).sum())(x).backward()
+    origin = first_nonfinite(run).origin
+    assert origin is not None and isinstance(origin.event.source, KernelLaunch)
+    (process,) = run.processes(LaunchLine)
+    made = nonfinite_operators(run, process, origin.event.source, "nan", CPU)
+
+    assert made and all(one.backward and one.stored for one in made)
 
 
 def test_a_sum_that_overflows_is_named_without_operands(tmp_path: Path) -> None:
@@ -116,6 +159,7 @@ def test_the_command_names_it_and_proposes_a_recording_that_can(tmp_path: Path) 
     assert re.search(r"next +tracing run --keep-inputs .*; tracing nan latest", without)
     assert f"    → in eager aten::log makes a NaN of -1, at [0]\n      {path}:2 in <lambda>: " in printed
     assert operator == {
-        "makes": "nan", "name": "aten::log", "line": f"{path}:2", "index": [0], "operands": ["-1"]
+        "makes": "nan", "name": "aten::log", "line": f"{path}:2", "index": [0], "operands": ["-1"],
+        "backward": False, "stored": True,
     }  # fmt: skip
     assert {f"made_by[].{key}" for key in operator} < documented("## `tracing nan`")

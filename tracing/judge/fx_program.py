@@ -7,7 +7,7 @@ given values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -199,13 +199,19 @@ class FxProgram:
             values[value.node] = _strided(own, self.nodes[value.node].value)
         return values
 
-    def run(self, plan: FxPlan, given: Given) -> dict[FxValue, Any]:
-        """Execute a plan; returns clones of its target values."""
+    def run(
+        self, plan: FxPlan, given: Given, change: Callable[[FxNode, Any], None] = lambda node, result: None
+    ) -> dict[FxValue, Any]:
+        """Execute a plan; returns clones of its target values.
+
+        change -- receives each node with its result, and may change it in place
+        """
         values = self._values(given)
         results: dict[FxValue, Any] = {}
         ends = {target: self._end(target) for target in plan.targets}
         for name in plan.nodes:
             result = self._executed(self.nodes[name], values)
+            change(self.nodes[name], result)
             values.setdefault(self.tensor(name), result)
             for target, end in ends.items():
                 if end == name:

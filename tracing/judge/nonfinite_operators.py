@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,12 +16,14 @@ import torch
 from tracing.analyze.judge.launched_steps import made_steps
 from tracing.analyze.nonfinite.nonfinite_operator import Made, NonFiniteOperator
 from tracing.judge.contents import Contents
-from tracing.judge.fx_program import ExecutedNode, FxProgram, FxValue, Given
+from tracing.judge.fx_program import ExecutedNode, FxPlan, FxProgram, FxValue, Given
+from tracing.judge.masked_values import MaskedValues, is_made, tensors_in
 from tracing.judge.no_reference import FAILURES, NoReference
 from tracing.judge.operators import is_pointwise
+from tracing.judge.values import values_of
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch
 from tracing.store import Run
-from tracing.store.graph_file import Schedule, read_graph, read_schedule
+from tracing.store.graph_file import Schedule, ScheduleStep, read_graph, read_schedule
 from tracing.upstream.torch.pytrees import tree_leaves
 
 
@@ -32,10 +35,10 @@ def nonfinite_operators(
     kind   -- what the launch stored
     device -- where the operators are executed
 
-    If one makes a NaN of an inf, those that make an inf are before it. The program may mask what some of
-    several make, as by torch.where: those are no cause. Not known are launches outside of graphs, graphs
+    If one makes a NaN of an inf, those that make an inf are before it. What the program masks is left out,
+    unless the launch stores what depends on random numbers. Not known are launches outside of graphs, graphs
     whose inputs were not kept or that fail in eager, operators that depend on random numbers, and what only
-    the program can compute. Cost: the part of the graph up to the launch, in eager.
+    the program can compute. Cost: the part of the graph up to the launch, in eager, for each such operator.
     """
     call = next(filter(lambda one: _during(one, launch), run.view(process, GraphCall, GraphCall)), None)
     graphs = {one.id: one for one in run.view(process, CompiledGraph, CompiledGraph)}
@@ -44,32 +47,53 @@ def nonfinite_operators(
     graph = graphs[call.graph]
     schedule, program = read_schedule(run, graph), FxProgram(read_graph(run, graph.post_grad), device)
     given = dict(_inputs(Contents.of(run, process, device), call, schedule))
-    nodes = [one for one in _nodes_of(run, process, call, schedule, launch) if _known(program, one, given)]
-    if not nodes:
+    step = _step_of(run, process, call, schedule, launch)
+    nodes = [one for one in step.nodes if _plan(program, [program.value(one)], given)] if step else []
+    if step is None or not nodes:
         return []
     try:
-        return list(_makers(program, nodes, given, kind))
+        makers = dict(_makers(program, nodes, given, kind))
+        known, every = _stored(program, step, schedule, given)
+        made = {node: one.makes for node, one in makers.items()}
+        stored = MaskedValues(program, given, known, kind).reaching(made)
     except FAILURES:
         return []
+    backward = graph.phase == "backward"
+    return [
+        replace(one, backward=backward, stored=node in stored)
+        for node, one in makers.items()
+        if node in stored or not every
+    ]
 
 
 def _makers(
     program: FxProgram, nodes: Sequence[str], given: Given, kind: Made
-) -> Iterator[NonFiniteOperator]:
+) -> Iterator[tuple[str, NonFiniteOperator]]:
+    # by node
     plan = program.plan([program.value(one) for one in nodes], given)
     makers = list(_of_kind(program, program.executing(plan, given), {*nodes}, kind))
-    read = [value for one in makers for value in one.operands]
+    read = [value for _, one in makers for value in one.operands]
     if kind == "nan" and any(isinstance(value, float) and math.isinf(value) for value in read):
         yield from _of_kind(program, program.executing(plan, given), {*nodes}, "inf")
     yield from makers
 
 
-def _known(program: FxProgram, node: str, given: Given) -> bool:
+def _plan(program: FxProgram, values: Sequence[FxValue], given: Given) -> FxPlan | None:
+    # None: what they depend on is not known
     try:
-        plan = program.plan([program.value(node)], given)
+        plan = program.plan(values, given)
     except NoReference:
-        return False
-    return not (plan.draws or plan.uninitialised)
+        return None
+    return None if plan.draws or plan.uninitialised else plan
+
+
+def _stored(program: FxProgram, step: ScheduleStep, schedule: Schedule, given: Given) -> tuple[FxPlan, bool]:
+    # for what is known of what the launch stores; and whether that is all: it may store partial results
+    values = values_of(schedule, program)
+    in_memory = {name for call in step.calls for name in call.arguments}
+    held = [values.get(one) for one in step.buffers if schedule.location(one) in in_memory]
+    known = [one for one in held if one is not None and _plan(program, [one], given)]
+    return program.plan(known, given), len(known) == len(held)
 
 
 def _during(call: GraphCall, launch: KernelLaunch) -> bool:
@@ -77,15 +101,15 @@ def _during(call: GraphCall, launch: KernelLaunch) -> bool:
     return start <= launch.index < stop and call.thread == launch.thread
 
 
-def _nodes_of(
+def _step_of(
     run: Run, process: str, call: GraphCall, schedule: Schedule, launch: KernelLaunch
-) -> Sequence[str]:
+) -> ScheduleStep | None:
     start, stop = call.launches
     joiner = run.joiner(process)
     launches = [one for one in map(joiner.launch, run.rows(process)) if start <= one.index < stop]
     steps, _ = made_steps(schedule, [one for one in launches if one.thread == call.thread])
-    own = (made.step.nodes for made in steps if launch.index in [one.index for one in made.launches])
-    return next(own, ())
+    own = (made.step for made in steps if launch.index in [one.index for one in made.launches])
+    return next(own, None)
 
 
 def _inputs(contents: Contents, call: GraphCall, schedule: Schedule) -> Iterator[tuple[FxValue, Any]]:
@@ -99,30 +123,22 @@ def _inputs(contents: Contents, call: GraphCall, schedule: Schedule) -> Iterator
 
 def _of_kind(
     program: FxProgram, executed: Iterator[ExecutedNode], own: set[str], kind: Made
-) -> Iterator[NonFiniteOperator]:
-    # those of the launch that make one in eager
+) -> Iterator[tuple[str, NonFiniteOperator]]:
+    # those of the launch that make one in eager, by node
     for one in executed:
-        bad = [_bad(value, kind) for value in _tensors(one.result)]
+        bad = [is_made(value, kind) for value in tensors_in(one.result)]
         if one.node.name not in own or one.node.op != "call_function" or not any(map(torch.any, bad)):
             continue
         read = _values(one.read)
-        if any(_bad(value, kind).any() for value in read):
+        if any(is_made(value, kind).any() for value in read):
             continue  # also where the program names the value, as the -inf of a mask
         line = program.graph.line_of(one.node)
         if not is_pointwise(one.node) or len(bad) != 1:
-            yield NonFiniteOperator(kind, one.node.target, line)
+            yield one.node.name, NonFiniteOperator(kind, one.node.target, line)
             continue
         at = tuple(bad[0].nonzero()[0].tolist())
         shown = (value.broadcast_to(bad[0].shape)[at].item() for value in read)
-        yield NonFiniteOperator(kind, one.node.target, line, at, tuple(shown))
-
-
-def _bad(tensor: torch.Tensor, kind: Made) -> torch.Tensor:
-    return torch.isnan(tensor) if kind == "nan" else torch.isinf(tensor)
-
-
-def _tensors(value: Any) -> list[torch.Tensor]:
-    return [one for one in tree_leaves(value) if isinstance(one, torch.Tensor)]
+        yield one.node.name, NonFiniteOperator(kind, one.node.target, line, at, tuple(shown))
 
 
 def _values(read: Any) -> list[torch.Tensor]:

@@ -54,9 +54,13 @@ def unfinished_text(run: Run) -> str:
     """What is known of a run without an end, in the third person."""
     if being_recorded(run.path):
         return "is still being recorded"
-    if ended := crashes(run.path):
-        return f"has no end: {ended[0].signal}{crashed_at(ended[0])}"
-    return "has no end: the process was killed, or the disk was full"
+    return f"has no end: {crash_text(run) or 'the process was killed, or the disk was full'}"
+
+
+def crash_text(run: Run) -> str:
+    """The signal that ended a run without an end, and the line: `Aborted in step (train.py:3)`; or empty."""
+    ended = crashes(run.path)
+    return f"{ended[0].signal}{crashed_at(ended[0])}" if ended else ""
 
 
 def crashed_at(crash: Crash) -> str:

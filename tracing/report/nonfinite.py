@@ -76,18 +76,18 @@ def _origin(
             yield Text(f"    elements  [{_elements(elements[one.name])}]")
     yield Text(f"    → {_source(origin, kind, lacking)}")
     for operator in operators:
-        yield Text(f"    → in eager {_operator_text(operator)}")
+        perhaps = "" if operator.stored else ", which the program may mask, as by torch.where"
+        yield Text(f"    → in eager {_operator_text(operator)}{perhaps}")
         if operator.line is not None:
             yield from (Text(f"      {line}") for line in some_lines([operator.line]))
-    if len({one.makes for one in operators}) < len(operators):
-        yield Text("    → not certain which: the program may mask what some of them make, as by torch.where")
     yield from _carried(origin)
 
 
 def _operator_text(operator: NonFiniteOperator) -> str:
     of = f" of {', '.join(map(number_text, operator.operands))}" if operator.operands else ""
     at = f", at {list(operator.index)}" if operator.operands and operator.index else ""
-    return f"{operator.name} makes {_MADE[operator.makes]}{of}{at}"
+    graph = ", in the backward" if operator.backward else ""
+    return f"{operator.name} makes {_MADE[operator.makes]}{of}{at}{graph}"
 
 
 def first_text(origin: NonFiniteOrigin, kind: Kind = "any") -> str:
@@ -263,6 +263,8 @@ def _operator_json(operator: NonFiniteOperator) -> dict[str, Any]:
         "line": f"{line.file}:{line.line}" if line is not None else None,
         "index": list(operator.index),
         "operands": [number_text(one) for one in operator.operands],
+        "backward": operator.backward,
+        "stored": operator.stored,
     }
 
 

@@ -14,7 +14,7 @@ from tracing.analyze.runs.recording_commands import target_of
 from tracing.analyze.runs.unlaunched import unlaunched
 from tracing.model import Compilation, KernelLaunch, Outcome, ReadVariable, RunInfo, Winner
 from tracing.model.one_line import one_line
-from tracing.report.findings import cut_text, ending_text
+from tracing.report.findings import crash_text, cut_text, ending_text
 from tracing.report.text import DIGITS, Line, launch_text, plural
 from tracing.store import Run
 
@@ -137,7 +137,8 @@ def kernel_text(launch: KernelLaunch) -> Iterator[Line]:
 def summary_text(run: Run) -> str:
     """One line of `tracing list`."""
     outcome = next(run.records(Outcome), None)
-    status = outcome.status if outcome else "unfinished"
+    crash = crash_text(run)
+    status = outcome.status if outcome else f"unfinished ({crash})" if crash else "unfinished"
     env = run.info.environment
     program = f"  {one_line(shlex.join(run.info.program))}" if run.info.program else ""  # empty: a case
     command = run.info.command

@@ -11,6 +11,7 @@ from tracing.analyze.memory.uninitialised_reads import uninitialised_reads
 from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.analyze.runs.winners import Choice
 from tracing.model import Digest, Failure, KernelArg, KernelLaunch, MemoryEvidence, Outcome
+from tracing.report.findings import crash_text
 from tracing.store import Run, rank_of
 
 
@@ -24,6 +25,7 @@ def summary_json(run: Run) -> dict[str, Any]:
         "case": info.case,
         "started": info.started,
         "status": outcome.status if outcome else "unfinished",
+        "crash": crash_text(run) or None,
         "device": environment.device,
         "target": environment.target,
         "torch": environment.torch,

@@ -83,6 +83,19 @@ def test_the_line_of_a_fatal_signal_is_that_of_the_program_unless_it_prints_it(
     assert f"unfinished: it has no end: {how}\n" in shown.stdout
 
 
+def test_a_program_that_dies_is_judged_up_to_its_end(tmp_path: Path) -> None:
+    (path := tmp_path / "crashes.py").write_text(CRASHES)
+
+    tracing("run", "--no-passes", "--keep-inputs", path, runs=tmp_path / "runs")
+    judged = tracing("judge", "latest", runs=tmp_path / "runs")
+    listed = tracing("list", runs=tmp_path / "runs")
+    (shown,) = json.loads(tracing("list", "--json", runs=tmp_path / "runs").stdout)["runs"]
+
+    assert "1 of 1 launch judged: 1 right" in judged.stdout
+    assert "  unfinished (Segmentation fault in crash (crashes.py:6))  " in listed.stdout
+    assert shown["crash"] == "Segmentation fault in crash (crashes.py:6)"
+
+
 def test_the_line_of_a_fatal_signal_in_a_case_is_an_error_of_the_case(tmp_path: Path) -> None:
     (path := tmp_path / "case.py").write_text(CRASHING_CASE)
 

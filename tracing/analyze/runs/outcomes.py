@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracing.model import DigestBatch, LaunchLine, Outcome, Record
-from tracing.store import Run, rank_of
+from tracing.store import Run, being_recorded, rank_of
 
 
 class _Index(Record, frozen=True):
@@ -37,6 +37,11 @@ def outcome_of(run: Run, rank: int) -> Outcome | None:
         ),
         None,
     )
+
+
+def died(run: Run) -> bool:
+    """True if the process of a run of one process ended without an outcome, as by a signal."""
+    return outcome_of(run, 0) is None and not being_recorded(run.path)
 
 
 def failed_anew(run: Run, anew: Run) -> str:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tracing import store
 from tracing.analyze.passes.pass_table import compilations, passes_of
 from tracing.analyze.replay import swap_plan
+from tracing.analyze.runs.outcomes import died
 from tracing.analyze.runs.program_differences import incomparable
 from tracing.analyze.runs.recorded_steps import options_of, steps_on_disk
 from tracing.analyze.runs.recording_commands import (
@@ -236,7 +237,8 @@ def with_one_seed(run: store.Run) -> list[str]:
 
 def keep_inputs(run: store.Run, *options: str) -> str:
     """The command that records a run of one process once more, its steps if it has some, with contents."""
-    return record_anew(run, *options, "--keep-inputs", *options_of(steps_on_disk(run)))
+    held = ("--keep-memory", "0") if died(run) else ()  # what it holds in memory is lost when it dies
+    return record_anew(run, *options, "--keep-inputs", *held, *options_of(steps_on_disk(run)))
 
 
 def latest(run: store.Run) -> str:

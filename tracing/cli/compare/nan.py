@@ -126,9 +126,10 @@ def _of_origin(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
         return [shown, *_other_kind(run, answer), *recorded_anew]
     replay = f"tracing replay {of_run} --launch {launch.index}"  # it records lost inputs anew
     own = [] if run.info.kind == "code" else hints.of_launch(run, launch, origin.event.rank)
-    if origin.computes and not run.processes(GraphTensor):  # the operator is not known
-        own.append(f"{hints.keep_inputs(run)}; tracing nan {hints.latest(run)}")
-    return [shown, replay, *own, *_other_kind(run, answer), *recorded_anew]
+    operator = []
+    if origin.computes and not run.processes(GraphTensor):  # it is not known
+        operator.append(f"{hints.keep_inputs(run)}; tracing nan {hints.latest(run)}")
+    return [*operator, shown, replay, *own, *_other_kind(run, answer), *recorded_anew]
 
 
 def _complete(run: store.Run, answer: NonFiniteAnswer) -> list[str]:

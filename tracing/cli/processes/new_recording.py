@@ -14,7 +14,7 @@ from shlex import join
 
 from tracing import store
 from tracing.analyze.replay.new_recording import NewRecording, launch_recorded_anew
-from tracing.analyze.runs.outcomes import ending, failed_anew
+from tracing.analyze.runs.outcomes import died, ending, failed_anew
 from tracing.analyze.runs.recorded_steps import options_of, steps_on_disk
 from tracing.analyze.runs.recording_commands import command, recording, require_recordable, variables
 from tracing.analyze.runs.winners import choices
@@ -109,7 +109,10 @@ class _Commands:
     def all(self) -> store.Run:
         steps = options_of(steps_on_disk(self._run))
         which = f"the launches of {' '.join(steps)}" if steps else "all launches"
-        return self._recorded(self._runs, ("--keep-inputs", *steps), f"{which}, their inputs and outputs")
+        # what a process holds in memory is lost when it dies
+        held = ("--keep-memory", "0") if died(self._run) else ()
+        options = ("--keep-inputs", *held, *steps)
+        return self._recorded(self._runs, options, f"{which}, their inputs and outputs")
 
     def calls(self, kernel: str) -> store.Run:
         options = ("--kernel", kernel)
@@ -134,7 +137,7 @@ class _Commands:
             printed, errors = process.communicate()
         lines = printed.splitlines()
         if is_program:  # a program has its own output and exit status
-            run = _written_by(process.pid, runs)
+            run = _written_by(process.pid, runs, "*" if died(self._run) else "outcomes")
         else:  # 1: the results differ from eager's
             run = Path(lines[-1]) if process.returncode in (0, 1) and lines else None
         if run is None:
@@ -167,6 +170,7 @@ def _error(printed: str) -> str:
     return lines[-1].strip() if lines else ""
 
 
-def _written_by(pid: int, runs: Path) -> Path | None:
-    written = [path for path in store.recorded(runs) if any(path.glob(f"outcomes-*-{pid}.ndjson"))]
+def _written_by(pid: int, runs: Path, kind: str) -> Path | None:
+    # a file of this kind
+    written = [path for path in store.recorded(runs) if any(path.glob(f"{kind}-*-{pid}.ndjson"))]
     return max(written, key=lambda path: path.stat().st_mtime, default=None)
