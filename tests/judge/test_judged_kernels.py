@@ -18,6 +18,7 @@ import typer
 from judged_programs import PROGRAMS, reinplaced, values
 from planted_kernels import Program, edits, first_change, judgement, launches, recorded, virtual_gpu
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+from torch._inductor.graph import GraphLowering
 
 from tracing import store
 from tracing.analyze.judge.judgement import LibraryOff, OutputOff, Overwritten, RunJudgement
@@ -159,6 +160,46 @@ def test_a_launch_that_is_passed_another_buffer_is_found(
     findings = [one for one in said.findings if isinstance(one, Overwritten)]
     assert {(one.buffer, one.instead) for one in findings} == {("arg0_1", "arg1_1"), ("arg1_1", "arg0_1")}
     assert said.status == 1
+
+
+def layered(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    product = x.sin() @ w
+    return (product.exp() @ w.T).abs(), x.cos() + 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        ((r"mm\(buf0, arg1_1", "mm(arg1_1, arg1_1"), "aten::mm reads arg1_1, and should read buf0"),
+        (
+            (r"(?=extern_kernels.mm\(buf0)", "arg1_1.mul_(0.5); "),
+            "aten::mm is off, but right if repeated: what it reads or writes was overwritten, or it is not "
+            "deterministic",
+        ),
+        (
+            (r"return \((\w+), (\w+), \)", r"\2.mul_(2); return (\1, \2, )"),
+            r"output 1 is not buf\d, or something overwrites it after it was computed",
+        ),
+        ((r"return \((\w+), (\w+), \)", r"return (\1, \1, )"), r"output 1 is buf\d, and should be buf\d"),
+    ],
+    ids=["another input", "an overwritten input", "an overwritten output", "another output"],
+)
+def test_generated_code_that_hands_over_other_memory_is_blamed_not_an_operator(
+    edit: tuple[str, str], sentence: str, device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = GraphLowering._compile_to_module_lines
+
+    def edited(self: Any, code: Any) -> Any:
+        text = re.sub(*edit, code.value)
+        assert text != code.value
+        return compiled(self, type(code)(text, code.line_map))
+
+    monkeypatch.setattr(GraphLowering, "_compile_to_module_lines", edited)
+    program = Program(layered, lambda: (values(8, 8), values(8, 8, g=1)))
+    with torch._inductor.config.patch(force_disable_caches=True):
+        said = judgement(recorded(program, runs, device))
+
+    assert re.search(f"^✗ {sentence}$", "\n".join(map(str, judgement_text(said, []))), re.MULTILINE)
 
 
 DRAWING = Program(

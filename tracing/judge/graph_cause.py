@@ -24,7 +24,7 @@ from tracing.judge.contents import Content
 from tracing.judge.float64 import DOES_NOT_RUN, OtherDtype, executed, judged
 from tracing.judge.fx_program import FxProgram, FxValue, Given
 from tracing.judge.no_reference import NoReference
-from tracing.judge.step_referee import StepReferee
+from tracing.judge.step_referee import GENERATED, StepReferee
 from tracing.store.graph_file import PythonLine
 
 _PASSES = "Inductor's graph passes"
@@ -67,7 +67,7 @@ class GraphCause:
             refused = self._refusal.startswith(DOES_NOT_RUN)
             return PassesOff(graph, wrong, "", lines) if refused else self._unexplained(result, wrong)
         if self._intended(result.value, left[result.lowered]) is not False:
-            return self._unexplained(result, wrong)
+            return self._overwritten_later(result, wrong) or self._unexplained(result, wrong)
         for state in states[:-1]:
             if state in left and self._intended(result.value, left[state]):
                 writer = self._lowered.writers[self._lowered.root(node)][state.writes]
@@ -87,6 +87,20 @@ class GraphCause:
         return OutputOff(
             self._steps.graph, wrong, (*unjudged, *self._steps.unjudged), tuple(rounded),
             self._lines(wrong.node),
+        )  # fmt: skip
+
+    def _overwritten_later(self, result: GraphResult, wrong: WrongElements) -> Overwritten | None:
+        # None: the call returned what the last launch that computes the result had written
+        memory, held = self._steps.memory, self._steps.memory.held.get(result.buffer)
+        if held is None or held.content is None or held.wrong or held.value != result.lowered:
+            return None
+        if memory.contents.same(held.content, result.content) is not False:
+            return None
+        by = self._steps.last_writer(held)
+        return Overwritten(
+            self._steps.graph, result.name, memory.schedule.location(result.buffer), wrong.node,
+            by.index if by else None, by.kernel_name if by else "", GENERATED, wrong, self._lines(wrong.node),
+            instead="" if by else self._steps.holder(result.content),
         )  # fmt: skip
 
     def _needed(self, result: GraphResult) -> Sequence[str]:

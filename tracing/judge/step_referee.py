@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from tracing.analyze.judge.judgement import JudgedLaunch, LibraryOff, Overwritten, WrongElements
 from tracing.analyze.judge.launched_steps import LaunchedStep
+from tracing.judge.called_operator import CalledOperator
 from tracing.judge.contents import Content
 from tracing.judge.fx_program import FxPlan, FxValue
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
@@ -25,6 +26,7 @@ from tracing.model import KernelLaunch
 from tracing.store.graph_file import PythonLine, ScheduleStep
 
 _PART = "_operator.getitem"  # one of several results
+GENERATED = "Inductor's generated code"
 
 
 @dataclass(slots=True)
@@ -94,11 +96,12 @@ class StepReferee:
             Overwritten(
                 self.graph, f"launch {launch.index} {launch.kernel_name}", buffer, node,
                 by.index if by else None, by.kernel_name if by else "", self._cause(name, held, by),
-                lines=self.lines([node]), instead=self._instead(read) if by is None else "",
+                lines=self.lines([node]), instead=self.holder(read) if by is None else "",
             )
         )  # fmt: skip
 
-    def _instead(self, read: Content) -> str:
+    def holder(self, read: Content) -> str:
+        """The buffer that has a content; "": none that is known."""
         same = (
             name
             for name, held in self.memory.held.items()
@@ -108,7 +111,7 @@ class StepReferee:
 
     def _cause(self, name: str, held: BufferContent, by: KernelLaunch | None) -> str:
         own = self._own_readers(name, held) if by is None else ()
-        return "".join(f"{one}, which reads it, or " for one in own) + "Inductor's generated code"
+        return "".join(f"{one}, which reads it, or " for one in own) + GENERATED
 
     def _own_readers(self, name: str, held: BufferContent) -> tuple[str, ...]:
         # operators of the program that read a buffer since its writer: one may write to it, undeclared
@@ -129,8 +132,14 @@ class StepReferee:
         between = [one for one in self._made if start < one.index < reader.index]
         if held.by is not None:
             storages &= {arg.storage for arg in held.by.args if arg.writes}
-        writers = [one for one in between if {arg.storage for arg in one.args if arg.writes} & storages]
-        return writers[-1] if writers else None
+        return _last_writer(between, storages)
+
+    def last_writer(self, held: BufferContent) -> KernelLaunch | None:
+        """The last launch of the call that writes to a buffer's storage, after the one that made it."""
+        if held.by is None:
+            return None
+        storages = {arg.storage for arg in held.by.args if arg.writes}
+        return _last_writer([one for one in self._made if one.index > held.by.index], storages)
 
     def _sources(
         self, step: ScheduleStep, before: dict[str, Content]
@@ -227,13 +236,25 @@ class StepReferee:
             return
         if not wrong:
             return
-        operator = self._operator(held.value.node)
-        held.wrong = operator
+        held.wrong = self._operator(held.value.node)
         if held.launches:
             self._accuse(held, wrong[0], plan)
         else:
-            lines, readers = self.lines([held.value.node]), self._own_readers(name, held)
-            self.findings.append(LibraryOff(self.graph, operator, wrong[0], lines, readers))
+            called = CalledOperator(self.memory, plan, sources, held.content)
+            self.findings.append(self._library(name, held, wrong[0], called))
+
+    def _library(
+        self, name: str, held: BufferContent, wrong: WrongElements, called: CalledOperator
+    ) -> Overwritten | LibraryOff:
+        assert held.value is not None
+        operator, lines = held.wrong, self.lines([held.value.node])
+        readers, right = self._own_readers(name, held), called.repeats_right()
+        if not readers and right and (misread := called.misread()) is not None:
+            buffer, instead = misread
+            return Overwritten(
+                self.graph, operator, buffer, buffer, None, "", GENERATED, wrong, lines, instead=instead
+            )
+        return LibraryOff(self.graph, operator, wrong, lines, readers, right)
 
     def _operator(self, node: str) -> str:
         # the one that makes a node's value, as one of several results
@@ -262,3 +283,8 @@ class StepReferee:
             line = self.memory.program.graph.line_of(node) if node is not None else None
             if line is not None:
                 yield line
+
+
+def _last_writer(launches: Sequence[KernelLaunch], storages: set[int]) -> KernelLaunch | None:
+    writers = [one for one in launches if {arg.storage for arg in one.args if arg.writes} & storages]
+    return writers[-1] if writers else None

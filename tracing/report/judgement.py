@@ -180,18 +180,15 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
         case Overwritten():
             yield f"✗ {_misread(finding)}"
             node = finding.node or "another value"
-            should = "keep its value" if node == finding.buffer else f"hold {node}"
-            yield f"    graph     {finding.graph}: {finding.buffer} should {should}"
+            if finding.instead:
+                yield f"    graph     {finding.graph}"
+            else:
+                should = "keep its value" if node == finding.buffer else f"hold {node}"
+                yield f"    graph     {finding.graph}: {finding.buffer} should {should}"
             unseen = undeclared if finding.by is None else ()
             yield f"    cause     {'; '.join(unseen) or finding.cause}"
         case LibraryOff():
-            what = (
-                "an operator of a library"
-                if "::" in finding.operator
-                else "or a launch of a graph that it executes"
-            )
-            written = f"its result was written by {_some(finding.readers)}, undeclared"
-            yield f"✗ {finding.operator} is off, {f'or {written}' if finding.readers else what}"
+            yield f"✗ {finding.operator} is off, {_library(finding)}"
             yield f"    graph     {finding.graph}: {finding.wrong.node}"
         case PassesOff():
             yield f"✗ Inductor's graph passes change {finding.wrong.name}"
@@ -216,9 +213,23 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
         yield f"    also off  {_some(finding.also)}"
 
 
+def _library(finding: LibraryOff) -> str:
+    if finding.readers:
+        return f"or its result was written by {_some(finding.readers)}, undeclared"
+    if "::" not in finding.operator:
+        return "or a launch of a graph that it executes"
+    if finding.repeats_right:
+        return "but right if repeated: what it reads or writes was overwritten, or it is not deterministic"
+    return "an operator of a library"
+
+
 def _misread(finding: Overwritten) -> str:
+    output = finding.reader.startswith("output")
     if finding.instead:
-        return f"{finding.reader} reads {finding.instead}, and should read {finding.buffer}"
+        reads, read = ("is", "be") if output else ("reads", "read")
+        return f"{finding.reader} {reads} {finding.instead}, and should {read} {finding.buffer}"
+    if output and finding.by is None and not finding.by_kernel:
+        return f"{finding.reader} is not {finding.buffer}, or something overwrites it after it was computed"
     by = f"launch {finding.by} {finding.by_kernel}" if finding.by is not None else finding.by_kernel
     return f"{by or 'something'} overwrites {finding.buffer}, which {finding.reader} still needs"
 
@@ -263,7 +274,9 @@ def _some(names: Sequence[str]) -> str:
 def _counts(judgement: RunJudgement) -> Iterator[str]:
     count = Counter(one.verdict for one in judgement.launches)
     judged = sum(count.values()) - count["no reference"]
-    parts = [f"{count[name]} {name}" for name in ("right", "off") if count[name]]
+    misread = any(isinstance(one, Overwritten) and one.kernels[0] for one in judgement.findings)
+    right = "right for what they read" if misread else "right"
+    parts = [f"{count[name]} {text}" for name, text in (("right", right), ("off", "off")) if count[name]]
     if count["inputs wrong"]:
         parts.append(f"{count['inputs wrong']} right, with inputs that were wrong already")
     of = plural(len(judgement.launches), "launch")

@@ -251,7 +251,8 @@ def test_elements_are_named_where_the_values_were_kept_and_json_is_as_documented
     assert ranges(nonfinite_elements(run, 0, 0, 1) or []) == [(1, 3)]
     assert said.returncode == 1
     assert json.loads(said.stdout)["tensors"][0]["elements"] == [[1, 3]]
-    of_graphs = [f"made_by[].{key}" for key in ("makes", "name", "line", "index", "operands")]
+    keys = ("makes", "name", "line", "index", "operands", "backward", "stored")
+    of_graphs = [f"made_by[].{key}" for key in keys]
     require_documented(said.stdout, "## `tracing nan`", *of_graphs)
 
 

@@ -95,6 +95,7 @@ class LibraryOff:
     wrong: WrongElements
     lines: tuple[PythonLine, ...] = ()
     readers: tuple[str, ...] = ()  # operators of the program that read its result, and may have written to it
+    repeats_right: bool = False  # executed once more, with what it should have read, it is right
 
 
 @dataclass(frozen=True, slots=True)

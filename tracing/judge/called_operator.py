@@ -1,0 +1,70 @@
+"""Finds out why the result of an operator that generated code calls, as `aten::mm`, is off.
+
+Generated code may hand it another buffer, or one that was overwritten. Then the operator itself is right: of
+the inputs that it should have it computes the right result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from tracing.judge.contents import Content
+from tracing.judge.float64 import executed, judged
+from tracing.judge.fx_program import FxPlan, FxValue
+from tracing.judge.graph_memory import FxSources, GraphMemory
+from tracing.judge.no_reference import FAILURES, NoReference
+from tracing.judge.step_verdict import StepJudge
+
+_TRIED = 16  # buffers in place of one
+
+
+@dataclass(frozen=True, slots=True)
+class CalledOperator:
+    """An operator whose result is off."""
+
+    memory: GraphMemory
+    plan: FxPlan  # computes its result
+    sources: FxSources  # what it should have read
+    content: Content  # its result
+
+    def repeats_right(self) -> bool:
+        """True if it computes the right result of what it should have read, executed once more."""
+        given, value = self.memory.loaded(self.sources), self.plan.targets[0]
+        try:
+            result = executed(self.memory.program, self.plan, given)[value]
+            verdict = judged(self.memory.program, self.plan, given, {value: result})[value].verdict
+        except (NoReference, *FAILURES):
+            return False
+        return verdict not in ("compiled is off", "no reference")
+
+    def misread(self) -> tuple[str, str] | None:
+        """The buffer that it should have read, and the one that it read, of which the result is right."""
+        for name, value in self._read():
+            for other, content in islice(self._others(value), _TRIED):
+                try:
+                    sources = {**self.sources, value: content}
+                    if not StepJudge(self.memory).wrong(self.plan, sources, name, name, self.content)[0]:
+                        return name, other
+                except (NoReference, *FAILURES):
+                    continue
+        return None
+
+    def _read(self) -> Iterator[tuple[str, FxValue]]:
+        for name, held in self.memory.held.items():
+            if held.value is not None and isinstance(self.sources.get(held.value), Content):
+                yield self.memory.schedule.location(name), held.value
+
+    def _others(self, value: FxValue) -> Iterator[tuple[str, Content]]:
+        # buffers of the same shape with other contents
+        contents, own = self.memory.contents, self.sources[value]
+        assert isinstance(own, Content)
+        for name, held in self.memory.held.items():
+            content = held.content
+            if content is None or content == self.content:
+                continue
+            if contents.tensor(content).shape != contents.tensor(own).shape:
+                continue
+            if contents.same(content, own) is False:
+                yield self.memory.schedule.location(name), content
