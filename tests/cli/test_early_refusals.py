@@ -57,6 +57,8 @@ PROBLEMS = {
     "resume latest --pass cse -o train.py": "train.py is a file; several files are written\n  name a folder",
     "check train.py": "train.py is not a case: it has no build(device)\n  record it as a program",
     "check silu --dimension 1": "--dimension is given without --alignment\n  it restricts",
+    "minify silu --alignment 8": "a constraint has no effect on --predicate fails\n  give it",
+    "minify silu --predicate kernels --times 5": "--times has no effect on --predicate kernels\n  give it",
     "check silu --views": "--views is given without --layout\n  it restricts",
     "diff mine": "there is no case mine\n  nearest: mine.py",
     "diff zzzz": "there is no case zzzz\n  known are bert",

@@ -46,6 +46,18 @@ def test_a_nested_recording_and_the_one_around_it_are_complete_and_hooks_are_res
     assert [one.status for run in (outer, inner) for one in run.records(Outcome)] == ["ended", "ended"]
 
 
+def test_nested_recordings_of_kernels_in_cpp_are_complete(tmp_path: Path) -> None:
+    wave, x = torch.compile(lambda x: x.sin() * 2), torch.ones(64)
+
+    with tracing.recording(runs=tmp_path, no_virtual_gpu=True) as outer:
+        wave(x)
+        with tracing.recording(runs=tmp_path, no_virtual_gpu=True) as inner:
+            wave(x)
+        wave(x)
+
+    assert [len(list(run.launches())) for run in (outer, inner)] == [3, 1]
+
+
 def test_an_exception_inside_is_raised_and_written_down(tmp_path: Path) -> None:
     with pytest.raises(KeyError), tracing.recording(runs=tmp_path) as run:
         raise KeyError("missing")

@@ -33,7 +33,8 @@ _COUNTER = re.compile(r"_\d+$")  # Dynamo calls its second convolution conv2d_1
 def keys_of(node: Node) -> Iterator[str]:
     """The keys of the operator of a node, of the function and of the modules in the program that called it.
 
-    Of a backward node those of its own operator only; likewise of detach, by which AOTAutograd saves tensors.
+    Of a backward node those of its own operator only; likewise of detach, by which AOTAutograd saves tensors,
+    and of the views by which it replaces an operator that works in place.
     """
     target: Any = called_operator(node)
     if (kernel := launched_name(node)) is not None:
@@ -42,7 +43,7 @@ def keys_of(node: Node) -> Iterator[str]:
         yield _base(target)
     elif node.op == "call_function":
         yield from _keys_of_object(target)
-        if target is torch.ops.aten.detach.default:
+        if target is torch.ops.aten.detach.default or _replays_write(node, target):
             return
     if (original := node.meta.get("original_aten")) is not None:
         yield from _keys_of_object(original)
@@ -51,6 +52,16 @@ def keys_of(node: Node) -> Iterator[str]:
         yield from [_base(function)] if isinstance(function, str) else _keys_of_object(function)
     for _, module in (node.meta.get("nn_module_stack") or {}).values():
         yield module if isinstance(module, str) else _class_key(module)
+
+
+def _replays_write(node: Node, target: Any) -> bool:
+    # AOTAutograd computes `x[0].exp_()` as a view, exp, and a scatter of its result into x
+    if not isinstance(target, _OVERLOAD):
+        return False
+    views = any(one.alias_info is not None for one in target._schema.returns)
+    replays = views or target.overloadpacket.__name__.endswith("_scatter")
+    called = [str(function) for _, function in (node.meta.get("source_fn_stack") or [])[-1:]]
+    return replays and any(one != _base(one) for one in called)  # "exp_"
 
 
 def key_of(name: OperatorName) -> str:

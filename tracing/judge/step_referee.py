@@ -285,6 +285,6 @@ class StepReferee:
                 yield line
 
 
-def _last_writer(launches: Sequence[KernelLaunch], storages: set[int]) -> KernelLaunch | None:
+def _last_writer(launches: Sequence[KernelLaunch], storages: set[int | None]) -> KernelLaunch | None:
     writers = [one for one in launches if {arg.storage for arg in one.args if arg.writes} & storages]
     return writers[-1] if writers else None

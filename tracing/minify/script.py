@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -24,6 +24,7 @@ from tracing.minify.source_text import SourceText
 from tracing.numerics.reference import reference
 from tracing.numerics.verdict import FARTHEST, FARTHEST_NARROW, TYPICAL, rounding
 from tracing.upstream.inductor import script_parts as parts
+from tracing.upstream.torch.symbolic_sizes import example
 
 _BUILT_IN = ("torch", "device", "inf", "nan", "NoneType")  # names of every FX graph's code
 _DEVICES = {(True, False): "Triton's interpreter", (False, True): "sm_90, without launches"}
@@ -185,7 +186,7 @@ def _check(
     if isinstance(predicate, Violates):
         violation, node = predicate.violations(small)[0]
         tensors = flat(node.meta.get("val"))
-        layouts = [(str(one.dtype), str(tuple(one.shape)), str(tuple(one.stride()))) for one in tensors]
+        layouts = [(str(one.dtype), _numbers(one.shape), _numbers(one.stride())) for one in tensors]
         requires = f"{violation.found}, required: {violation.required}"
         dynamic = ", dynamic=True" if small.dynamic else ""  # the backend is another one
         return parts.VIOLATES.format(
@@ -232,3 +233,8 @@ def _device_of(small: SmallGraph) -> str:
 def _plain(text: str) -> str:
     # for a docstring
     return text.replace("\\", "/").replace('"', "'")
+
+
+def _numbers(sizes: Sequence[int | torch.SymInt]) -> str:
+    # symbols have other names in each compile
+    return str(tuple(map(example, sizes)))

@@ -244,7 +244,8 @@ def describe(error: BaseException, path: Path) -> str:
     """
     first_line = message(error).strip().split("\n")[0]
     first_line = first_line[:_LONGEST] + "…" * (len(first_line) > _LONGEST)
-    text = f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
+    kind = "" if isinstance(error, Problem) else type(error).__name__
+    text = ": ".join(filter(None, (kind, first_line)))
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
     if first_line.startswith(_NO_GPU):
         text += ": create tensors on `device`, which build receives, because this machine has no GPU"

@@ -276,7 +276,8 @@ def _counts(judgement: RunJudgement) -> Iterator[str]:
     judged = sum(count.values()) - count["no reference"]
     misread = any(isinstance(one, Overwritten) and one.kernels[0] for one in judgement.findings)
     right = "right for what they read" if misread else "right"
-    parts = [f"{count[name]} {text}" for name, text in (("right", right), ("off", "off")) if count[name]]
+    parts = [f"{count['right']} {right}"] if count["right"] else []
+    parts += [f"{count['off']} off"] if count["off"] else []
     if count["inputs wrong"]:
         parts.append(f"{count['inputs wrong']} right, with inputs that were wrong already")
     of = plural(len(judgement.launches), "launch")

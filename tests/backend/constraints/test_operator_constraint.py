@@ -84,6 +84,19 @@ def test_an_operator_is_the_same_in_the_spelling_of_dynamo_aten_and_prims() -> N
         assert len(refused(dynamo, name)) == 1, name
 
 
+def test_what_replaces_an_operator_in_place_is_not_that_operator() -> None:
+    def in_place(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        y[0].exp_()
+        y.view(-1).exp_()
+        return y
+
+    graph = aten_graph(in_place, matrix())
+
+    assert refused(graph, "exp") == ["aten.exp.default"] * 2
+    assert refused(graph, "view") == ["aten.view.default"] * 2
+
+
 def test_an_overload_is_only_itself() -> None:
     graph = aten_graph(lambda x: x.sum() + x.sum(0), matrix())
 

@@ -39,6 +39,30 @@ def test_a_script_imports_neither_this_project_nor_pickle(answer: dict[str, Any]
     assert {str(module).split(".")[0] for module in modules} <= allowed
 
 
+def test_a_setting_that_inductor_lacks_is_refused(tmp_path: Path) -> None:
+    options = ("--predicate", "kernels", "--setting", "max_fusion_sizes=1")
+    done = tracing("minify", str(DATA / "checked.py"), *options, runs=tmp_path)
+
+    assert done.returncode == 2
+    assert "has no setting max_fusion_sizes\n  nearest: max_fusion_size" in done.stderr
+
+
+DYNAMIC = """from tracing import Workload
+def f(x):
+    return x.relu() + 1
+def build(device):
+    return Workload(f, (__import__("torch").ones(24, 16, device=device),), dynamic=True)
+"""
+
+
+def test_sizes_that_are_symbols_violate_a_constraint_in_the_script_too(tmp_path: Path) -> None:
+    (case := tmp_path / "case.py").write_text(DYNAMIC)
+    constraint = ("--alignment", "16", "--dimension", "0", "--dtype", "float64", "-o", str(tmp_path / "out"))
+    done = tracing("minify", str(case), "--predicate", "constraint", *constraint, "--json", runs=tmp_path)
+
+    assert json.loads(done.stdout)["reproduces"], done.stdout
+
+
 @pytest.mark.soak
 def test_the_same_command_prints_what_is_known_and_executes_nothing(answer: dict[str, Any]) -> None:
     folder = Path(answer["script"]).parent

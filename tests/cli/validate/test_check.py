@@ -47,6 +47,13 @@ def test_violations_name_the_line_and_coverage_counts_what_reads_them(
     assert forward["partitions"] == 2
 
 
+def test_a_run_is_not_checked_against_other_constraints(checked: tuple[Path, dict[str, object]]) -> None:
+    done = tracing("check", str(checked[1]["run"]), "--alignment", "8", runs=checked[0])
+
+    assert done.returncode == 2
+    assert "was checked against its own constraints, and not against those that are given" in done.stderr
+
+
 def test_the_share_of_the_run_time_is_that_of_supported_operators(
     checked: tuple[Path, dict[str, object]],
 ) -> None:

@@ -132,7 +132,13 @@ def write_parquet(runs: Sequence[Run], folder: Path, *, anonymous: bool = False)
     with tables(runs, changed=changed) as connection:
         files = [folder / f"{name}.parquet" for name in COLUMNS]
         for name, file in zip(COLUMNS, files, strict=True):
-            connection.execute(f"copy {name} to {quoted(file)} (format parquet, compression zstd)")
+            try:
+                connection.execute(f"copy {name} to {quoted(file)} (format parquet, compression zstd)")
+            except _duckdb().IOException as error:
+                reason = str(error).splitlines()[0].rpartition(": ")[2]
+                raise Problem(
+                    f"{file} cannot be written: {reason}", "`--parquet DIR` names another"
+                ) from None
     return files
 
 

@@ -63,6 +63,11 @@ class CheckOptions:
             if no_effect:
                 raise Problem(f"{option} is given without {needed}", f"it restricts {needed}: give both")
 
+    @property
+    def given(self) -> bool:
+        """True if an option is given."""
+        return self != CheckOptions()
+
     def constraints(self) -> tuple[Constraint, ...]:
         """The constraints; raises Problem for a name that torch does not have. Imports torch."""
         from tracing.backend.adapter import accelerator

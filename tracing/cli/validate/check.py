@@ -58,6 +58,11 @@ def check(
     """
     if not names_case(case, runs):
         run = open_run(case, runs)
+        if options.given:
+            raise Problem(
+                f"{run.path} was checked against its own constraints, and not against those that are given",
+                "check the case: `tracing check CASE --alignment 8`",
+            )
     else:
         require_case(case)
         with spinner("importing torch"):

@@ -62,10 +62,16 @@ def write(path: Path, title: str, index: Any, chunks: Chunks, stamp: str = "") -
     if path.is_dir():
         raise Problem(f"{path} is a folder", "name the file to write: `--output FILE.html`")
     unfinished = path.with_name(f"{path.name}.part")
-    with unfinished.open("w", encoding="utf-8") as file:
-        for part in document(title, index, chunks, stamp):
-            file.write(part)
-    unfinished.replace(path)
+    try:
+        with unfinished.open("w", encoding="utf-8") as file:
+            for part in document(title, index, chunks, stamp):
+                file.write(part)
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise Problem(
+            f"{path} cannot be written: {error.strerror}", "`--output FILE.html` names another"
+        ) from None
     return path.stat().st_size
 
 

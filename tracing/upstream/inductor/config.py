@@ -25,6 +25,12 @@ def settings_changed(settings: Mapping[str, object]) -> AbstractContextManager[N
     return result
 
 
+def setting_names() -> list[str]:
+    """The names of all settings: "triton.multi_kernel"."""
+    settings: Mapping[str, object] = _inductor._config  # type: ignore[attr-defined, unused-ignore]
+    return list(settings)
+
+
 def setting(name: str) -> Any:
     """The value of a setting on this thread: "cpu_backend"."""
     return getattr(_inductor, name)
@@ -52,6 +58,7 @@ def _change(stack: ExitStack, config: Any, settings: Mapping[str, object]) -> No
 
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
+    require({"cpu_backend", "triton.multi_kernel"} <= {*setting_names()}, "the names of the settings")
     before = setting("cpu_backend")
     other = "triton" if before != "triton" else "cpp"
     with settings_changed({"cpu_backend": other}):

@@ -270,11 +270,15 @@ from torch._dynamo.backends.common import aot_autograd
 VIOLATION = {violation!r}
 
 
+def numbers(sizes):  # symbols have other names in each compile
+    return str(tuple(one if isinstance(one, int) else one.node.hint for one in sizes))
+
+
 def compiler(aten, _):
     graphs = [one.graph for one in aten.modules() if isinstance(one, torch.fx.GraphModule)]
     for node in (node for graph in graphs for node in graph.nodes):
         tensors = [one for one in flat(node.meta.get("val"))]
-        layouts = [(str(one.dtype), str(tuple(one.shape)), str(tuple(one.stride()))) for one in tensors]
+        layouts = [(str(one.dtype), numbers(one.shape), numbers(one.stride())) for one in tensors]
         if (str(node.target), layouts) == VIOLATION:  # the graph need not be executed
             print(f"{{VIOLATION}}: {{{requires!r}}}")
             sys.exit(1)

@@ -16,7 +16,7 @@ from tracing.analyze.minify.minify_events import CandidateTried, Minimal, Search
 from tracing.analyze.minify.trial import FAILURES, Trial, script_forms
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, silent, spinner
 from tracing.cli.narrow.minify.fresh_process import fresh_run
-from tracing.cli.narrow.minify.question import PredicateName, Question, settings
+from tracing.cli.narrow.minify.question import TIMES, PredicateName, Question, settings
 from tracing.cli.narrow.minify.trials import Trials
 from tracing.cli.options.check_options import CheckOptions
 from tracing.cli.options.named import CaseArgument, TargetOption
@@ -41,7 +41,7 @@ def minify(
         typer.Option(help="fails: wrong results or a crash; unstable: other bits each time; kernels: other "
                           "code; constraint: a violation."),
     ] = "fails",
-    times: Annotated[int, typer.Option(min=2, help="Executions that test stability.")] = 3,
+    times: Annotated[int, typer.Option(min=2, help="Executions that test stability.")] = TIMES,
     setting: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Setting of Inductor that gives other kernels. Repeatable."),

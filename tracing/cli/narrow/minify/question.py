@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tracing.cli.options.check_options import CheckOptions
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from tracing.minify.graph_trials import GraphTrials
     from tracing.minify.predicate import GraphPredicate
 
+TIMES = 3  # executions of the predicate `unstable`
 PredicateName: TypeAlias = Literal["fails", "unstable", "kernels", "constraint"]
 
 
@@ -24,11 +26,24 @@ class Question:
     target: str
     seed: int
     predicate: PredicateName
-    times: int = 3  # executions of the predicate `unstable`
+    times: int = TIMES  # executions of the predicate `unstable`
     settings: Mapping[str, bool | int | str] = field(
         default_factory=dict
     )  # settings of Inductor for the predicate `kernels`
     constraints: CheckOptions = field(default_factory=CheckOptions)
+
+    def __post_init__(self) -> None:
+        """Raise Problem for an option that has no effect on the predicate."""
+        for predicate, option, given in (
+            ("unstable", "--times", self.times != TIMES),
+            ("kernels", "--setting", bool(self.settings)),
+            ("constraint", "a constraint", self.constraints.given),
+        ):
+            if given and self.predicate != predicate:
+                raise Problem(
+                    f"{option} has no effect on --predicate {self.predicate}",
+                    f"give it with --predicate {predicate}",
+                )
 
     def asked(self) -> GraphPredicate:
         """The predicate; raises Problem for an invalid constraint. Imports torch."""
@@ -37,6 +52,7 @@ class Question:
         if self.predicate == "unstable":
             return Unstable(self.times)
         if self.predicate == "kernels":
+            _require_settings(self.settings)
             return OtherKernels(self.settings)
         if self.predicate == "constraint":
             constraints = self.constraints.constraints()
@@ -55,6 +71,16 @@ class Question:
         predicate, device = self.asked(), Device(self.target)
         experiment = Experiment(load_and_warm_up(device, self.case), device, self.seed)
         return GraphTrials(experiment, predicate)  # trials are forks of this process
+
+
+def _require_settings(names: Iterable[str]) -> None:
+    from tracing.upstream.inductor.config import setting_names
+
+    known = setting_names()
+    for name in names:
+        if name not in known:
+            near = ", ".join(get_close_matches(name, known)) or "none"
+            raise Problem(f"torch._inductor.config has no setting {name}", f"nearest: {near}")
 
 
 def settings(texts: list[str]) -> dict[str, bool | int | str]:
