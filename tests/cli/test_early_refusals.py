@@ -64,6 +64,7 @@ PROBLEMS = {
     "diff zzzz": "there is no case zzzz\n  known are bert",
     "bench silu sliu": "there is no case sliu\n  nearest: silu",
     "minify sliu": "there is no case sliu\n  nearest: silu",
+    "run /dev/null": "/dev/null is no file, and a program on a pipe cannot be recorded\n  write it",
     "run - --lr 3": "a program on standard input cannot be recorded\n  write it to a file",
     "run trian.py --lr 3": "there is no file trian.py\n  nearest: train.py",
     "run nosuch.py": "there is no file nosuch.py\n  give a case by name",

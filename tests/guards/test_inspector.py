@@ -71,7 +71,13 @@ def test_a_recompilation_names_the_guard_that_failed_and_keeps_what_was_compiled
     report = GuardInspector().inspect(compiled, torch.ones(3), 3)
 
     cached, new = report.compiles
-    assert not cached.graph and "__compiled_fn" in cached.bytecode
+    assert cached.cached and not cached.graph and "__compiled_fn" in cached.bytecode
+    assert (
+        "forward (test_inspector.py" in report.summary()
+        and ": compiled before, graph not known, " in report.summary()
+    )
+    assert "1 frame, 1 graph and 1 not known, " in report.summary()
+    assert [one["operators"] for one in report.json()["compiles"]] == [None, new.facts.operators]
     assert "L['n'] == 2" in [one.code for one in cached.guards]
     assert [one.facts.compile_id for one in report.recompilations] == [new.facts.compile_id]
     (failed,) = new.facts.failed

@@ -20,6 +20,7 @@ from torch.fx import Node
 
 from tracing.backend.node_values import called_operator
 from tracing.upstream.inductor.user_kernels import jit_function, launched_name
+from tracing.upstream.torch.operator_schemas import schema_of
 from tracing.upstream.triton.jit import JITFunction
 
 OperatorName: TypeAlias = str | Callable[..., Any] | type[torch.nn.Module]
@@ -58,7 +59,7 @@ def _replays_write(node: Node, target: Any) -> bool:
     # AOTAutograd computes `x[0].exp_()` as a view, exp, and a scatter of its result into x
     if not isinstance(target, _OVERLOAD):
         return False
-    views = any(one.alias_info is not None for one in target._schema.returns)
+    views = any(one.alias_info is not None for one in schema_of(target).returns)
     replays = views or target.overloadpacket.__name__.endswith("_scatter")
     called = [str(function) for _, function in (node.meta.get("source_fn_stack") or [])[-1:]]
     return replays and any(one != _base(one) for one in called)  # "exp_"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -61,7 +61,7 @@ class GuardInspector:
         Raises what the function raises.
         """
         compiled = function if is_compiled(function) else torch.compile(function, backend=self.backend)
-        before = [described(one) for one in cached_compiles(compiled)]
+        before = [replace(described(one), cached=True) for one in cached_compiles(compiled)]
         start = len(self._frames)
         with GuardInspector() as now:
             compiled(*args, **kwargs)

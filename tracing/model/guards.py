@@ -61,6 +61,7 @@ class CompiledFrame:
     facts: FrameCompile
     graph: str  # empty: there is none
     bytecode: str  # empty: the frame stays in eager
+    cached: bool = False  # it is known from Dynamo's cache, which has no graph
 
     @property
     def guards(self) -> tuple[FrameGuard, ...]:

@@ -48,9 +48,10 @@ def summary_text(report: GuardReport) -> str:
     sites = [one for one in report.breaks if not one.raised]
     breaks = plural(sum(len(one.compile_ids) for one in sites), "graph break")
     failed = sum(one.facts.raised for one in report.compiles)
+    cached = sum(one.cached for one in report.compiles)
     parts = [
         plural(len({one.facts.compile_id.split("/")[0] for one in report.compiles}), "frame"),
-        plural(len(report.graphs), "graph"),
+        plural(len(report.graphs), "graph") + (f" and {cached} not known" if cached else ""),
         f"{breaks} at {plural(len(sites), 'line')}",
         plural(len(report.recompilations), "recompilation"),
         f"{plural(len(report.limits), 'frame')} over a limit",
@@ -65,7 +66,8 @@ def _frame_text(
     # most    -- guards; None: all
     # earlier -- guards of earlier compiles of the frame
     facts = frame.facts
-    what = f"{plural(facts.operators, 'operator')}, {plural(len(facts.guards), 'guard')}"
+    operators = "compiled before, graph not known" if frame.cached else plural(facts.operators, "operator")
+    what = f"{operators}, {plural(len(facts.guards), 'guard')}"
     if not facts.bytecode and not frame.bytecode:
         what = "failed to compile" if facts.raised else "stays in eager"
     yield Text.assemble((f"{facts.compile_id} {facts.function}", "bold"), f" ({facts.python}): {what}")
@@ -136,7 +138,7 @@ def _frame_json(frame: CompiledFrame) -> dict[str, Any]:
         "compile_id": facts.compile_id,
         "function": facts.function,
         "python": facts.python,
-        "operators": facts.operators,
+        "operators": None if frame.cached else facts.operators,
         "graph": frame.graph,
         "bytecode": frame.bytecode,
         "guards": [msgspec.structs.asdict(one) for one in facts.guards],

@@ -22,11 +22,13 @@ from tracing.cli.help_page import HelpCommand
 from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.completion import case_names
 from tracing.errors import Problem
+from tracing.model.one_line import one_line
 from tracing.program.case import defines_build, require_case, resembles_case
 from tracing.program.case_options import split_options
 from tracing.program.near_files import near_files
 from tracing.program.user_program import UserProgram
 
+_TO_A_FILE = "write it to a file: `tracing run FILE.py`"
 OPTIONS_FIRST = (
     "Options of `tracing` come before the program; every word after it is an argument of the program."
 )
@@ -125,6 +127,8 @@ def is_program(words: Sequence[str]) -> bool:
     path = Path(name)
     if options or not path.exists():
         return False
+    if not path.is_file() and not path.is_dir():  # its text can be read only once
+        raise Problem(f"{one_line(name)} is no file, and a program on a pipe cannot be recorded", _TO_A_FILE)
     return (path / "__main__.py").is_file() if path.is_dir() else not defines_build(path)
 
 
@@ -147,7 +151,7 @@ def program_of(words: Sequence[str]) -> UserProgram | None:
 def _require_case(word: str) -> None:
     if word == "-":
         problem = "a program on standard input cannot be recorded"
-        raise Problem(problem, "write it to a file: `tracing run FILE.py`")
+        raise Problem(problem, _TO_A_FILE)
     require_case(word)
 
 

@@ -142,7 +142,8 @@ def _constant(value: Any) -> Any:
     if not isinstance(value, torch.Tensor) or value.numel() > _CONSTANT or value.is_complex():
         return None
     plain = value.detach()
-    if "Fake" in type(plain).__name__ or plain.is_meta:
+    # opaque, as a weight in the layout of MKL-DNN, it has no elements that can be read
+    if "Fake" in type(plain).__name__ or plain.is_meta or plain.layout != torch.strided:
         return None
     elements = [_argument(one) for one in plain.flatten().tolist()]
     return {"dtype": str(plain.dtype).removeprefix("torch."), "shape": [*plain.shape], "elements": elements}

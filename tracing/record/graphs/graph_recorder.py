@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import torch
 
+from tracing.errors import message
 from tracing.model import CompiledGraph, GraphCall, GraphTensor, TracedGraph
 from tracing.record.graphs.graph_nodes import graph_json, graph_text
 from tracing.record.outputs import OutputKeeper
@@ -59,16 +60,18 @@ class GraphRecorder:
 
     def traced(self, graph: torch.fx.GraphModule, compile_id: str) -> None:
         writer = self._recording.writer
-        text, nodes = writer.blob(graph_text(graph)), writer.blob(_encode(graph_json(graph)))
-        writer.append(TracedGraph(compile_id, text, nodes))
+        with self._survived():
+            text, nodes = writer.blob(graph_text(graph)), writer.blob(_encode(graph_json(graph)))
+            writer.append(TracedGraph(compile_id, text, nodes))
 
     def began(self, graph: torch.fx.GraphModule, compile_id: str, backward: bool) -> None:
-        self._compiling.facts = {
-            "compile_id": compile_id,
-            "backward": backward,
-            "text": graph_text(graph),
-            "nodes": graph_json(graph),
-        }
+        with self._survived():
+            self._compiling.facts = {
+                "compile_id": compile_id,
+                "backward": backward,
+                "text": graph_text(graph),
+                "nodes": graph_json(graph),
+            }
 
     def lowered(self, graph: torch.fx.GraphModule, code: str, schedule: GraphFacts) -> None:
         if self._compiling.facts is not None:
@@ -82,6 +85,14 @@ class GraphRecorder:
     def ended(self) -> bytes | None:
         facts, self._compiling.facts = self._compiling.facts, None
         return _encode(facts) if facts is not None and "code" in facts else None
+
+    @contextmanager
+    def _survived(self) -> Iterator[None]:
+        # a graph of an unknown form must not make the program's compile fail
+        try:
+            yield
+        except Exception as error:
+            self.failed(f"{type(error).__name__}: {message(error)}")
 
     # ---- calls
 

@@ -1,0 +1,55 @@
+"""A graph of any form leaves the program's compile as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import tracing
+from tracing.model import CompiledGraph, NotCovered
+from tracing.record.graphs import graph_recorder
+from tracing.record.graphs.graph_nodes import graph_json
+
+
+def test_a_constant_in_an_opaque_layout_has_no_elements() -> None:
+    class Opaque(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("weight", torch.ones(2, 2).to_mkldnn())
+            self.register_buffer("plain", torch.ones(2))
+
+    module, graph = Opaque(), torch.fx.Graph()
+    weight, plain = graph.get_attr("weight"), graph.get_attr("plain")
+    graph.output((weight, plain))
+    nodes = graph_json(torch.fx.GraphModule(module, graph))["nodes"]
+
+    assert [one.get("constant") for one in nodes[:2]] == [
+        None,
+        {"dtype": "float32", "shape": [2], "elements": [1.0, 1.0]},
+    ]
+
+
+def test_a_program_with_frozen_weights_is_recorded(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 16, 2)).eval()
+    with torch.no_grad(), tracing.recording(runs=tmp_path, passes=False) as run:
+        torch.compile(model, options={"freezing": True})(torch.ones(1, 3, 6, 6))
+
+    assert len(list(run.launches())) > 0
+
+
+def test_an_error_of_the_recorder_in_a_compile_is_not_the_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unable(graph: torch.fx.GraphModule) -> None:
+        raise ValueError("a new kind of node")
+
+    monkeypatch.setattr(graph_recorder, "graph_json", unable)
+    torch._dynamo.reset()
+    with tracing.recording(runs=tmp_path, passes=False) as run:
+        torch.compile(lambda x: x.sin() + 3)(torch.ones(5))
+
+    assert len(list(run.launches())) == 1 and not list(run.records(CompiledGraph))
+    assert any("ValueError: a new kind of node" in one.what for one in run.records(NotCovered))
