@@ -16,6 +16,7 @@ from tracing.numerics.reference import Expected, reference
 from tracing.numerics.rounding import Noise
 from tracing.numerics.shadow import Shadow
 from tracing.numerics.shadow_storages import ShadowStorages
+from tracing.numerics.undeclared_effects import UndeclaredEffects
 from tracing.numerics.verdict import judge
 
 
@@ -217,8 +218,12 @@ def test_a_result_that_the_fake_implementation_does_not_return_is_named(returned
         program = torch.ops.shadow_tests.other
         reference(lambda: {"y": program(torch.ones(8, 6))}, undeclared=effects.append)
 
+        with UndeclaredEffects() as observed:
+            program(torch.ones(8, 6))
+
     said = f"shadow_tests::other returns {unlike} as its fake implementation does"
-    assert [one.partition(" (test_shadow.py:")[0] for one in effects] == ([said] if unlike else [])
+    for named in (effects, observed.texts):
+        assert [one.partition(" (test_shadow.py:")[0] for one in named] == ([said] if unlike else [])
 
 
 @torch.library.custom_op("shadow_tests::halved", mutates_args=())

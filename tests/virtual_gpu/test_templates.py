@@ -46,6 +46,25 @@ def test_a_template_agrees_with_eager(
     torch.testing.assert_close(actual, function(*tensors), atol=1e-4, rtol=1e-4)
 
 
+MULTI_KERNEL = """from tracing import Workload
+def build(device):
+    x = __import__("torch").ones(40, 300, device=device)
+    return Workload(lambda x: x.softmax(1) * 2, (x,), options={"triton.multi_kernel": 1})
+"""
+
+
+def test_of_a_multi_kernel_the_first_alternative_is_launched_and_is_not_called_hand_written(
+    tmp_path: Path,
+) -> None:
+    (case := tmp_path / "case.py").write_text(MULTI_KERNEL)
+
+    done = tracing("run", str(case), "--judge", "--no-passes", runs=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "launches recorded: 1 of 1" in done.stderr and "hand-written" not in done.stdout
+    assert "it is one of the kernels of a multi-kernel" in done.stdout
+
+
 @pytest.mark.soak
 def test_nothing_is_measured_and_no_choice_is_reported_as_not_covered(tmp_path: Path) -> None:
     (program := tmp_path / "product.py").write_text(PROGRAM)

@@ -147,7 +147,7 @@ class _RunReferee:
             ]
         self._not_covered += whole.not_covered
         others = [one for one in launches if one.index in extra and not one.kernel.copied]
-        inner = _inside(lowered, call.graph, others)
+        inner = _inside(lowered, schedule, call.graph, others)
         self._launches += inner
         return {one.index for one in launches} - {*extra} | {one.launch for one in inner}
 
@@ -176,11 +176,17 @@ class _RunReferee:
                 yield name, BufferContent(value, self._contents.of_graph(call.index, position, "input"))
 
 
-def _inside(program: FxProgram, graph: int, launches: Sequence[KernelLaunch]) -> list[JudgedLaunch]:
+def _inside(
+    program: FxProgram, schedule: Schedule, graph: int, launches: Sequence[KernelLaunch]
+) -> list[JudgedLaunch]:
     # launches of Inductor's kernels that belong to no step of the graph: of branches and of bodies of loops
     callers = callers_of_graphs(program.graph.nodes)
-    if not callers:
+    multiple = any(call.kernel.startswith("multi_kernel") for step in schedule.steps for call in step.calls)
+    if not callers and not multiple:
         return []
     names = ", ".join(dict.fromkeys(callers))
     why = f"it belongs to a graph that {names} executes: only the results of that are judged"
+    why = (
+        why if callers else "it is one of the kernels of a multi-kernel: only results of the graph are judged"
+    )
     return [JudgedLaunch(one.index, one.kernel_name, graph, "no reference", why=why) for one in launches]

@@ -36,7 +36,7 @@ def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Ite
     for effect in judgement.undeclared:
         yield f"✗ {effect}"
     if judgement.undeclared:
-        yield "    so        torch.compile, which trusts the declaration, orders reads or allocates wrongly"
+        yield "    so        torch.compile, which trusts it, may order, repeat or allocate wrongly"
         yield "    mend      name a written argument in `mutates_args`; return a clone instead of an input;"
         yield "              let the fake implementation return the operator's dtype, shape and strides"
     if accused is not None:

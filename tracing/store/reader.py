@@ -68,6 +68,7 @@ class Run:
         scratch -- a folder with temporary records derived from this run
         """
         self.path = path
+        self.name = path.name
         self.scratch = scratch
         self.growing = False  # True: the run is still being recorded, and its complete records are read
         self.consent: Callable[[str], None] | None = (
@@ -82,10 +83,6 @@ class Run:
         self._signed: dict[tuple[str, type[Record]], frozenset[int]] = {}  # see `_known`
         self.info = _run_info(path, read(path / "run.json", RUN_JSON))
         self._blobs = Blobs([path, scratch] if scratch else [path])
-
-    @property
-    def name(self) -> str:
-        return self.path.name
 
     @property
     def folder(self) -> Path:

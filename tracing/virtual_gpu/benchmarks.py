@@ -2,6 +2,7 @@
 
 - An autotuner takes its first configuration that fits the target, after a trial launch that is compiled and
   not executed. It compiles no further configuration, unless launches are not executed at all.
+- A multi-kernel of Inductor takes its first alternative.
 - `triton.testing.do_bench` and its variants call their function once, and its launches are executed.
 - `triton.testing.perf_report` runs each of its lines at the first size only: the others would give the same
   times. Launches that `do_bench` makes there are compiled and not executed: their sizes are those of a GPU.
@@ -21,6 +22,7 @@ from typing import Any
 import triton.testing
 
 from tracing.interpreter import trials
+from tracing.upstream.inductor import autotuner as inductor_autotuner
 from tracing.upstream.patch import Method, patched, replaced
 from tracing.upstream.triton import autotune as triton_autotuner
 
@@ -52,6 +54,7 @@ def installed(is_virtual: Callable[[], bool], *, execute: bool) -> Iterator[None
         for name in [name for name in vars(triton.testing) if name.startswith("do_bench")]:
             stack.enter_context(patched(triton.testing, name, _once(is_virtual)))
         stack.enter_context(replaced(triton.testing.Mark, "run", _run))
+        stack.enter_context(inductor_autotuner.around_multi_kernel_trials(_equally_fast(is_virtual)))
         if execute:
             stack.enter_context(triton_autotuner.around_launches(_around_tuning(is_virtual)))
             stack.enter_context(triton_autotuner.around_trials(_first_that_fits))
@@ -79,6 +82,18 @@ def _once(is_virtual: Callable[[], bool]) -> Callable[[Method], Method]:
             return _times(options.get("quantiles"), options.get("return_mode"))
 
         return do_bench
+
+    return wrapper
+
+
+def _equally_fast(is_virtual: Callable[[], bool]) -> Callable[[Method], Method]:
+    def wrapper(original: Method) -> Method:
+        def benchmark(multi_kernel: Any, *arguments: Any, **options: Any) -> Any:
+            if not is_virtual():
+                return original(multi_kernel, *arguments, **options)
+            return [MILLISECONDS] * len(multi_kernel.kernels)
+
+        return benchmark
 
     return wrapper
 

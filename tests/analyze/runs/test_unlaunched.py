@@ -152,10 +152,11 @@ def test_of_operators_only_those_in_compiled_graphs_are_named(
 
 
 def _compiled_graph(writer: store.RunWriter, kind: str) -> CompiledGraph:
-    # one node, aten::mm, of which a step of this kind is made
-    nodes = writer.blob(encoded(FxGraph([FxNode("mm", "call_function", "aten::mm")])))
-    step = ScheduleStep(kind, ["buf0"], [], ["mm"])
-    schedule = writer.blob(encoded(Schedule([], ["buf0"], [step], {})))
+    # a step of this kind calls aten::mm; its code prepares a view for it
+    names = {"t": "aten::permute", "mm": "aten::mm"}
+    nodes = writer.blob(encoded(FxGraph([FxNode(one, "call_function", names[one]) for one in names])))
+    step, buffers = ScheduleStep(kind, ["buf0"], [], ["t", "mm"]), {"buf0": ScheduledBuffer("mm", ["mm"])}
+    schedule = writer.blob(encoded(Schedule([], ["buf0"], [step], buffers)))
     return CompiledGraph(0, "0/0", "forward", "", nodes, "", nodes, "", schedule)
 
 

@@ -114,6 +114,14 @@ def test_settings_that_differ_are_listed_for_both_runs(tmp_path: Path) -> None:
     assert rows == [("launch", *settings, "configuration")]
 
 
+def test_runs_with_one_name_are_named_with_their_folders(runs: list[Run], tmp_path: Path) -> None:
+    other = Run(shutil.copytree(runs[0].path, tmp_path / "other" / runs[0].name))
+
+    _, rows = query([runs[0], other, runs[0]], "select run, count(*) from launches group by all order by all")
+
+    assert rows == [(f"other/{other.name}", 1), (f"y/{runs[0].name}", 1)]
+
+
 def test_a_wrong_query_is_refused_with_the_available_tables(runs: list[Run]) -> None:
     with pytest.raises(Problem, match="nothing") as problem:
         query(runs, "select nothing from launches")

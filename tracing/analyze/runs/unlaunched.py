@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeVar
@@ -22,7 +22,7 @@ from tracing.model import (
 )
 from tracing.model.run_info import LAUNCHLESS
 from tracing.store import Run, rank_of
-from tracing.store.graph_file import read_graph, read_schedule
+from tracing.store.graph_file import Schedule, ScheduleStep, read_graph, read_schedule
 
 R = TypeVar("R", bound=Record)
 _SHOWN = 4  # names in one sentence
@@ -185,12 +185,19 @@ def _libraries(recorded: _Recorded) -> Iterator[str]:
         return
     names: list[str] = []
     for graph in recorded.records(CompiledGraph):
-        steps = read_schedule(recorded.run, graph).steps
-        called = {node for step in steps if step.kind == "library" for node in step.nodes}
+        schedule = read_schedule(recorded.run, graph)
+        steps = [step for step in schedule.steps if step.kind == "library"]
+        called = {node for step in steps for node in _called(step, schedule)}
         nodes = read_graph(recorded.run, graph.post_grad).nodes if called else ()
         names += [node.target for node in nodes if node.name in called]
     if names:
         yield f"operators that are calls of a library or fall back to ATen: {_some(names)}"
+
+
+def _called(step: ScheduleStep, schedule: Schedule) -> Sequence[str]:
+    # a step was also made from the nodes that prepare the arguments of its call
+    own = [schedule.buffers[one].node for one in step.buffers if one in schedule.buffers]
+    return own if all(own) and own else step.nodes
 
 
 def _unexplained(recorded: _Recorded) -> Iterator[str]:

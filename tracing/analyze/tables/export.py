@@ -13,8 +13,10 @@ from __future__ import annotations
 import importlib
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,7 @@ def tables(
     "divergences" compares each run with the first. Raises Problem if DuckDB, or the package that reads an
     address, is not installed, and if a table is missing.
     """
+    runs = named_apart(runs)
     connection = _connection(written)
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
         try:
@@ -116,6 +119,24 @@ def query(
         return [column[0] for column in result.description or ()], result.fetchall()
 
 
+def named_apart(runs: Sequence[Run]) -> list[Run]:
+    """Each run once; those with one name have that of the folder above, too: rows name their run."""
+    once = {run.path.resolve(): run for run in runs}
+    names = Counter(run.name for run in once.values())
+    longer = Counter(_with_folder(path) for path in once)
+    apart = []
+    for path, run in once.items():
+        named = copy(run)
+        if names[run.name] > 1:
+            named.name = _with_folder(path) if longer[_with_folder(path)] == 1 else str(path)
+        apart.append(named)
+    return apart
+
+
+def _with_folder(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
+
+
 def write_parquet(runs: Sequence[Run], folder: Path, *, anonymous: bool = False) -> list[Path]:
     """Write every table as a Parquet file into a new folder; returns the files.
 
@@ -128,6 +149,7 @@ def write_parquet(runs: Sequence[Run], folder: Path, *, anonymous: bool = False)
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
         raise Problem(f"{folder} is a file", "name a folder: `--parquet DIR`") from None
+    runs = named_apart(runs)
     changed: RowChange = Anonymous(runs).row if anonymous else lambda row: row
     with tables(runs, changed=changed) as connection:
         files = [folder / f"{name}.parquet" for name in COLUMNS]

@@ -30,7 +30,10 @@ class SafeConsole(Console):
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+        # a size of 0 is none that is known, as for shutil.get_terminal_size
+        sizes = {name for name in ("COLUMNS", "LINES") if not os.environ.get(name, "").strip("0")}
+        known = {name: value for name, value in os.environ.items() if name not in sizes}
+        super().__init__(**{"_environ": known, **options})
         self.listeners: list[Callable[[str], None]] = []
 
     def print(self, *objects: Any, **options: Any) -> None:

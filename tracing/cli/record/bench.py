@@ -123,6 +123,7 @@ def _measure(
     kind: BenchDevice,
     seed: int,
 ) -> Callable[[str, Callable[[str], None]], CaseBench]:
+    from tracing.backend import ConstraintsViolated
     from tracing.bench.case_bench import BenchSettings, bench_case
     from tracing.numerics.tensor_diff import ComparisonConfig
     from tracing.program.experiment import Experiment
@@ -136,6 +137,11 @@ def _measure(
             return bench_case(Experiment(device.load(name), device, seed), settings, now)
         except Problem as problem:
             return CaseBench(name, device.name, failure=problem.problem, remedy=problem.remedy)
+        except ConstraintsViolated as violated:
+            text = message(violated).strip().splitlines()[0]
+            return CaseBench(
+                name, device.name, failure=text, remedy=f"all of them: `tracing check {quote(name)}`"
+            )
         except Exception as error:  # the case failed; the other cases are measured
             if lacks_gpu(error):
                 own = "it launches a Triton kernel of its own, which a CPU does not execute"

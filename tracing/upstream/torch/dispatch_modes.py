@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -26,6 +26,17 @@ functorch_disabled = torch._C._DisableFuncTorch  # functorch's interpreters (vma
 
 # () -> the innermost interpreter of functorch on this thread, None outside of vmap, grad and functionalize.
 functorch_interpreter = torch._C._functorch.peek_interpreter_stack
+
+
+@contextmanager
+def dispatch_without_modes() -> Iterator[None]:
+    """While active, `__torch_dispatch__` is called, also inside of `dispatch_disabled`; no mode is active."""
+    keys = torch._C.DispatchKey.Python, torch._C.DispatchKey.PythonTLSSnapshot
+    with ExitStack() as stack:
+        for key in keys:
+            stack.enter_context(torch._C._SetExcludeDispatchKeyGuard(key, False))
+        stack.enter_context(_disable_current_modes())
+        yield
 
 
 class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
