@@ -56,6 +56,7 @@ PROBLEMS = {
     "export latest --parquet train.py/a": "train.py is a file; several files are written\n  name a folder",
     "resume latest --pass cse -o train.py": "train.py is a file; several files are written\n  name a folder",
     "check train.py": "train.py is not a case: it has no build(device)\n  record it as a program",
+    "diff silu --rank 1": "--rank needs two runs, and a case is given\n  leave it out",
     "check silu --dimension 1": "--dimension is given without --alignment\n  it restricts",
     "minify silu --alignment 8": "a constraint has no effect on --predicate fails\n  give it",
     "minify silu --predicate kernels --times 5": "--times has no effect on --predicate kernels\n  give it",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch._inductor.async_compile import AsyncCompile
@@ -59,11 +59,13 @@ def recorded(
     device: Device,
     plant: Callable[[str, str], str] | None = None,
     selection: Selection = EVERYTHING,
+    operators: Literal["none", "names"] = "none",
 ) -> store.Run:
     """A run of a program on the virtual GPU that kept what its launches read and wrote.
 
     plant     -- name and source of a kernel -> the source that is compiled
     selection -- the launches that are recorded
+    operators -- names: calls of ATen, too
     """
     forget_compiled()
     PyCodeCache.cache_clear()
@@ -74,7 +76,7 @@ def recorded(
         stack.callback(writer.close)
         torch.manual_seed(0)
         compiled = torch.compile(program.function, dynamic=program.dynamic)
-        with LaunchRecorder(writer, "none", operators="none", keep=Keep(True), selection=selection):
+        with LaunchRecorder(writer, "none", operators=operators, keep=Keep(True), selection=selection):
             for _ in range(program.calls):
                 _run(program, compiled)
         return store.Run(writer.path)

@@ -56,7 +56,7 @@ def device() -> Iterator[Device]:
 def cause(traced: Graph, lowered: Graph, inputs: tuple[torch.Tensor, ...]) -> Finding:
     given = {FxValue(name, 0): one for name, one in zip(traced.inputs, inputs, strict=True)}
     contents: object = None
-    memory = GraphMemory(lowered, Schedule([], [], [], {}, {}), contents, {})  # type: ignore[arg-type]
+    memory = GraphMemory(lowered, Schedule([], [], [], {}, {}), contents, {}, None)  # type: ignore[arg-type]
     ends = [graph.value(graph.outputs[0]["node"]) for graph in (traced, lowered)]
     result = GraphResult("output 0", "buf0", *ends, Content(""))
     return GraphCause(traced, given, StepReferee(0, memory), given).of(result, OFF)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -167,6 +167,26 @@ def layered(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return (product.exp() @ w.T).abs(), x.cos() + 1
 
 
+@pytest.fixture
+def edited(device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """The judgement on `layered` with an edit of its generated code."""
+    compiled = GraphLowering._compile_to_module_lines
+
+    def judged(pattern: str, replacement: str, operators: Literal["none", "names"] = "none") -> str:
+        def compile_edited(self: Any, code: Any) -> Any:
+            text = re.sub(pattern, replacement, code.value)
+            assert text != code.value
+            return compiled(self, type(code)(text, code.line_map))
+
+        monkeypatch.setattr(GraphLowering, "_compile_to_module_lines", compile_edited)
+        program = Program(layered, lambda: (values(8, 8), values(8, 8, g=1)))
+        with torch._inductor.config.patch(force_disable_caches=True):
+            run = recorded(program, runs, device, operators=operators)
+        return "\n".join(map(str, judgement_text(judgement(run), [])))
+
+    return judged
+
+
 @pytest.mark.parametrize(
     ("edit", "sentence"),
     [
@@ -185,21 +205,29 @@ def layered(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
     ids=["another input", "an overwritten input", "an overwritten output", "another output"],
 )
 def test_generated_code_that_hands_over_other_memory_is_blamed_not_an_operator(
-    edit: tuple[str, str], sentence: str, device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
+    edit: tuple[str, str], sentence: str, edited: Callable[..., str]
 ) -> None:
-    compiled = GraphLowering._compile_to_module_lines
+    assert re.search(f"^✗ {sentence}$", edited(*edit), re.MULTILINE)
 
-    def edited(self: Any, code: Any) -> Any:
-        text = re.sub(*edit, code.value)
-        assert text != code.value
-        return compiled(self, type(code)(text, code.line_map))
 
-    monkeypatch.setattr(GraphLowering, "_compile_to_module_lines", edited)
-    program = Program(layered, lambda: (values(8, 8), values(8, 8, g=1)))
-    with torch._inductor.config.patch(force_disable_caches=True):
-        said = judgement(recorded(program, runs, device))
-
-    assert re.search(f"^✗ {sentence}$", "\n".join(map(str, judgement_text(said, []))), re.MULTILINE)
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        (
+            (r"(?=triton_poi_fused_abs_\d.run)", "buf5.mul_(3); "),
+            r"aten::mul_ overwrites buf5, which output 1 still needs",
+        ),
+        (
+            (r"(?=return \(\w+, \w+, \))", "buf5.mul_(2); "),
+            r"aten::mul_ overwrites buf5, which output 1 still needs",
+        ),
+    ],
+    ids=["before a launch", "after all launches"],
+)
+def test_the_operator_that_overwrites_a_result_is_named(
+    edit: tuple[str, str], sentence: str, edited: Callable[..., str]
+) -> None:
+    assert re.search(f"^✗ {sentence}$", edited(*edit, "names"), re.MULTILINE)
 
 
 DRAWING = Program(

@@ -96,11 +96,12 @@ class GraphCause:
             return None
         if memory.contents.same(held.content, result.content) is not False:
             return None
-        by = self._steps.last_writer(held)
+        by, operator = self._steps.later_writer(held)
         return Overwritten(
             self._steps.graph, result.name, memory.schedule.location(result.buffer), wrong.node,
-            by.index if by else None, by.kernel_name if by else "", GENERATED, wrong, self._lines(wrong.node),
-            instead="" if by else self._steps.holder(result.content),
+            by.index if by else None, by.kernel_name if by else operator, GENERATED, wrong,
+            self._lines(wrong.node),
+            instead="" if by or operator else self._steps.holder(result.content),
         )  # fmt: skip
 
     def _needed(self, result: GraphResult) -> Sequence[str]:

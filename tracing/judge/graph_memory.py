@@ -11,6 +11,7 @@ import torch
 from tracing.judge.contents import Content, Contents
 from tracing.judge.fx_program import FxPlan, FxProgram, FxValue
 from tracing.judge.no_reference import NoReference
+from tracing.judge.operator_writes import OperatorWrites
 from tracing.model import KernelLaunch
 from tracing.store.graph_file import Schedule, ScheduleStep
 
@@ -43,6 +44,7 @@ class GraphMemory:
     schedule: Schedule
     contents: Contents
     held: dict[str, BufferContent]  # by name
+    operators: OperatorWrites
 
     def shaped(self, held: BufferContent, content: Content) -> Content | None:
         """A content as the graph's value, if a buffer is read with another shape; None: that cannot be."""

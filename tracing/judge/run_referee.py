@@ -16,6 +16,7 @@ from tracing.judge.contents import Contents, device_of
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_memory import BufferContent, GraphMemory
 from tracing.judge.graph_referee import GraphReferee
+from tracing.judge.operator_writes import OperatorWrites
 from tracing.judge.operators import callers_of_graphs, is_custom
 from tracing.judge.own_kernels import Interpreted, judged_own
 from tracing.judge.step_referee import StepReferee
@@ -132,7 +133,8 @@ class _RunReferee:
         traced, lowered, schedule = self._program(call.graph)
         steps, extra = made_steps(schedule, launches)
         held = dict(self._inputs(call, schedule))
-        referee = StepReferee(call.graph, GraphMemory(lowered, schedule, self._contents, held))
+        operators = OperatorWrites(self._run, self._process)
+        referee = StepReferee(call.graph, GraphMemory(lowered, schedule, self._contents, held, operators))
         referee.judge(steps)
         self._launches += referee.launches
         self._findings += referee.findings

@@ -90,13 +90,13 @@ class StepReferee:
     def _overwritten(self, name: str, held: BufferContent, made: LaunchedStep, read: Content) -> None:
         launch = made.launches[0]
         buffer = self.memory.schedule.location(name)
-        by = self._overwriter(held, launch, name)
+        by, operator = self._overwriter(held, made, name)
         node = held.value.node if held.value else ""
         self.findings.append(
             Overwritten(
                 self.graph, f"launch {launch.index} {launch.kernel_name}", buffer, node,
-                by.index if by else None, by.kernel_name if by else "", self._cause(name, held, by),
-                lines=self.lines([node]), instead=self.holder(read) if by is None else "",
+                by.index if by else None, by.kernel_name if by else operator, self._cause(name, held, by),
+                lines=self.lines([node]), instead="" if by or operator else self.holder(read),
             )
         )  # fmt: skip
 
@@ -125,21 +125,35 @@ class StepReferee:
         ]
         return tuple(dict.fromkeys(one.target for one in read if is_custom(one) and not one.written))
 
-    def _overwriter(self, held: BufferContent, reader: KernelLaunch, name: str) -> KernelLaunch | None:
-        # the last launch between writer and reader that wrote to the reader's storage
-        storages = {arg.storage for arg in reader.args if arg.reads}
+    def _overwriter(
+        self, held: BufferContent, made: LaunchedStep, name: str
+    ) -> tuple[KernelLaunch | None, str]:
+        # the last launch between writer and reader that wrote to the storage that is read, or the operator
+        reader, location = made.launches[0], self.memory.schedule.location(name)
+        passed = [one for call in made.calls for one in call.arguments()]
+        storages = {argument.storage for passed_name, _, argument in passed if passed_name == location}
+        # a buffer that the launch overwrites is passed under its new name
+        storages = storages or {argument.storage for argument in reader.args if argument.reads}
         start = held.by.index if held.by is not None else -1
         between = [one for one in self._made if start < one.index < reader.index]
         if held.by is not None:
             storages &= {arg.storage for arg in held.by.args if arg.writes}
-        return _last_writer(between, storages)
+        if (by := _last_writer(between, storages)) is not None:
+            return by, ""
+        # an operator before the call's first launch may be the program's, before the call
+        since = start if held.by is not None else self._made[0].index if self._made else reader.index
+        return None, self.memory.operators.first(storages, (since, reader.index))
 
-    def last_writer(self, held: BufferContent) -> KernelLaunch | None:
-        """The last launch of the call that writes to a buffer's storage, after the one that made it."""
+    def later_writer(self, held: BufferContent) -> tuple[KernelLaunch | None, str]:
+        """The last launch that writes to a buffer's storage after the one that made it, or an operator."""
         if held.by is None:
-            return None
+            return None, ""
         storages = {arg.storage for arg in held.by.args if arg.writes}
-        return _last_writer([one for one in self._made if one.index > held.by.index], storages)
+        if (
+            by := _last_writer([one for one in self._made if one.index > held.by.index], storages)
+        ) is not None:
+            return by, ""
+        return None, self.memory.operators.first(storages, (held.by.index, self._made[-1].index + 1))
 
     def _sources(
         self, step: ScheduleStep, before: dict[str, Content]

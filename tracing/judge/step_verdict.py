@@ -55,7 +55,8 @@ class StepJudge:
         launches -- that it made, after those whose partial results it reads
         """
         if not written:
-            return StepVerdict("no reference", "what it wrote was not kept")
+            wrote = any(argument.writes for one in launches for argument in one.args)
+            return StepVerdict("no reference", "what it wrote was not kept" if wrote else "it wrote nothing")
         named = {name: held.value for name, held in targets.items() if name in written and held.value}
         if not named:
             return self._copies(targets, written)

@@ -45,7 +45,9 @@ def find_operator(run: Run, index: int, rank: int | None = None) -> RecordedOper
     processes = [one for one in run.processes(OperatorSignature) if rank in (None, rank_of(one))]
     having = [(one, call) for one in processes for call in run.operators(one) if call.index == index]
     if len(having) != 1:
-        why = f"{len(having)} processes of it have one" if having else "it has none"
+        last = max((call.index for one in processes for call in run.operators(one)), default=-1)
+        why = f"its operators are 0 to {last}" if last >= 0 else "it has none"
+        why = f"{len(having)} processes of it have one" if having else why
         record = "`tracing run --operators digests --keep-inputs` records operators"
         remedy = "name its rank: `--rank R`" if having else record
         raise Problem(f"{run.path} has no single operator {index}: {why}", remedy)

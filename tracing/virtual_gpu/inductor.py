@@ -9,7 +9,7 @@ from typing import Any
 
 from tracing.model.chips import CHIPS
 from tracing.upstream.inductor.autotuner import not_measured
-from tracing.upstream.inductor.compiler import first_template_taken, packages_of_cpp
+from tracing.upstream.inductor.compiler import first_template_taken, packages_of_cpp, without_cpp_wrapper
 from tracing.upstream.inductor.config import MEASURE_FUSIONS, settings_changed_everywhere
 from tracing.upstream.inductor.device import driver_forgotten, host_is_gpu
 from tracing.upstream.inductor.gpu_templates import templates_on_host
@@ -40,7 +40,19 @@ def installed(name: str, target: GPUTarget) -> Iterator[None]:
         stack.enter_context(not_measured(_noted()))
         stack.enter_context(first_template_taken())
         stack.enter_context(packages_of_cpp())
+        stack.enter_context(without_cpp_wrapper(_once("the C++ wrapper is off on a virtual GPU")))
         yield
+
+
+def _once(note: str) -> Callable[[], None]:
+    noted: list[str] = []
+
+    def say() -> None:
+        if note not in noted:
+            noted.append(note)
+            print(f"tracing: {note}", file=sys.stderr)
+
+    return say
 
 
 def _noted() -> Callable[[str, int], None]:

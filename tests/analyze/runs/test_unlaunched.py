@@ -31,7 +31,7 @@ from tracing.model import (
 )
 from tracing.model.launches import CopiedFunction
 from tracing.report.run import run_text
-from tracing.store.graph_file import FxGraph, FxNode, Schedule, ScheduleStep, encoded
+from tracing.store.graph_file import FxGraph, FxNode, Schedule, ScheduledBuffer, ScheduleStep, encoded
 
 COMPILED = Compilation(0, "softmax", "ab", "cuda:90", {}, "")
 FAILED = "backend='inductor' raised:\nRuntimeError: no formula\n\nSet TORCHDYNAMO_VERBOSE=1"

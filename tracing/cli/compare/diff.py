@@ -104,6 +104,8 @@ def _require(names: list[str], backends: str | None, rank: int, runs: Path) -> N
     # refuse before torch is imported
     match names:
         case [case]:
+            if rank:
+                raise Problem("--rank needs two runs, and a case is given", "leave it out, or name two runs")
             require_case(case)
         case [_, _] if backends is None:
             for run in [store.open_run(name, runs) for name in names]:  # a name that is none is refused first

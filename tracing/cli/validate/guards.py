@@ -69,7 +69,8 @@ def guards(
     report = guard_report(run)
     if not report.compiles:
         raise Problem(
-            f"{run.path} has no compile of a frame", "name a program whose code torch.compile compiles"
+            f"{run.path} has no compile of a frame",
+            "`tracing guards CASE` records those of a case or a program that torch.compile compiles",
         )
     status = report.status
     if frame is not None:

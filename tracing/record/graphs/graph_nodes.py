@@ -145,5 +145,8 @@ def _constant(value: Any) -> Any:
     # opaque, as a weight in the layout of MKL-DNN, it has no elements that can be read
     if "Fake" in type(plain).__name__ or plain.is_meta or plain.layout != torch.strided:
         return None
-    elements = [_argument(one) for one in plain.flatten().tolist()]
+    try:
+        elements = [_argument(one) for one in plain.flatten().tolist()]
+    except RuntimeError:  # of a dtype without numbers, as bits8
+        return None
     return {"dtype": str(plain.dtype).removeprefix("torch."), "shape": [*plain.shape], "elements": elements}

@@ -12,6 +12,7 @@ from torch._inductor import async_compile, compile_fx, config
 from torch._inductor.compile_fx import _InProcessFxCompile
 from torch._inductor.decomposition import fast_random_decomps
 from torch._inductor.select_algorithm import AlgorithmSelectorCache, TritonTemplateCaller
+from torch._inductor.virtualized import V
 
 from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.patch import Method, Wrapper, patched, replaced
@@ -73,6 +74,26 @@ def packages_of_cpp() -> AbstractContextManager[None]:
     return patched(compile_fx, "compile_fx_aot", wrapper)
 
 
+def without_cpp_wrapper(asked: Callable[[], None]) -> AbstractContextManager[None]:
+    """While active, generated code is Python also where the program sets `cpp_wrapper`, but for AOTInductor.
+
+    asked -- is called at each compile of code with a C++ wrapper
+    """
+
+    def wrapper(original: Method) -> Method:
+        # it calls itself after it has applied the options of torch.compile
+        def compile_graph(*args: Any, **kwargs: Any) -> Any:
+            if not config.cpp_wrapper or V.aot_compilation:
+                return original(*args, **kwargs)
+            asked()
+            with config.patch(cpp_wrapper=False):
+                return original(*args, **kwargs)
+
+        return compile_graph
+
+    return patched(compile_fx, "compile_fx", wrapper)
+
+
 @contextmanager
 def worker_jobs(run: Callable[..., Any], *settings: Any) -> Iterator[bool]:
     """While active, compile workers call `run(*settings, job, *args)` for each kernel, not `job(*args)`.
@@ -93,6 +114,10 @@ def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require_methods(_InProcessFxCompile, "codegen_and_compile")
     require(hasattr(compile_fx, "compile_fx_aot"), "torch._inductor.compile_fx.compile_fx_aot")
+    require_parameters(compile_fx.compile_fx, "config_patches")
+    require(
+        isinstance(V.aot_compilation, bool) and not config.cpp_wrapper, "no C++ wrapper, and no AOTInductor"
+    )
     require(hasattr(fast_random_decomps, "cache_clear"), "fast_random_decomps() is cached")
     require_parameters(AlgorithmSelectorCache.__call__, "name", "choices")
     with worker_jobs(print) as wrapped:
