@@ -28,6 +28,7 @@ class BufferContent:
     launches: tuple[int, ...] = ()  # launches that write it and are not judged yet
     step: ScheduleStep | None = None  # that made it; None: an input
     by: KernelLaunch | None = None
+    storage: int | None = None  # that `by` wrote it to
     wrong: str = ""  # the launch or operator that is off and that it depends on
 
     @property

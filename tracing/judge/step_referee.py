@@ -7,7 +7,7 @@ next values are computed from the inputs of that buffer, and judge all launches 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tracing.analyze.judge.judgement import JudgedLaunch, LibraryOff, Overwritten, WrongElements
@@ -129,31 +129,32 @@ class StepReferee:
         self, held: BufferContent, made: LaunchedStep, name: str
     ) -> tuple[KernelLaunch | None, str]:
         # the last launch between writer and reader that wrote to the storage that is read, or the operator
-        reader, location = made.launches[0], self.memory.schedule.location(name)
-        passed = [one for call in made.calls for one in call.arguments()]
-        storages = {argument.storage for passed_name, _, argument in passed if passed_name == location}
-        # a buffer that the launch overwrites is passed under its new name
-        storages = storages or {argument.storage for argument in reader.args if argument.reads}
+        reader = made.launches[0]
+        storages = {held.storage} if held.storage is not None else self._passed(made, name)
         start = held.by.index if held.by is not None else -1
         between = [one for one in self._made if start < one.index < reader.index]
-        if held.by is not None:
-            storages &= {arg.storage for arg in held.by.args if arg.writes}
         if (by := _last_writer(between, storages)) is not None:
             return by, ""
         # an operator before the call's first launch may be the program's, before the call
         since = start if held.by is not None else self._made[0].index if self._made else reader.index
         return None, self.memory.operators.first(storages, (since, reader.index))
 
+    def _passed(self, made: LaunchedStep, name: str) -> set[int | None]:
+        # the storage of the argument that has a content; all, if the launch overwrites it under a new name
+        location = self.memory.schedule.location(name)
+        arguments = [one for call in made.calls for one in call.arguments()]
+        passed = {argument.storage for one, _, argument in arguments if one == location}
+        return passed or {argument.storage for _, _, argument in arguments if argument.reads}
+
     def later_writer(self, held: BufferContent) -> tuple[KernelLaunch | None, str]:
         """The last launch that writes to a buffer's storage after the one that made it, or an operator."""
-        if held.by is None:
+        made = held.by
+        if made is None or held.storage is None:
             return None, ""
-        storages = {arg.storage for arg in held.by.args if arg.writes}
-        if (
-            by := _last_writer([one for one in self._made if one.index > held.by.index], storages)
-        ) is not None:
+        later = [one for one in self._made if one.index > made.index]
+        if (by := _last_writer(later, {held.storage})) is not None:
             return by, ""
-        return None, self.memory.operators.first(storages, (held.by.index, self._made[-1].index + 1))
+        return None, self.memory.operators.first({held.storage}, (made.index, self._made[-1].index + 1))
 
     def _sources(
         self, step: ScheduleStep, before: dict[str, Content]
@@ -223,7 +224,7 @@ class StepReferee:
                 own = name if name in targets else locations.get(name)
                 if own is None or not argument.writes or call.launch is None:
                     continue
-                targets[own].by = call.launch
+                targets[own].by, targets[own].storage = call.launch, argument.storage
                 content = self.memory.contents.argument(call.launch, position, argument, "after")
                 if content is not None:
                     shaped = self.memory.shaped(targets[own], content)
@@ -299,6 +300,6 @@ class StepReferee:
                 yield line
 
 
-def _last_writer(launches: Sequence[KernelLaunch], storages: set[int | None]) -> KernelLaunch | None:
-    writers = [one for one in launches if {arg.storage for arg in one.args if arg.writes} & storages]
+def _last_writer(launches: Sequence[KernelLaunch], storages: Collection[int | None]) -> KernelLaunch | None:
+    writers = [one for one in launches if {arg.storage for arg in one.args if arg.writes} & {*storages}]
     return writers[-1] if writers else None
