@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +16,11 @@ import torch
 import triton
 import triton.language as tl
 
+import tracing
 from tracing import DebugMode
 from tracing import TritonKernelCall as _TritonKernelCall  # as the guides call it
 from tracing.errors import Problem
+from tracing.model import OperatorSignature
 from tracing.virtual_gpu import virtual_gpu
 
 
@@ -332,6 +335,18 @@ def test_hashes_requested_outside_of_the_mode_are_computed(compiled_fn: Any, x: 
         compiled_fn(x, y)
 
     assert triton_calls(debug_mode)[0].post_hashes and not triton_calls(later)[0].post_hashes
+
+
+def test_a_recording_does_not_see_what_is_hashed(tmp_path: Path) -> None:
+    product = torch.compile(lambda x, w: (x @ w).relu())  # generated code passes the memory of the product
+
+    with tracing.recording(runs=tmp_path, passes=False, operators="writers") as run:
+        with DebugMode() as debug_mode, DebugMode.log_tensor_hashes(hash_inputs=True):
+            product(torch.ones(8, 8), torch.ones(8, 8))
+
+    assert any("input_hash" in (op.log or {}) for op in debug_mode.operators)
+    names = {one.name for one in run.records(OperatorSignature)}
+    assert any(name.startswith("aten::mm") for name in names) and "aten::linalg_vector_norm" not in names
 
 
 def test_torch_compares_what_two_runs_logged(compiled_fn: Any, x: Any, y: Any) -> None:

@@ -59,13 +59,13 @@ def recorded(
     device: Device,
     plant: Callable[[str, str], str] | None = None,
     selection: Selection = EVERYTHING,
-    operators: Literal["none", "names"] = "none",
+    operators: Literal["none", "writers"] = "none",
 ) -> store.Run:
     """A run of a program on the virtual GPU that kept what its launches read and wrote.
 
     plant     -- name and source of a kernel -> the source that is compiled
     selection -- the launches that are recorded
-    operators -- names: calls of ATen, too
+    operators -- writers: calls of ATen, too
     """
     forget_compiled()
     PyCodeCache.cache_clear()

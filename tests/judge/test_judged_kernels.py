@@ -172,7 +172,7 @@ def edited(device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
     """The judgement on `layered` with an edit of its generated code."""
     compiled = GraphLowering._compile_to_module_lines
 
-    def judged(pattern: str, replacement: str, operators: Literal["none", "names"] = "none") -> str:
+    def judged(pattern: str, replacement: str, operators: Literal["none", "writers"] = "none") -> str:
         def compile_edited(self: Any, code: Any) -> Any:
             text = re.sub(pattern, replacement, code.value)
             assert text != code.value
@@ -227,7 +227,7 @@ def test_generated_code_that_hands_over_other_memory_is_blamed_not_an_operator(
 def test_the_operator_that_overwrites_a_result_is_named(
     edit: tuple[str, str], sentence: str, edited: Callable[..., str]
 ) -> None:
-    assert re.search(f"^✗ {sentence}$", edited(*edit, "names"), re.MULTILINE)
+    assert re.search(f"^✗ {sentence}$", edited(*edit, "writers"), re.MULTILINE)
 
 
 DRAWING = Program(

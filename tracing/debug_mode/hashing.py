@@ -11,9 +11,12 @@ from typing import Any
 import torch
 
 from tracing.digest import host as digest
+from tracing.launch.hidden_computation import HiddenComputation
 from tracing.program.case import describe
 from tracing.record.launches.user_hash import HashFn, source_file
 from tracing.upstream.torch.torch_debug_mode import hash_tensor_fn, norm_hash_fn
+
+NAMES = ("norm", "hash_tensor")  # of torch's hash functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,5 +68,20 @@ def hash_fn_of(chosen: HashFn | str | list[str] | None) -> HashFn:
         several = [hash_fn_of(name) for name in chosen]
         return lambda tensor: tuple(fn(tensor) for fn in several)
     if isinstance(chosen, str):
-        return functools.partial(norm_hash_fn if chosen == "norm" else hash_tensor_fn, use_scalar=True)
+        return _named(chosen)
     return chosen
+
+
+def hidden_hash(name: str) -> HashFn:
+    """torch's hash function "norm" or "hash_tensor", which a recording does not see read a tensor."""
+    fn = _named(name)
+
+    def hashed(tensor: torch.Tensor) -> Any:
+        with HiddenComputation():
+            return fn(tensor)
+
+    return hashed
+
+
+def _named(name: str) -> HashFn:
+    return functools.partial(norm_hash_fn if name == "norm" else hash_tensor_fn, use_scalar=True)

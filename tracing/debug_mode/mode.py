@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from tracing.debug_mode.hashing import Hashing, hash_fn_of
+from tracing.debug_mode.hashing import NAMES, Hashing, hash_fn_of, hidden_hash
 from tracing.debug_mode.kernel_call import TritonKernelCall, tensors_of
 from tracing.errors import Problem
 from tracing.launch import hooks
@@ -109,7 +109,9 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
         """
         hashing = Hashing(hash_fn_of(hash_fn), hash_inputs)
         options: dict[str, Any] = {"hash_inputs": hash_inputs}
-        if hash_fn is not None:
+        if hash_fn is None or hash_fn in NAMES:
+            options["hash_fn"] = hidden_hash(hash_fn or "norm")
+        else:
             options["hash_fn"] = hashing if callable(hash_fn) else hash_fn
         logging = TorchDebugMode.log_tensor_hashes(**options)
         with logging, TorchDebugMode.dispatch_hooks(log_hook=hashing.failure), _pushed(_hashing, hashing):

@@ -237,6 +237,20 @@ def test_a_write_by_an_operator_of_one_run_is_followed_through_operators_that_pr
     )
 
 
+@pytest.mark.parametrize("before", [60, 64, 70, 127, 128, 190])
+def test_an_operator_of_one_run_is_named_after_any_number_of_operators_before_it(
+    before: int, why: Why
+) -> None:
+    chain: list[Call] = [("aten::mul_", (X,), (X,))] * before
+    last: list[Call] = [("aten::add_", (X, Y), (X,)), ("aten::relu_", (X,), (X,))]
+    a, b = operators(*chain, *last), operators(*chain, ("aten::roll", (Y,), (Y,)), *last)
+
+    cause = why(([writer(0), reader(1, "x")], a.records), ([writer(0), reader(1, "z")], b.records))
+
+    assert isinstance(cause, OperatorCause)
+    assert (cause.names, cause.runs) == (("", "aten::roll"), "b")
+
+
 def test_a_line_that_calls_an_operator_in_one_run_only_is_one_origin_of_all_that_is_computed() -> None:
     line = CallSite(0, "/p.py", 10, "step"), None
     cause = OperatorCause(("aten::add_", ""), ("", ""), "a", proven=True, through=("aten::mm",), sites=line)

@@ -43,6 +43,7 @@ from tracing.analyze.compare.divergence_kinds import (
     WrittenElsewhere,
 )
 from tracing.analyze.compare.pairing import Pairing
+from tracing.analyze.compare.timeline.chains import DEEP
 from tracing.analyze.compare.timeline.memory import Input, Write, may_fill
 from tracing.analyze.compare.timeline.timeline import Timeline
 from tracing.analyze.compare.timeline.timeline_step import TimelineStep
@@ -182,6 +183,8 @@ class Causes:
 
     def _inputs_compared(self, a: Write, b: Write, reads: ReadPair) -> CauseAnswer:
         # each input by itself, if the order of the inputs is known
+        if a.cut or b.cut:
+            return UnknownCause(f"more than {DEEP} operators in a row are not followed back")
         ours, theirs = unlike_inputs(a.reads, b.reads)
         pairs = list(zip(ours, theirs, strict=False))
         alike = len(pairs) == 1 or all(

@@ -15,7 +15,6 @@ from tracing.model import CallSite, TensorMeta
 from tracing.views import dense, extent, occupied_bytes, relation
 
 WriteKind: TypeAlias = Literal["launch", "operator", "allocation", "start", "seen"]
-DEEP = 64  # maximum of consecutive operators through which a value is followed back
 _BELOW = 4  # maximum of overlapping partial writes whose order is kept
 
 
@@ -48,6 +47,7 @@ class Write(NamedTuple):
     call: int = 0  # of an operator: number of earlier calls with these arguments
     site: CallSite | None = None  # of an operator
     below: Sources = ()  # the previous writes of the region; kept if this write may not cover it
+    cut: bool = False  # of an operator: its inputs are left out, as the chain of operators after it is long
 
 
 Sources: TypeAlias = "tuple[Write | None, ...]"  # None: some of the bytes have no recorded writer
@@ -246,11 +246,6 @@ def may_fill(sources: Sources) -> bool:
 
 def _meet(one: Write, other: Write) -> bool:
     return relation(one.region, other.region, one.address - other.address) != "disjoint"
-
-
-def followed(sources: Sources) -> Sources:
-    """The inputs of an operator; of a long chain of operators only the last DEEP are kept."""
-    return tuple([one._replace(reads=(), depth=0) if one and one.depth >= DEEP else one for one in sources])
 
 
 def span(address: int, meta: TensorMeta) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from tracing.analyze.compare.signature_pair import Signatures, signature_of
+from tracing.analyze.compare.timeline.chains import Chains
 from tracing.analyze.compare.timeline.launch_facts import LaunchFacts
 from tracing.analyze.compare.timeline.memory import (
     FirstAccess,
@@ -19,7 +20,6 @@ from tracing.analyze.compare.timeline.memory import (
     Write,
     WriteKind,
     WrittenBits,
-    followed,
     span,
 )
 from tracing.analyze.compare.timeline.operator_calls import CalledOperators
@@ -62,6 +62,7 @@ class Timeline:
     def __init__(self, run: Run, process: str, known: Signatures) -> None:
         self._run, self._process, self._known = run, process, known
         self.memory = MemoryWrites()
+        self._chains = Chains()
         self._storages = {one.id: one for one in run.view(process, Storage, Storage)}
         self._addresses = {number: one.address for number, one in self._storages.items()}
         self._births: dict[int, FirstAccess] = {}  # by storage: the first access to it
@@ -326,7 +327,7 @@ class Timeline:
         inputs = tuple(
             Input(
                 span(address, meta)[0],
-                followed(self.memory.sources(*span(address, meta), meta)),
+                self._chains.followed(self.memory.sources(*span(address, meta), meta)),
                 PlacedTensor(storage, meta),
                 known[position].bits if position in known else "",
             )
