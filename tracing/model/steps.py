@@ -40,6 +40,10 @@ class StepSelection(Record, frozen=True):
         """True if some steps may be missing in the run."""
         return self.drops or self.skips or bool(self.until)
 
+    def watched(self, kind: Literal["nan", "inf", "any"]) -> bool:
+        """True if the recording ended with the first step that had such a value."""
+        return not self.skips and self.until in ("any", kind)
+
     @property
     def counts_steps(self) -> bool:
         """True if it means something only for a program that marks its steps, unlike a bound of bytes."""

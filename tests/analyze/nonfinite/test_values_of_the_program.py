@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from handmade.records import INFO, arg, launch
 from handmade.runs import saved
 from msgspec.structs import replace
 
-from tracing import store
+from tracing import recording, step, store
 from tracing.analyze.nonfinite.data_events import Kind
 from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, first_nonfinite
 from tracing.cli.compare.nan import commands_of_nan
@@ -220,6 +220,20 @@ def test_the_command_that_decides_leaves_out_no_step_before_the_value(
 
     anew = f"tracing run --operators digests {options}--runs {tmp_path} train.py"
     assert commands_of_nan(run, answer) == [f"{anew}; tracing nan latest --runs {tmp_path}"]
+
+
+@pytest.mark.parametrize(("until", "partial"), [("", True), ("nan", False), ("inf", True), ("any", False)])
+def test_deleted_steps_had_no_nan_if_the_recording_would_have_ended_there(
+    until: Literal["", "nan", "inf", "any"], partial: bool, tmp_path: Path
+) -> None:
+    with recording(runs=tmp_path, operators="digests", passes=False, last=1, until=until) as run:
+        for number in range(30):
+            torch.tensor([-1.0 if number == 29 else 1.0]).log()
+            step()
+    origin = first_nonfinite(run, "nan").origin
+
+    assert origin is not None and origin.event.source.step == 29
+    assert origin.partial == partial
 
 
 def test_a_damaged_run_has_no_answer(tmp_path: Path) -> None:

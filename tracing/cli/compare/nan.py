@@ -138,9 +138,11 @@ def _complete(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     lacks = "--operators digests" in answer.record
     if not lacks and not steps.skips and not (steps.drops and answer.origin and answer.origin.partial):
         return []
-    until = steps.until or (answer.kind if steps.drops else "")
+    # with the operators' digests, too, an inf may have been before the NaN at which the recording ended
+    until = (steps.until if lacks else "") or (answer.kind if steps.drops else "")
     whole = replace(steps, every=1, start=0, stop=None, until=until)
-    anew = hints.record_anew(run, "--operators", "digests", *options_of(whole))
+    kept = ["--keep-inputs"] if run.processes(GraphTensor) else []  # so that operators are named
+    anew = hints.record_anew(run, "--operators", "digests", *kept, *options_of(whole))
     return [f"{anew}; tracing nan {hints.latest(run)}"]
 
 
