@@ -30,6 +30,7 @@ class KernelArtefacts:
     declared: Callable[[], Declared]  # raises ValueError or KeyError where there is no readable TTIR
     function: Any = None  # the JITFunction
     types: Mapping[str, Any] = field(default_factory=dict)  # of the arguments: "*fp32", "i32", "constexpr"
+    options: Mapping[str, str] | None = None  # of the compiler: {"maxnreg": "64"}; None: not known
 
 
 class LaunchSite(Protocol):

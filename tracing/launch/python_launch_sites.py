@@ -22,6 +22,7 @@ from tracing.model import Role
 from tracing.upstream.inductor.autotuner import argument_names as launcher_arguments
 from tracing.upstream.inductor.autotuner import grid_function, reloaded_function
 from tracing.upstream.inductor.code import kernel_folders
+from tracing.upstream.triton.backends import options_of
 from tracing.upstream.triton.compiled_kernel import CompiledKernel
 from tracing.upstream.triton.interpreter import InterpretedFunction
 
@@ -186,6 +187,7 @@ def describe(kernel: CompiledKernel) -> KernelArtefacts:
         declared=lambda: declared(kernel.asm["ttir"], kernel.src.signature),
         types=getattr(kernel.src, "signature", {}),
         function=getattr(kernel.src, "fn", None),
+        options=options_of(metadata),
     )
 
 

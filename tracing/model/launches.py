@@ -106,6 +106,7 @@ class Kernel(Record, frozen=True, file="kernels"):
     module: Blob | None = None  # Python that defines KERNEL, with all that it uses of its module
     undefined: tuple[str, ...] = ()  # names that are missing in `module`
     copied: tuple[CopiedFunction, ...] = ()  # by Inductor, from the user's files
+    options: Mapping[str, str] | None = None  # of the compiler, as Python writes them; None: not known
 
 
 class Signature(Exact, frozen=True, file="signatures", segmented=True):

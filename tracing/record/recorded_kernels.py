@@ -79,6 +79,7 @@ class RecordedKernels:
             num_stages=compiled.settings.get("num_stages", 0),
             num_ctas=compiled.settings.get("num_ctas", 0),
             constants={name: str(value) for name, value in compiled.constants.items()},
+            options=compiled.options,
             stages={stage: self._writer.blob(content) for stage, content in compiled.artefacts.items()},
             source=self._writer.blob("".join(source)) if source else None,
             file=f"{code.co_filename}:{code.co_firstlineno}" if code is not None else None,

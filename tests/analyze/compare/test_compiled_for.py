@@ -25,10 +25,10 @@ def square(x_ptr, y_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     tl.store(y_ptr + at, x * x + x)
 
 
-def recorded(launch: Callable[[torch.Tensor, torch.Tensor], Any], runs: Path) -> Run:
-    square.device_caches.clear()  # the options of a kernel are recorded with its compilation
+def recorded(launch: Callable[[torch.Tensor, torch.Tensor], Any], runs: Path, *, passes: bool = True) -> Run:
+    square.device_caches.clear()  # the passes of a kernel are recorded with its compilation
     memory = torch.ones(300)
-    with tracing.recording(runs=runs) as run:
+    with tracing.recording(runs=runs, passes=passes) as run:
         launch(memory, torch.zeros(256))
     return run
 
@@ -45,11 +45,15 @@ def recorded(launch: Callable[[torch.Tensor, torch.Tensor], Any], runs: Path) ->
     ],
     ids=["registers", "fusion", "alignment"],
 )
+@pytest.mark.parametrize("passes", [True, False])
 def test_the_program_launches_the_kernel_differently(
-    other: Callable[[torch.Tensor, torch.Tensor], Any], change: tuple[str, str, str], tmp_path: Path
+    other: Callable[[torch.Tensor, torch.Tensor], Any],
+    change: tuple[str, str, str],
+    passes: bool,
+    tmp_path: Path,
 ) -> None:
-    a = recorded(lambda x, y: square[(1,)](x[:256], y, BLOCK=256), tmp_path / "a")
-    b = recorded(other, tmp_path / "b")
+    a = recorded(lambda x, y: square[(1,)](x[:256], y, BLOCK=256), tmp_path / "a", passes=passes)
+    b = recorded(other, tmp_path / "b", passes=passes)
 
     (divergence,) = ComparisonVerdict.of(a, b, 1000)
 

@@ -125,7 +125,8 @@ class KernelCodes:
     def _compiled_for(self, side: int, kernel: Kernel) -> dict[str, str]:
         if self._options is None:
             self._options = [{one.hash: one.options for one in compilations(run)} for run in self._runs]
-        options = self._options[side].get(kernel.hash, {})
+        # a run without passes, or of a kernel that was compiled before it, has those of the kernel
+        options = self._options[side].get(kernel.hash, kernel.options or {})
         known = {name: value for name, value in options.items() if name not in _PATHS}
         if "ttir" in kernel.stages:
             known |= _hints(self._runs[side].text(kernel.stages["ttir"]))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from triton.backends import backends
@@ -24,6 +28,7 @@ __all__ = [
     "backends",
     "default_assembler",
     "make_backend",
+    "options_of",
     "ptx_version",
 ]
 
@@ -44,6 +49,20 @@ def ptx_version(options: Any, target: GPUTarget) -> int | None:
     return version
 
 
+@functools.cache
+def _options(target: GPUTarget) -> Sequence[str]:
+    return [one.name for one in dataclasses.fields(make_backend(target).parse_options({}))]
+
+
+def options_of(metadata: Any) -> dict[str, str]:
+    """The compiler options of a compiled kernel, as Python writes them: {"maxnreg": "64"}.
+
+    metadata -- of the kernel; out of Triton's cache it has lists for tuples
+    """
+    values = {name: getattr(metadata, name) for name in _options(metadata.target) if hasattr(metadata, name)}
+    return {name: repr(tuple(one) if isinstance(one, list) else one) for name, one in values.items()}
+
+
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require({"nvidia", "amd"} <= backends.keys(), "the backends nvidia and amd")
@@ -55,4 +74,6 @@ def contract() -> None:
         ptx_version(backend.parse_options({"ptx_version": 86}), GPUTarget("cuda", 90, 32)) == 86,
         "a PTX version",
     )
+    metadata = SimpleNamespace(target=GPUTarget("cuda", 90, 32), maxnreg=64, name="k")
+    require(options_of(metadata) == {"maxnreg": "64"}, "the options of a kernel")
     require_parameters(type(backend).make_cubin, "src", "metadata", "opt", "capability")
