@@ -316,3 +316,9 @@ def lacks_source() -> bool:
     """True if the installed Triton is a wheel, and `make` did not fetch its source."""
     folders = _folders(importlib.util.find_spec("triton"))
     return not sources() and any("-packages" in folder for folder in folders)
+
+
+def terminal_variables() -> dict[str, str]:
+    """All variables, for a console: without a size of 0, which is none, as for shutil.get_terminal_size."""
+    sizes = {name for name in ("COLUMNS", "LINES") if not os.environ.get(name, "").strip("0")}
+    return {name: value for name, value in os.environ.items() if name not in sizes}

@@ -508,6 +508,15 @@ def test_memory_read_with_other_bits_than_its_last_writer_left_was_changed_by_th
     assert cause == Host(runs, Writer(0, 0, "writer", "out_ptr"))  # type: ignore[arg-type]
 
 
+def test_memory_that_was_freed_and_filled_by_the_host_was_not_written_by_its_former_owner(why: Why) -> None:
+    # as of a checkpoint that is loaded to where other tensors were
+    a, b = operators(("aten::sqrt", (Y,), (X,)), after=1), operators(after=1)
+
+    cause = why(([writer(0), reader(1, "x")], a.records), ([writer(0), reader(1, "z")], b.records))
+
+    assert cause == Host("", None, proven=False)
+
+
 def test_memory_without_a_recorded_writer_may_come_from_the_host(why: Why) -> None:
     assert why(([reader(0, "y")], []), ([reader(0, "z")], [])) == Host("", None, proven=False)
 
@@ -678,7 +687,7 @@ def test_an_operator_before_the_launch_that_overwrites_it_passes_no_other_tensor
         added = Operators().call(0, "aten::zeros", [], [X]).call(after, "aten::add_", [], [X])
         return [writer(0), reader(1, value)], added.records
 
-    cause = why(run("y", 1), run("z", 0))
+    cause = why(run("z", 1), run("y", 0))
 
     assert cause == OperatorCause(("aten::add_", ""), ("", ""), "ab", proven=True)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from handmade.records import new_run
 
-from tracing.analyze.runs.outcomes import failed_anew
-from tracing.model import Outcome
+from tracing.analyze.runs.outcomes import ending, failed_anew
+from tracing.model import Cut, Outcome
 from tracing.store import Run
 
 ENDED = Outcome("ended", "exit status 0; a program is not compared with eager")
@@ -30,3 +30,15 @@ def test_a_program_that_fails_only_when_it_is_recorded_anew_is_reported(
     before: Outcome, now: Outcome, error: str, tmp_path: Path
 ) -> None:
     assert failed_anew(run(tmp_path / "a", before), run(tmp_path / "b", now)) == error
+
+
+def test_a_program_that_continued_after_an_error_of_the_recorder_was_not_recorded_to_its_end(
+    tmp_path: Path,
+) -> None:
+    writer = new_run(tmp_path)
+    writer.append(Cut("OSError: No space left on device", 3))
+    writer.append(ENDED)
+    writer.close()
+
+    assert ending(Run(writer.path), 0) == "was not recorded after launch 2: OSError: No space left on device"
+    assert ending(Run(writer.path), 1) != ending(Run(writer.path), 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracing.model import DigestBatch, LaunchLine, Outcome, Record
+from tracing.model import Cut, DigestBatch, LaunchLine, Outcome, Record
 from tracing.store import Run, being_recorded, rank_of
 
 
@@ -17,8 +17,15 @@ class _Launches(Record, frozen=True):
 
 
 def ending(run: Run, rank: int) -> str:
-    """The reason why a rank did not record everything: "was interrupted", "failed: ..."; "" if it did."""
+    """The reason why a rank did not record everything: "was interrupted", "failed: ..."; "" if it did.
+
+    Also an error of the recorder itself, after which the program continued.
+    """
     outcome = outcome_of(run, rank)
+    own = (process for process in run.processes(Cut) if rank_of(process) == rank)
+    cut = next((one for process in own for one in run.view(process, Cut, Cut)), None)
+    if cut is not None:
+        return f"was not recorded after launch {cut.launches - 1}: {cut.error}"
     if outcome is None:
         return "was interrupted, or is still being recorded"
     if outcome.status == "interrupted":

@@ -17,6 +17,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 
+from tracing.environment import terminal_variables
 from tracing.report.control_characters import printable
 
 _UNFOLDED = 1 << 14  # characters: more than any row of a table has
@@ -30,10 +31,7 @@ class SafeConsole(Console):
     """
 
     def __init__(self, **options: Any) -> None:
-        # a size of 0 is none that is known, as for shutil.get_terminal_size
-        sizes = {name for name in ("COLUMNS", "LINES") if not os.environ.get(name, "").strip("0")}
-        known = {name: value for name, value in os.environ.items() if name not in sizes}
-        super().__init__(**{"_environ": known, **options})
+        super().__init__(**{"_environ": terminal_variables(), **options})
         self.listeners: list[Callable[[str], None]] = []
 
     def print(self, *objects: Any, **options: Any) -> None:

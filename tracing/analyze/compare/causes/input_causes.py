@@ -126,6 +126,13 @@ class Causes:
     def _answer(self, pair: WritePair, reads: ReadPair, latest: Sequence[int]) -> CauseAnswer:
         a, b, same = pair
         if a is None or b is None or not same:
+            if any(
+                write is not None and changed_since(write, read)
+                for write, read in zip((a, b), reads, strict=True)
+            ):
+                return Host(
+                    "", None, proven=False
+                )  # memory that was freed meanwhile, as of a loaded checkpoint
             return self._unlike.cause(a, b, reads) if a or b else self._unlike.unseen()
         last = [a.order == latest[0], b.order == latest[1]]
         if a.kind == "operator":
