@@ -17,8 +17,9 @@ from torch import nn
 import tracing
 from tracing import store
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
-from tracing.model import KernelLaunch, NotCovered, OperatorTensor, StepSelection
+from tracing.model import KeptTensor, KernelLaunch, NotCovered, OperatorTensor, StepSelection
 from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.outputs import Keep
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -257,6 +258,15 @@ def test_training_with_reduce_overhead_is_recorded_as_without_graphs(tmp_path: P
     pairs = zip(map(digests, launches(graphed)), map(digests, launches(plain)), strict=True)
     assert [n for n, (a, b) in enumerate(pairs) if a != b] == []
     assert not any("CUDA graph" in gap for gap in gaps(graphed))
+
+
+def test_inputs_are_kept_outside_of_the_memory_of_graphs(tmp_path: Path) -> None:
+    alone = trained("reduce-overhead")
+    with recorder(tmp_path, keep=Keep(inputs=True)) as kept:
+        recorded = trained("reduce-overhead")
+
+    assert all(map(torch.equal, alone, recorded))
+    assert any(store.Run(kept.writer.path).records(KeptTensor))
 
 
 def test_the_profiler_counts_the_same_launches_in_replays(tmp_path: Path) -> None:

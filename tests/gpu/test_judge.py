@@ -15,6 +15,7 @@ from tracing.model import SCHEMA, RunInfo
 from tracing.program.device import Device
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
+from tracing.upstream.torch.tf32 import tf32
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -93,3 +94,18 @@ def test_launches_of_compiled_code_are_right(tmp_path: Path) -> None:
 
     assert {one.verdict for one in said.launches} == {"right"}
     assert said.findings == ()
+
+
+def test_a_product_in_tf32_is_right(tmp_path: Path) -> None:
+    x, w = (torch.randn(64, 64, device="cuda") for _ in range(2))
+    torch._dynamo.reset()
+    environment = Device("sm_90").environment()
+    writer = store.create(tmp_path, RunInfo(SCHEMA, "case", "/case.py", (), 0, store.now(), environment))
+    with tf32(True), LaunchRecorder(writer, keep=Keep(inputs=True)):
+        torch.compile(lambda x, w: (x.cos() @ w).sin())(x, w)
+    writer.close()
+
+    run = store.Run(writer.path)
+    said = judgement_of(run, run).judgement
+
+    assert not said.findings and {one.verdict for one in said.launches} == {"right"}

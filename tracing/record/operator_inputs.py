@@ -11,7 +11,7 @@ import torch
 from tracing.launch import hooks
 from tracing.model import KeptOperatorTensor
 from tracing.operators.effects import Effect
-from tracing.record.outputs import OutputKeeper
+from tracing.record.outputs import OutputKeeper, clone
 from tracing.upstream.torch.cuda_graphs import is_capturing
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
@@ -38,7 +38,7 @@ class OperatorInputs:
             return []
         try:
             with dispatch_disabled(), hooks.hidden():
-                return [tensor.detach().clone() for tensor in tensors]
+                return [clone(tensor.detach()) for tensor in tensors]
         except (RuntimeError, NotImplementedError) as error:
             what = f"the content of an input of {effect.name} ({str(error).splitlines()[0]})"
             self._not_covered(what, "--keep-memory")

@@ -20,10 +20,12 @@ from typing import Any, Literal
 import safetensors.torch
 import torch
 
+from tracing.digest.spare_memory import spare_memory
 from tracing.launch.coverage import NO_GRAPHS
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, Blob, KeptTensor, Record
 from tracing.store import RunWriter
 from tracing.store.segments import Segments
+from tracing.upstream.torch.cuda_graphs import has_graph_trees
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 # dtypes that safetensors 0.7 and later stores and loads; of another the bytes are stored
@@ -151,14 +153,14 @@ class OutputKeeper:
             self._write(held)
             return
         try:
-            clone = _clone(held.tensor)
+            copy = clone(held.tensor)
         except RuntimeError as error:
             if not _out_of_memory(error):
                 raise
             self._spill(-1)
-            clone = _clone(held.tensor)
-        self._clones.append(_Held(held.name, held.record, clone, held.dtype))
-        self._bytes += clone.nbytes
+            copy = clone(held.tensor)
+        self._clones.append(_Held(held.name, held.record, copy, held.dtype))
+        self._bytes += copy.nbytes
         if self._bytes > self._memory:
             self._spill(self._memory // 2)
 
@@ -247,8 +249,14 @@ def _copyable(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def _clone(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+def clone(tensor: torch.Tensor) -> torch.Tensor:
+    """[*] a contiguous clone, in no CUDA graph's memory: graphs account for all that is allocated there."""
+    plain = tensor.resolve_conj().resolve_neg()
+    if not (plain.is_cuda and has_graph_trees(plain.get_device())):
+        return plain.clone(memory_format=torch.contiguous_format)
+    shape, dtype = plain.shape, plain.dtype
+    own: torch.Tensor = spare_memory(plain.device).outside(lambda: torch.empty(shape, dtype=dtype))
+    return own.copy_(plain)
 
 
 def _out_of_memory(error: Exception) -> bool:

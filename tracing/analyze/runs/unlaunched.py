@@ -22,6 +22,7 @@ from tracing.model import (
 )
 from tracing.model.run_info import LAUNCHLESS
 from tracing.store import Run, rank_of
+from tracing.store.crash import crashes
 from tracing.store.graph_file import Schedule, ScheduleStep, read_graph, read_schedule
 
 R = TypeVar("R", bound=Record)
@@ -83,6 +84,8 @@ def reasons_for_no_kernel(run: Run, rank: int | None = None) -> list[str]:
         return []
     if left_out := [*_left_out(recorded)]:
         return list(dict.fromkeys(left_out))
+    if ended := crashes(run.path):
+        return [f"{ended[0].signal} ended the process; launches shortly before that are not written"]
     reasons = [
         *([f"Inductor compiled C++, {_some([one.name for one in kernels])}"] if kernels else []),
         *_frames(recorded),
