@@ -126,13 +126,8 @@ class Causes:
     def _answer(self, pair: WritePair, reads: ReadPair, latest: Sequence[int]) -> CauseAnswer:
         a, b, same = pair
         if a is None or b is None or not same:
-            if any(
-                write is not None and changed_since(write, read)
-                for write, read in zip((a, b), reads, strict=True)
-            ):
-                return Host(
-                    "", None, proven=False
-                )  # memory that was freed meanwhile, as of a loaded checkpoint
+            if _was_freed(a, b, reads):
+                return Host("", None, proven=False)
             return self._unlike.cause(a, b, reads) if a or b else self._unlike.unseen()
         last = [a.order == latest[0], b.order == latest[1]]
         if a.kind == "operator":
@@ -151,6 +146,8 @@ class Causes:
     def _operator(self, a: Write, b: Write, reads: ReadPair, last: Sequence[bool]) -> CauseAnswer:
         if a.left.bits and a.left.bits == b.left.bits:
             return self._changed(a, b, reads, last)
+        if _was_freed(a, b, reads):
+            return Host("", None, proven=False)
         if self._is_other_call(a, b, reads) and (other := self._unlike.other_call(a, b, reads)):
             return other
         if a.name.startswith(_CONSTANT):
@@ -243,6 +240,12 @@ class Causes:
             return StreamCause(writer)
         operator = a.name if a.kind == "operator" else ""
         return Host(runs, writer, proven=not runs or None not in changed, operator=operator)
+
+
+def _was_freed(a: Write | None, b: Write | None, reads: ReadPair) -> bool:
+    # other bits than what was written: the memory has another owner now, as a checkpoint that was loaded
+    writes = zip((a, b), reads, strict=True)
+    return any(write is not None and changed_since(write, read) for write, read in writes)
 
 
 def _is_proven(answer: CauseAnswer) -> bool:
