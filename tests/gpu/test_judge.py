@@ -15,7 +15,7 @@ from tracing.model import SCHEMA, RunInfo
 from tracing.program.device import Device
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
-from tracing.upstream.torch.tf32 import tf32
+from tracing.upstream.torch.float32_precision import with_float32_precision
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -101,7 +101,7 @@ def test_a_product_in_tf32_is_right(tmp_path: Path) -> None:
     torch._dynamo.reset()
     environment = Device("sm_90").environment()
     writer = store.create(tmp_path, RunInfo(SCHEMA, "case", "/case.py", (), 0, store.now(), environment))
-    with tf32(True), LaunchRecorder(writer, keep=Keep(inputs=True)):
+    with with_float32_precision("high"), LaunchRecorder(writer, keep=Keep(inputs=True)):
         torch.compile(lambda x, w: (x.cos() @ w).sin())(x, w)
     writer.close()
 

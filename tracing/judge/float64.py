@@ -12,7 +12,6 @@ from tracing.judge.fx_program import FxPlan, FxProgram, FxValue, Given
 from tracing.judge.no_reference import FAILURES, NoReference
 from tracing.numerics.reference import MORE_SAMPLES, SAMPLES, Expected, reference
 from tracing.numerics.verdict import Distance, Judged, judge, needs_more_runs
-from tracing.upstream.torch.tf32 import tf32
 
 DOES_NOT_RUN = "the graph, which does not run by itself"
 OTHER_ON_GPU = "an operator of ATen, by whose results on the CPU it is right"
@@ -20,7 +19,6 @@ OTHER_ON_GPU = "an operator of ATen, by whose results on the CPU it is right"
 _NARROW = 6.0
 _DECIDED = 1 / 64  # of the largest element: what random rounding moves is less
 _CONFIRMED = 1 << 24  # elements of which the CPU confirms an accusation in seconds
-_NEARER = 4.0  # times: to the result in TF32 than to that in float32
 
 
 class OtherDtype(NoReference):
@@ -92,23 +90,6 @@ def right_on_cpu(program: FxProgram, plan: FxPlan, given: Given, actual: torch.T
         return False
     moved = {**given, **{value: one.cpu() for value, one in tensors.items()}}
     return right_by(FxProgram(program.graph, torch.device("cpu")), plan, moved, actual.cpu())
-
-
-def right_in_tf32(program: FxProgram, plan: FxPlan, given: Given, actual: torch.Tensor) -> bool:
-    """True if a GPU's float32 tensor is what ATen computes in TF32, which a program may allow.
-
-    It is then much nearer to that than to what ATen computes without.
-    """
-    if not actual.is_cuda or actual.dtype != torch.float32:
-        return False
-    apart = []
-    for allowed in (True, False):
-        with tf32(allowed):
-            value = executed(program, plan, given).get(plan.targets[0])
-        if value is None or not torch.equal(value.isfinite(), actual.isfinite()):
-            return False
-        apart.append(float((actual - value).nan_to_num().abs().amax()) if actual.numel() else 0.0)
-    return apart[0] * _NEARER < apart[1]
 
 
 def executed(program: FxProgram, plan: FxPlan, given: Given) -> dict[FxValue, torch.Tensor]:

@@ -13,14 +13,7 @@ import torch
 
 from tracing.analyze.judge.judgement import Finding, WrongElements
 from tracing.judge.contents import Contents
-from tracing.judge.float64 import (
-    OTHER_ON_GPU,
-    judged,
-    right_in_tf32,
-    right_on_cpu,
-    undecided,
-    wrong_elements,
-)
+from tracing.judge.float64 import OTHER_ON_GPU, judged, right_on_cpu, undecided, wrong_elements
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
 from tracing.judge.no_reference import NoReference
@@ -146,7 +139,6 @@ class GraphReferee:
             if undecided(verdict):
                 raise NoReference(undecided(verdict))
             off = verdict.verdict == "compiled is off"
-            off = off and not right_in_tf32(self._program, plan, given, tensor)
             if off and right_on_cpu(self._program, plan, given, tensor):
                 raise NoReference(OTHER_ON_GPU)
         except NoReference as reason:

@@ -23,6 +23,7 @@ from tracing.judge.step_referee import StepReferee
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome
 from tracing.store import Run
 from tracing.store.graph_file import Schedule, read_graph, read_schedule
+from tracing.upstream.torch.float32_precision import with_float32_precision
 
 _TRACED = (
     "what torch.compile does before Inductor's post-grad passes, as decompositions and joint passes do: "
@@ -74,7 +75,9 @@ class _RunReferee:
             start, stop = call.launches
             during = [one for one in launches if start <= one.index < stop]
             own = [one for one in during if one.thread == call.thread]
-            judged |= self._call(call, own, complete=len(during) == stop - start)
+            # as the program did: ATen's own products are then as far from float64 as the program's
+            with with_float32_precision(self._graphs[call.graph].precision):
+                judged |= self._call(call, own, complete=len(during) == stop - start)
         for launch in launches:
             if launch.index not in judged:
                 self._launches.append(self._without_call(launch))

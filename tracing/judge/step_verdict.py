@@ -12,7 +12,6 @@ from tracing.judge.float64 import (
     OtherDtype,
     has_one_value,
     judged,
-    right_in_tf32,
     right_on_cpu,
     undecided,
     wrong_elements,
@@ -141,8 +140,6 @@ class StepJudge:
             return [], verdict.eager.off and not verdict.compiled.off
         if plan.uninitialised:
             raise NoReference("unwritten memory")
-        if right_in_tf32(self._program, plan, self._memory.loaded(sources), tensor):
-            return [], False
         if right_on_cpu(self._program, plan, self._memory.loaded(sources), tensor):
             raise NoReference(OTHER_ON_GPU)
         return [wrong_elements(name, buffer, value, verdict, tensor.numel())], False

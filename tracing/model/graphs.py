@@ -40,6 +40,7 @@ class CompiledGraph(Record, frozen=True, file="compiledgraphs"):
     post_grad: Blob
     code: Blob  # the Python code that calls its kernels
     schedule: Blob  # JSON: see `tracing.store.graph_file.Schedule`
+    precision: str = ""  # of products of float32 when it was called first: "high" allows TF32; "": not known
 
 
 class GraphCall(Record, frozen=True, file="graphcalls", compressed=True, segmented=True):

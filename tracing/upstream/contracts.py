@@ -43,7 +43,7 @@ FEATURES: Mapping[str, str] = {
     "torch.dynamo_tracing": "the virtual GPU in compiled programs",
     "torch.frame_compiles": "graph breaks, guards and recompilations",
     "torch.modules": "names of parameters and buffers",
-    "torch.tf32": "in which precision a GPU multiplies float32",
+    "torch.float32_precision": "in which precision a GPU multiplies float32",
     "torch.operator_schemas": "what operators read and write",
     "torch.optimizers": "optimizers with `capturable=True` on the virtual GPU",
     "torch.process_groups": "recording collectives",

@@ -21,11 +21,11 @@ def ending(run: Run, rank: int) -> str:
 
     Also an error of the recorder itself, after which the program continued.
     """
-    outcome = outcome_of(run, rank)
     own = (process for process in run.processes(Cut) if rank_of(process) == rank)
     cut = next((one for process in own for one in run.view(process, Cut, Cut)), None)
     if cut is not None:
         return f"was not recorded after launch {cut.launches - 1}: {cut.error}"
+    outcome = outcome_of(run, rank)
     if outcome is None:
         return "was interrupted, or is still being recorded"
     if outcome.status == "interrupted":

@@ -24,6 +24,7 @@ from tracing.record.recording import Recording
 from tracing.store.graph_file import FxGraph, GraphFile, Schedule
 from tracing.upstream.inductor.graphs import GraphFacts, around_graphs, attached, compiles_followed
 from tracing.upstream.patch import Method
+from tracing.upstream.torch.float32_precision import float32_precision
 
 _UNCACHED = "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1"
 _encode = msgspec.json.encode
@@ -134,9 +135,13 @@ class GraphRecorder:
             sum(known is not None for _, known in self._known.values()),
             facts.compile_id,
             "backward" if facts.backward else "forward",
-            *(blob(one) for one in (facts.text, bytes(facts.nodes))),
-            *(blob(one) for one in (facts.post_grad_text, bytes(facts.post_grad))),
-            *(blob(one) for one in (facts.code, bytes(facts.schedule))),
+            text=blob(facts.text),
+            nodes=blob(bytes(facts.nodes)),
+            post_grad_text=blob(facts.post_grad_text),
+            post_grad=blob(bytes(facts.post_grad)),
+            code=blob(facts.code),
+            schedule=blob(bytes(facts.schedule)),
+            precision=float32_precision(),
         )
         self._recording.writer.append(graph)
         return _Known(graph.id, _overwritten(schedule, msgspec.json.decode(facts.nodes, type=FxGraph)))

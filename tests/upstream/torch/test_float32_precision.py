@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracing.upstream.torch.tf32 import contract
+from tracing.upstream.torch.float32_precision import contract
 
 
 def test_this_torch_keeps_the_contract() -> None:
