@@ -54,6 +54,15 @@ def compared(
     return verdict
 
 
+def test_a_call_on_another_part_of_a_storage_is_the_same_call(tmp_path: Path) -> None:
+    def loss(start: int) -> Then:
+        return lambda y: (torch.cat([y, y])[start : start + 8] * 2).sum()
+
+    verdict = compared(tmp_path, loss(0), loss(8))
+
+    assert verdict.status == 0 and not verdict.comparison.notes.notes
+
+
 def times(number: int) -> Then:
     return lambda y: (y * number).sum()
 

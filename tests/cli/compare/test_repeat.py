@@ -11,6 +11,7 @@ from handmade.records import launch
 from handmade.runs import saved
 from recorded.runs import words
 
+from tracing.analyze.compare.divergence_kinds import InputDiffers, LaunchPair, Uninitialised
 from tracing.analyze.runs.determinism import Rate, Repeat, table
 from tracing.cli.compare.repeat_series import RepeatSeries, RepeatSettings
 from tracing.model import MemoryEvidence
@@ -263,6 +264,19 @@ def test_with_perturb_the_seed_of_string_hashes_is_named_too(
     series = RepeatSeries(settings, first, repeats, hash_seeds=dict(enumerate(seeds)))
 
     assert series.hashes.startswith("each run that differs (3) has another seed") == said
+
+
+def test_no_seed_is_blamed_for_memory_that_nothing_wrote(tmp_path: Path) -> None:
+    settings = RepeatSettings(4, None, "sm_90", False, False, False, 10)
+    run = saved(tmp_path, [launch(0)])
+    pair = LaunchPair(0, launch(0), launch(0))
+    divergences = (InputDiffers(pair, 0, Uninitialised(None)),)
+    repeats = [Repeat(index, divergences if index == 3 else (), (), 1) for index in range(1, 4)]
+
+    series = RepeatSeries(settings, (0, run), repeats, hash_seeds=dict(enumerate([0, 0, 0, 3])))
+
+    assert series.hashes == ""
+    assert [" --perturb " in one for one in series.next] == [True]
 
 
 def test_the_seed_of_string_hashes_is_not_named_if_every_run_has_another_one() -> None:

@@ -11,9 +11,11 @@ do not count: a program may have been edited.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from tracing.analyze.compare.divergence_kinds import Cause, Host, OperatorCause
 from tracing.analyze.runs.results import ResultDiffers, value_text
@@ -45,7 +47,7 @@ class UnreadOperators:
 
 
 class _Kind(NamedTuple):
-    # what two calls of a pair have in common
+    # what two calls of a pair have in common; where their tensors begin in a storage does not matter
     name: str
     reads: tuple[TensorMeta, ...]
     writes: tuple[TensorMeta, ...]
@@ -60,6 +62,10 @@ class _Called(NamedTuple):
     @property
     def arguments(self) -> str:
         return self.signature.arguments_of(self.call)
+
+
+def _without_offsets(metas: Sequence[TensorMeta]) -> tuple[TensorMeta, ...]:
+    return tuple(replace(one, offset=0) for one in metas)
 
 
 class _Calls:
@@ -83,7 +89,8 @@ class _Calls:
                 continue
             key = call.signature, call.thread
             if key not in kinds:
-                kinds[key] = _Kind(signature.name, signature.reads, signature.writes, call.thread)
+                reads, writes = map(_without_offsets, (signature.reads, signature.writes))
+                kinds[key] = _Kind(signature.name, reads, writes, call.thread)
             yield kinds[key], _Called(call, signature, self._sites.get(call.site))
 
     def last_writer(self, storage: int, before: int) -> tuple[_Kind, _Called] | None:

@@ -6,7 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tracing.analyze.compare.divergence_kinds import Divergence, LaunchDiffers, kind_of
+from tracing.analyze.compare.divergence_kinds import (
+    Divergence,
+    InputDiffers,
+    LaunchDiffers,
+    Uninitialised,
+    kind_of,
+)
 from tracing.model import Perturbed
 
 
@@ -25,6 +31,12 @@ class Repeat:
     def differs(self) -> bool:
         """True if any compared value differs."""
         return bool(self.found or self.results or self.failure)
+
+    @property
+    def reads_unwritten(self) -> bool:
+        """True if the first divergence is of memory that nothing wrote: it depends on what was there."""
+        first = self.found[0] if self.found else None
+        return isinstance(first, InputDiffers) and isinstance(first.cause, Uninitialised)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,12 @@ class RepeatSeries:
         return any(one.differs for one in self.repeats)
 
     @property
+    def reads_unwritten(self) -> bool:
+        """True if every run that differs reads memory that nothing wrote: no seed changes that."""
+        differing = [one for one in self.repeats if one.differs]
+        return bool(differing) and all(one.reads_unwritten for one in differing)
+
+    @property
     def memory_findings(self) -> list[Text]:
         """The accesses to memory that no correct kernel makes, of all runs, each once."""
         every = (line for run in self.runs.values() for line in memory_findings_text(run))
@@ -83,7 +89,7 @@ class RepeatSeries:
     @property
     def hashes(self) -> str:
         """The sentence that runs differ with the seed of Python's string hashes; empty: they do not."""
-        if self.first is None:
+        if self.first is None or self.reads_unwritten:  # a new process has other memory, too
             return ""
         own = self.hash_seeds.get(self.first[0])
         other = {index for index, seed in self.hash_seeds.items() if seed != own}
@@ -101,7 +107,7 @@ class RepeatSeries:
             return hints.of_wrong_result(self.runs[min(self.unlike_eager)])
         if self.first is None:
             return []
-        if self.differing:
+        if self.differing and not self.reads_unwritten:
             return hints.with_one_seed(self.first[1])
         perturbed = self.settings.perturb or self.deterministic
         return [] if perturbed else [hints.of_unwritten(self.first[1])]
