@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tracing.judge.contents import Content
-from tracing.judge.float64 import executed, judged
+from tracing.judge.float64 import executed, right_by
 from tracing.judge.fx_program import FxPlan, FxValue
 from tracing.judge.graph_memory import FxSources, GraphMemory
 from tracing.judge.no_reference import FAILURES, NoReference
@@ -31,13 +31,12 @@ class CalledOperator:
 
     def repeats_right(self) -> bool:
         """True if it computes the right result of what it should have read, executed once more."""
-        given, value = self.memory.loaded(self.sources), self.plan.targets[0]
+        program, given = self.memory.program, self.memory.loaded(self.sources)
         try:
-            result = executed(self.memory.program, self.plan, given)[value]
-            verdict = judged(self.memory.program, self.plan, given, {value: result})[value].verdict
-        except (NoReference, *FAILURES):
+            result = executed(program, self.plan, given)[self.plan.targets[0]]
+        except (NoReference, KeyError):
             return False
-        return verdict not in ("compiled is off", "no reference")
+        return right_by(program, self.plan, given, result)
 
     def misread(self) -> tuple[str, str] | None:
         """The buffer that it should have read, and the one that it read, of which the result is right."""

@@ -7,7 +7,7 @@ numbers in place of those of the others, and once with numbers in place of all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,20 +35,25 @@ class MaskedValues:
 
         makers -- by node: what it makes
 
-        Cost: at most four times as many executions of the plan as there are makers.
+        Cost: an execution of the plan for each maker, and some; three for one that is masked.
         """
         if not any(bool(one.any()) for one in self._stored({}, 0.0)):
             return []
-        return [node for node in makers if self._reaches(node, makers)]
+        reached: set[str] = set()
+        for kind in dict.fromkeys(makers.values()):
+            alike = {node: made for node, made in makers.items() if made == kind}
+            for number in _NUMBERS:
+                reached |= self._reaching(alike, alike.keys() - reached, number)
+        return [node for node in makers if node in reached]
 
-    def _reaches(self, node: str, makers: Mapping[str, Made]) -> bool:
-        alike = {name: made for name, made in makers.items() if made == makers[node]}
-        others = {name: made for name, made in alike.items() if name != node}
-        for number in _NUMBERS:
-            pairs = zip(self._stored(others, number), self._stored(alike, number), strict=True)
-            if any(bool((own & ~none).any()) for own, none in pairs):
-                return True
-        return False
+    def _reaching(self, alike: Mapping[str, Made], asked: Collection[str], number: float) -> set[str]:
+        none = self._stored(alike, number) if asked else ()
+        reached = set()
+        for node in asked:
+            own = self._stored({name: made for name, made in alike.items() if name != node}, number)
+            if any(bool((one & ~other).any()) for one, other in zip(own, none, strict=True)):
+                reached.add(node)
+        return reached
 
     def _stored(self, replaced: Mapping[str, Made], number: float) -> Sequence[torch.Tensor]:
         # where a stored value is one of the kind, if some nodes compute a number instead

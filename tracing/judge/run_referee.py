@@ -185,13 +185,12 @@ def _inside(
     program: FxProgram, schedule: Schedule, graph: int, launches: Sequence[KernelLaunch]
 ) -> list[JudgedLaunch]:
     # launches of Inductor's kernels that belong to no step of the graph: of branches and of bodies of loops
-    callers = callers_of_graphs(program.graph.nodes)
-    multiple = any(call.kernel.startswith("multi_kernel") for step in schedule.steps for call in step.calls)
-    if not callers and not multiple:
+    calls = (call.kernel for step in schedule.steps for call in step.calls)
+    if callers := callers_of_graphs(program.graph.nodes):
+        names = ", ".join(dict.fromkeys(callers))
+        why = f"it belongs to a graph that {names} executes: only the results of that are judged"
+    elif any(one.startswith("multi_kernel") for one in calls):
+        why = "it is one of the kernels of a multi-kernel: only results of the graph are judged"
+    else:
         return []
-    names = ", ".join(dict.fromkeys(callers))
-    why = f"it belongs to a graph that {names} executes: only the results of that are judged"
-    why = (
-        why if callers else "it is one of the kernels of a multi-kernel: only results of the graph are judged"
-    )
     return [JudgedLaunch(one.index, one.kernel_name, graph, "no reference", why=why) for one in launches]

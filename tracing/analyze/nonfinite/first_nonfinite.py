@@ -297,11 +297,11 @@ def _unknown(run: Run, answer: NonFiniteAnswer) -> None:
         answer.record.append("all launches")
     answer.missing = [one.what for one in not_covered_steps(run)]
     answer.unknown += answer.missing
-    before = _lacks_earlier(run, answer.origin.event) if answer.origin is not None else False
-    if before and info.steps.watched(answer.kind):
-        before = False  # deleted steps had none, or the recording would have ended there
-    if answer.origin is not None and (answer.selected or before):
-        answer.origin = replace(answer.origin, partial=True)
+    if answer.origin is not None:
+        # steps that were deleted had none if the recording would have ended with the first one
+        lacks = not info.steps.watched(answer.kind) and _lacks_earlier(run, answer.origin.event)
+        if answer.selected or lacks:
+            answer.origin = replace(answer.origin, partial=True)
     answer.unknown += [f"{cut.path.name}: {cut.how}" for cut in cut_files(run.path) if cut.damaged]
     if not run.processes():
         answer.unknown.append("the run has no launches")
