@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 from commands import DATA, recorded, tracing
+
+from tracing import store
+from tracing.model import OperatorCall
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -67,3 +71,28 @@ def test_the_gpu_is_not_opened_before_the_program_does(program: str, tmp_path: P
     done = tracing("run", str(path), runs=tmp_path / "runs")
 
     assert (done.returncode, done.stdout) == (0, alone.stdout), done.stderr
+
+
+DIES = """
+import os
+
+import torch
+
+f = torch.compile(lambda x, w: ((x.sin() @ w).cos() @ w).exp())
+x, w = (torch.randn(64, 64, device="cuda") for _ in range(2))
+for _ in range(3):
+    f(x, w)
+os.abort()
+"""
+
+
+def test_launches_of_a_program_that_a_signal_ends_are_in_its_run(tmp_path: Path) -> None:
+    (path := tmp_path / "dies.py").write_text(DIES)
+
+    done = tracing("run", str(path), runs=tmp_path / "runs")
+
+    assert done.returncode == -signal.SIGABRT, done.stderr
+    (folder,) = store.recorded(tmp_path / "runs")
+    run = store.Run(folder)
+    assert [launch.index for launch in run.launches()] == list(range(9))
+    assert sum(1 for one in run.records(OperatorCall)) >= 6  # aten::mm, twice a call

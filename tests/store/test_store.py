@@ -27,6 +27,7 @@ from tracing.model import (
     Signature,
     Storage,
     TensorMeta,
+    file_of,
 )
 from tracing.store.appended_file import AppendedFile
 from tracing.store.lines import lines
@@ -319,3 +320,18 @@ def test_lines_left_out_at_the_beginning_are_as_many_as_asked(skipped: int, tmp_
     (file,) = writer.path.glob("launches-*")
 
     assert [line.index for line in lines(file, LaunchLine, skipped)] == list(range(skipped, 10_000))
+
+
+def test_lines_that_a_fatal_signal_wrote_come_after_all_others_of_their_process(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    write_launches(writer, 3)
+    held = [LaunchLine(index, 0, 0, (5, 6)) for index in (3, 4)]
+    lines = b"".join(writer.encoded(one) + b"\n" for one in held)
+    (writer.path / file_of(LaunchLine).held(writer.process)).write_bytes(lines + b'{"index":5')
+
+    run = store.Run(writer.path)
+
+    assert [launch.index for launch in run.launches()] == [0, 1, 2, 3, 4]
+    (last,) = [launch for launch in run.launches() if launch.index == 4]
+    assert (last.kernel.name, last.args[0].before) == ("k", None)
+    assert is_own(writer.path)

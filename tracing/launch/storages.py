@@ -29,7 +29,9 @@ class Storages:
     def __init__(self, writer: RunWriter) -> None:
         self._segments = writer.segments
         self._segment = 0
-        self._numbers: Numbers[tuple[int, int]] = Numbers(writer, lambda n, block: Storage(n, *block))
+        self._numbers: Numbers[tuple[int, int]] = Numbers(
+            writer, lambda n, block: Storage(n, *block), held=True
+        )
         self._numbers_of: dict[TouchedMemory, tuple[int, ...]] = {}
         self._changes = 0  # of `_numbers`, when `_blocks` was made
         self._blocks: npt.NDArray[np.uint64] = np.empty((0, 2), np.uint64)  # sorted; see `_sorted`

@@ -63,6 +63,10 @@ class RecordFile(NamedTuple):
         part = "" if segment is None else f".{segment:06}"
         return f"{self.name}-{process}{part}.ndjson{'.zst' if self.compressed else ''}"
 
+    def held(self, process: str) -> str:
+        """The name of the file of its last lines, which a fatal signal kept from the others."""
+        return f"{self.name}-{process}.ndjson.held"
+
 
 _FILES: dict[type, RecordFile] = {}
 

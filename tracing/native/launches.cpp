@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "arrived_digests.h"
+#include "held_lines.h"
 #include "hidden_launches.h"
 #include "known_launches.h"
 
@@ -222,10 +223,31 @@ PyObject* digests_of_columns(PyObject*, PyObject* arguments) {
   return returned([&] { return digest_objects(type, digits, parts, ranges, norms, special); });
 }
 
+// keep(lines, path): a fatal signal appends these lines to this file
+PyObject* keep(PyObject*, PyObject* arguments) {
+  PyObject* lines;
+  const char* path;
+  if (!PyArg_ParseTuple(arguments, "Os", &lines, &path)) return nullptr;
+  try {
+    HeldLines::keep(lines, path);
+  } catch (const PythonError&) {
+    return nullptr;
+  }
+  Py_RETURN_NONE;
+}
+
+// release(lines): it no longer does
+PyObject* release(PyObject*, PyObject* lines) {
+  HeldLines::release(lines);
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {{"launcher", launcher, METH_VARARGS, nullptr},
                            {"record", record, METH_O, nullptr},
                            {"decoded", decoded_columns, METH_VARARGS, nullptr},
                            {"digests", digests_of_columns, METH_VARARGS, nullptr},
+                           {"keep", keep, METH_VARARGS, nullptr},
+                           {"release", release, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef module = {PyModuleDef_HEAD_INIT, "launches", nullptr, -1, functions};

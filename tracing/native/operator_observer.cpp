@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "generated_allocators.h"
+#include "held_lines.h"
 #include "observer.h"
 #include "python_interpreter.h"
 
@@ -108,5 +109,8 @@ PYBIND11_MODULE(operator_observer, module) {
     return asked.observer != nullptr && c10::toString(asked.op->operator_name()) == name;
   });
   module.def("learn", &learn);
+  // A fatal signal appends the lines to the file, until they are released.
+  module.def("keep", [](const py::object& lines, const std::string& path) { HeldLines::keep(lines.ptr(), path.c_str()); });
+  module.def("release", [](const py::object& lines) { HeldLines::release(lines.ptr()); });
   module.def("digest", &digest);
 }

@@ -20,7 +20,7 @@ from tracing.store.run_files import LINE, damaged, records
 # of a line: not JSON, not this record, nested a thousand deep, or with values that the record refuses
 REFUSED = (msgspec.MsgspecError, RecursionError, ArithmeticError, LookupError, TypeError, ValueError)
 _NAME = re.compile(  # kind; host, rank and process; segment
-    r"(?P<kind>[a-z]+)(?P<process>-[\w.-]+-[0-9]{1,9}-[0-9]{1,9})(?:\.(?P<segment>[0-9]{6,9}))?\.ndjson(?:\.zst)?"
+    r"(?P<kind>[a-z]+)(?P<process>-[\w.-]+-[0-9]{1,9}-[0-9]{1,9})(?:\.(?P<segment>[0-9]{6,9}))?\.ndjson(?P<end>\.zst|\.held)?"
 )
 _HEADERS = f"{file_of(Segment).name}-"
 _NONE = 1 << 62  # no segment
@@ -35,6 +35,8 @@ def files(run: Path, kind: type[Record]) -> list[Path]:
 
 def files_of_process(run: Path, kind: type[Record], process: str) -> list[Path]:
     """The files with the records of one kind that one process wrote: one or none, or one a segment, in order.
+
+    After a fatal signal, another one has the last records.
 
     process -- as "-<host>-<rank>-<pid>"
     """
@@ -78,8 +80,8 @@ def _names(run: Path, prefix: str = "") -> list[str]:
     return []
 
 
-def _order(name: re.Match[str]) -> tuple[str, str, int, str]:
-    return name["kind"], name["process"], int(name["segment"] or -1), name[0]
+def _order(name: re.Match[str]) -> tuple[str, str, bool, int]:
+    return name["kind"], name["process"], name["end"] == ".held", int(name["segment"] or -1)
 
 
 def lines_of(paths: Sequence[Path], kind: type[R], skip: int = 0) -> Iterator[R]:

@@ -26,9 +26,11 @@ class _Known:
 class Numbers(Generic[K]):
     """The numbers of keys, from 0; a key that no segment on disk refers to is forgotten."""
 
-    def __init__(self, writer: RunWriter, record: Callable[[int, K], Record]) -> None:
-        """record -- the record of a key with its number"""
-        self._writer, self._record = writer, record
+    def __init__(self, writer: RunWriter, record: Callable[[int, K], Record], *, held: bool = False) -> None:
+        """record -- the record of a key with its number
+        held   -- write many such records at a time: programs have as many as launches
+        """
+        self._writer, self._record, self._held = writer, record, held
         self._known: dict[K, _Known] = {}
         self._count = 0
         self.changes = 0  # keys that were added, and times that some were forgotten
@@ -58,7 +60,9 @@ class Numbers(Generic[K]):
             self._known[key] = known
         if known.segment != segment:
             self._writer.hold(known.kind, known.line)
-            known.segment = segment  # after it: Ctrl-C may have stopped the line before
+            if not self._held:
+                self._writer.release()
+            known.segment = segment  # after it: Ctrl-C may have stopped the lines before
         return known.number
 
     def _forget(self, oldest: int) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tracing.model import Cut, Outcome, file_of
 
-_RECORD = re.compile(r"[a-z]+-(?P<host>.+)-(?P<rank>\d+)-(?P<pid>\d+)(?:\.\d{6,9})?\.ndjson(?:\.zst)?")
+_RECORD = re.compile(r"[a-z]+-(?P<host>.+)-(?P<rank>\d+)-(?P<pid>\d+)(?:\.\d{6,9})?\.ndjson(?:\.zst|\.held)?")
 
 
 def being_recorded(run: Path) -> bool:

@@ -43,7 +43,7 @@ class RunWriter:
         self.process = f"{socket.gethostname()}-{rank}-{self._pid}"
         self.segments: Segments | None = None  # None: no step is ever deleted
         self._files: dict[_FileKey, AppendedFile] = {}
-        self._held: dict[_FileKey, list[bytes]] = {}  # lines, without their ends
+        self._held: dict[RecordFile, list[bytes]] = {}  # lines, without their ends
         self._encoder = msgspec.json.Encoder()
         self._lock = threading.RLock()  # kernels are compiled by several threads
         self._packed_blobs: set[Blob] = set()
@@ -85,11 +85,20 @@ class RunWriter:
         """Write an encoded record, at the latest before one of another method, which may refer to it."""
         if self.writes:
             with self._lock, self.survived():
-                kind = file_of(record)
-                held = self._held.setdefault((kind, self._segment(kind)), [])
+                held = self.held(record)
                 held.append(line)
                 if len(held) >= _HELD:
                     self._release()
+
+    def held(self, record: type[Record]) -> list[bytes]:
+        """The lines of one kind that `hold` holds back, without their ends; always the same list."""
+        return self._held.setdefault(file_of(record), [])
+
+    def release(self) -> None:
+        """Write what `hold` holds back."""
+        if self.writes:
+            with self._lock, self.survived():
+                self._release()
 
     def last(self, record: Record) -> bool:
         """Write a record even if an earlier write failed; returns False if the disk is still full."""
@@ -129,21 +138,22 @@ class RunWriter:
         return self.segments.number if self.segments is not None and kind.segmented else None
 
     def _release(self) -> None:
-        for key in list(self._held):  # an interrupt after the write repeats it, which changes no record
-            self._write_to(key, b"".join(line + b"\n" for line in self._held[key]))
-            del self._held[key]
+        for kind, held in self._held.items():  # an interrupt after the write repeats it: no record changes
+            if held:
+                self._write_to(kind, b"".join(line + b"\n" for line in held))
+                held.clear()
 
     def _write(self, kind: RecordFile, lines: bytes) -> None:
         if not self._broken:
             self._release()
-        self._write_to((kind, self._segment(kind)), lines)
+        self._write_to(kind, lines)
 
-    def _write_to(self, key: _FileKey, lines: bytes) -> None:
-        kind, segment = key
+    def _write_to(self, kind: RecordFile, lines: bytes) -> None:
+        segment = self._segment(kind)
         if not kind.compressed and kind is not _SEALS:
             # first: the process may be killed between the two
             self.seal(kind.file(self.process, segment), lines, segment)
-        self._append(key, lines)
+        self._append((kind, segment), lines)
 
     def _append(self, key: _FileKey, lines: bytes) -> None:
         self.grew(self._file(key).append(lines))

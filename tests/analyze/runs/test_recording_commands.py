@@ -10,7 +10,8 @@ from handmade.runs import HOST, saved
 from msgspec.structs import replace
 
 from tracing.analyze.runs.program_differences import incomparable
-from tracing.analyze.runs.recording_commands import command, variables
+from tracing.analyze.runs.recording_commands import command, variables, with_variables
+from tracing.model import ReadVariable
 from tracing.store import other_settings
 
 ALLOW = "--allow-out-of-bounds"
@@ -47,6 +48,20 @@ def test_settings_of_compiles_that_are_others_now_are_set_as_they_were(
         "TORCHINDUCTOR_EMULATE_PRECISION_CASTS": "1",
         "TORCHINDUCTOR_MAX_AUTOTUNE": None,
     }
+
+
+def test_variables_that_were_not_set_and_are_not_now_are_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(other_settings, "compile_settings", dict)
+    monkeypatch.setenv("SET_NOW", "1")
+    monkeypatch.delenv("UNSET", raising=False)
+    read = [ReadVariable("SET_NOW", None), ReadVariable("UNSET", None), ReadVariable("WAS", "2")]
+    run = saved(tmp_path, [], read)
+
+    assert variables(run) == {"SET_NOW": None, "UNSET": None, "WAS": "2"}
+    assert with_variables(run) == ["env", "-u", "SET_NOW", "WAS=2"]
+    assert with_variables(saved(tmp_path / "unset", [], read[1:2])) == []
 
 
 def test_a_folder_that_a_compile_reads_is_set_where_it_is_there(

@@ -15,6 +15,7 @@ from commands import DATA, tracing
 from handmade.records import INFO
 from handmade.runs import HOST
 from torch._inductor import async_compile
+from torch._inductor.fx_passes import pad_mm
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from torch._inductor.utils import fresh_cache
 from triton import Config, JITFunction, autotune
@@ -299,3 +300,19 @@ def test_ranks_with_different_winners_and_ranks_that_did_not_tune_are_marked(
     assert "✗ ranks 0-1: BLOCK=64 num_warps=1" in done.stdout and "✗ rank 2: BLOCK=256" in done.stdout
     assert "ranks 0, 2: did not tune it" in done.stdout
     assert read_winners(tmp_path / "w.json").winners[0].config == same.config
+
+
+def test_a_measured_decision_to_pad_a_product_is_not_covered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pad_mm, "set_cached_should_pad", lambda key, value: None)
+    writer = store.create(tmp_path, INFO)
+
+    with Winners(writer):
+        decided = [pad_mm.is_padded_faster("key", *times) for times in ((2.0, 1.0), (1.0, 2.0))]
+
+    assert decided == [True, False]
+    uncovered = list(store.Run(writer.path).records(NotCovered))
+    assert {one.what for one in uncovered} == {
+        "whether Inductor pads the matrices of a product: it measures both"
+    }

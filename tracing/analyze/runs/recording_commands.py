@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tracing import environment
 from tracing.errors import Problem, page
 from tracing.model import Environment, ReadVariable, RunInfo
 from tracing.model.redaction import REDACTED
@@ -111,11 +112,14 @@ def require_recordable(info: RunInfo) -> None:
 
 
 def with_variables(run: Run) -> list[str]:
-    """The `env` prefix that sets the variables which the case of a run read to their recorded values."""
-    needed = variables(run)
-    unset = [word for name, value in needed.items() if value is None for word in ("-u", name)]
+    """The `env` prefix that sets the variables which the case of a run read to their recorded values.
+
+    It does not name those that were not set, and are not set in this process.
+    """
+    needed, now = variables(run), environment.variables()
+    unset = [word for name, value in needed.items() if value is None and name in now for word in ("-u", name)]
     set_ = [f"{name}={value}" for name, value in needed.items() if value is not None]
-    return ["env", *unset, *set_] if needed else []
+    return ["env", *unset, *set_] if unset or set_ else []
 
 
 def variables(run: Run) -> dict[str, str | None]:
@@ -155,13 +159,13 @@ def case_of(info: RunInfo) -> str:
     return f"{info.path}:{info.case.removeprefix(name)}" if info.case.startswith(name) else info.path
 
 
-def target_of(environment: Environment) -> str:
+def target_of(recorded: Environment) -> str:
     """The target of the kernels, as `--target` takes it: "sm_90", "gfx942"."""
-    backend, _, rest = environment.target.partition(":")
+    backend, _, rest = recorded.target.partition(":")
     arch = rest.partition(":")[0]
     return f"sm_{arch}" if backend == "cuda" else arch
 
 
-def is_virtual(environment: Environment) -> bool:
+def is_virtual(recorded: Environment) -> bool:
     """True if a run was recorded on the virtual GPU."""
-    return environment.virtual
+    return recorded.virtual

@@ -9,8 +9,8 @@ Two autotuners choose by measurement, so their choices may differ between runs a
   reduction blocks or combo tuning.
 
 Not covered: a kernel of Inductor's that had chosen before this was entered; how Inductor chooses between
-templates and libraries for a matrix product, a convolution or FlexAttention. The winner is then another
-kernel, not another configuration; the run reports it.
+templates and libraries for a matrix product, a convolution or FlexAttention, and whether it pads a matrix
+product. The winner is then another kernel, not another configuration; the run reports it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,12 @@ from tracing.record.autotuning.tuning_cache import CacheSettings, How, TuningCac
 from tracing.store import RunWriter
 from tracing.store.winners import join
 from tracing.upstream.inductor import autotuner as inductor_autotuner
-from tracing.upstream.inductor.compiler import around_selection, selection_measures, worker_jobs
+from tracing.upstream.inductor.compiler import (
+    around_padding,
+    around_selection,
+    selection_measures,
+    worker_jobs,
+)
 from tracing.upstream.triton import autotune as triton_autotuner
 
 # settings by which Inductor tries further configurations when it compiles or measures a kernel
@@ -71,6 +76,7 @@ class Winners:
             stack.enter_context(inductor_autotuner.around_precompile(self._around_precompile))
             stack.enter_context(inductor_autotuner.around_tuning(self._around_tuner))
             stack.enter_context(around_selection(self._around_selection))
+            stack.enter_context(around_padding(self._around_padding))
             if self._frozen:
                 stack.enter_context(worker_jobs(frozen_job, tuple(self._frozen.values())))
             self._exit = stack.pop_all()
@@ -183,6 +189,14 @@ class Winners:
             return original(cache, name, choices, *args, **kwargs)
 
         return select
+
+    def _around_padding(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def is_padded_faster(*args: Any, **kwargs: Any) -> Any:
+            what = "whether Inductor pads the matrices of a product: it measures both"
+            self._not_covered(what, "torch._inductor.config.shape_padding = False")
+            return original(*args, **kwargs)
+
+        return is_padded_faster
 
 
 def frozen_job(frozen: Sequence[Winner], job: Callable[..., Any], *args: Any) -> Any:

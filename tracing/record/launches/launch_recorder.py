@@ -23,6 +23,7 @@ from tracing.model import Selection, StepSelection
 from tracing.record.failsafe import Failsafe
 from tracing.record.flight_recorder import FlightRecorder
 from tracing.record.graphs.graph_recorder import GraphRecorder
+from tracing.record.held_lines import written_after_signal
 from tracing.record.landmarks import Landmarks
 from tracing.record.launches.cuda_graphs import RecordedCudaGraphs
 from tracing.record.launches.host_launches import HostLaunches
@@ -200,6 +201,7 @@ class LaunchRecorder:
             if self._records_operators:
                 stack.enter_context(self._operators.installed(self._landmarks))
             stack.enter_context(self._steps.installed())
+            stack.enter_context(written_after_signal(self.writer, self._lines.held, self._calls.held))
             self._exit = stack.pop_all()
         return self
 
@@ -338,6 +340,7 @@ class LaunchRecorder:
             template = launch.template
             if template.signature is None:  # by now an autotuner has chosen, an interpreted kernel has run
                 self._settle(launch)
+                self._lines.flush()
             if launch.captured is not None:
                 self._captured.launched(launch)
                 if self._digests is not None:

@@ -41,7 +41,9 @@ class LaunchWriter:
         thread: int,
     ) -> None:
         """Add the next launch."""
-        self.held.append((index, template, stream, slots, writers, site, thread))
+        launch = index, template, stream, slots, writers, site, thread
+        # as text, if it is known: a fatal signal writes what is held as bytes
+        self.held.append(launch if template.signature is None else self._writer.encoded(_line(*launch)))
 
     def expect(self, index: int, template: LaunchTemplate) -> None:
         """Announce the digests of this launch, which precede those of later launches."""

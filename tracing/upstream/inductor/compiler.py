@@ -11,6 +11,7 @@ from typing import Any
 from torch._inductor import async_compile, compile_fx, config
 from torch._inductor.compile_fx import _InProcessFxCompile
 from torch._inductor.decomposition import fast_random_decomps
+from torch._inductor.fx_passes import pad_mm
 from torch._inductor.select_algorithm import AlgorithmSelectorCache, TritonTemplateCaller
 from torch._inductor.virtualized import V
 
@@ -36,6 +37,11 @@ def around_selection(wrapper: Wrapper) -> AbstractContextManager[None]:
     The arguments are: cache, name of the operation, choices, ...
     """
     return patched(AlgorithmSelectorCache, "__call__", wrapper)
+
+
+def around_padding(wrapper: Wrapper) -> AbstractContextManager[None]:
+    """While active, each comparison of a matrix product with a padded one calls `wrapper(original)`."""
+    return patched(pad_mm, "is_padded_faster", wrapper)
 
 
 _selection_measures = True
@@ -120,5 +126,6 @@ def contract() -> None:
     )
     require(hasattr(fast_random_decomps, "cache_clear"), "fast_random_decomps() is cached")
     require_parameters(AlgorithmSelectorCache.__call__, "name", "choices")
+    require_parameters(pad_mm.is_padded_faster, "ori_time", "pad_time")
     with worker_jobs(print) as wrapped:
         require(wrapped, f"torch._inductor.async_compile.{_JOB}")
