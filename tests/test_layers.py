@@ -30,7 +30,7 @@ LAYERS = {  # module or package -> what it may import, itself included
     "compiler": {"errors", "elf", "model", "upstream", "environment", "compiler"},
     "native": {"environment", "native"},
     "launch": {*BASE, "native", "store", "digest", "interpreter", "launch"},
-    "operators": {"upstream", "native", "launch", "operators"},
+    "operators": {"model", "upstream", "native", "launch", "operators"},
     "program": {*BASE, "store", "digest", "virtual_gpu", "program"},
     "perturb": {*BASE, "store", "interpreter", "launch", "operators", "perturb"},
     "numerics": {*BASE, "store", "digest", "launch", "operators", "program", "numerics"},

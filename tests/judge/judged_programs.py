@@ -129,6 +129,10 @@ PROGRAMS: dict[str, Program] = {
         Attention(torch.bfloat16), lambda: (values(2, 8, 32, dt=torch.bfloat16),), backward=True
     ),
     "att": Program(Attention(torch.float32), lambda: (values(2, 8, 32),), backward=True),
+    "transposed in place": Program(
+        lambda a, b, c: (a @ b).t() + c.t().sin(),
+        lambda: (values(8, 8), values(8, 8, g=1), values(8, 8, g=2)),
+    ),
     "mutate": Program(mutate, lambda: (values(8, 8), values(8, 8, g=1))),
     "mutate views": Program(mutate_views, lambda: (values(7, 7), values(7, 7, g=1))),
     "views": Program(views, lambda: (values(6, 6),)),

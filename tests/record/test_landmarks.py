@@ -16,7 +16,7 @@ from tracing import store
 from tracing.analyze.ranks.rank_events import ranks_of
 from tracing.digest.host import digest
 from tracing.model import Landmark, LandmarkDigests, NotCovered
-from tracing.operators.collectives import is_collective
+from tracing.model.collectives import is_collective
 from tracing.record.launches.launch_recorder import LaunchRecorder
 
 

@@ -18,6 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tracing import store
 from tracing.digest.host import digest
+from tracing.environment.compiled_parts import SWITCH
 from tracing.launch import hooks
 from tracing.model import NotCovered, Operator, OperatorSignature
 from tracing.record.launches.launch_recorder import LaunchRecorder
@@ -331,3 +332,15 @@ def test_a_sparse_tensor_is_reported_as_not_covered(tmp_path: Path) -> None:
 
     assert (product.name, len(product.reads)) == ("aten::mm", 1)
     assert any("tensors that are not strided" in one.what for one in run.records(NotCovered))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_zeros_that_are_no_memory_are_not_digested(
+    compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SWITCH, str(int(compiled)))
+    x, zeros = torch.ones(4), torch._efficientzerotensor((4,))
+    seen = called(tmp_path, lambda: (x * zeros, (x + zeros).sin(), x.cos()), operators="digests")
+
+    assert [one.name for one in seen][-2:] == ["aten::sin", "aten::cos"]
+    assert {one.digest for operator in seen for one in operator.reads} == {digest(x)}

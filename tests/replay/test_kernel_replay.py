@@ -55,6 +55,13 @@ def some(in_ptr, out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + at, at.to(tl.float32), wanted & (at < 8))
 
 
+@triton.jit
+def through_pointers(table_ptr, out_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    source = tl.load(table_ptr).to(tl.pointer_type(tl.float32))
+    tl.store(out_ptr + at, tl.load(source + at))
+
+
 def launches() -> None:
     x, total, out = 1000 * torch.arange(64).sin(), torch.zeros(1), torch.zeros(64)  # sums of x are rounded
     racing_sum[(64,)](x, total)
@@ -248,3 +255,16 @@ def test_fpsan_is_restored_afterwards() -> None:
         pass
 
     assert triton.knobs.compilation.instrumentation_mode == ""
+
+
+def test_a_launch_that_reads_through_addresses_is_not_replayed(tmp_path: Path) -> None:
+    x, out = torch.ones(16), torch.zeros(16)
+
+    def call() -> None:
+        through_pointers[(1,)](torch.tensor([x.data_ptr()]), out, BLOCK=16)
+
+    run = recorded(tmp_path, call, keep=Keep(inputs=True))
+
+    assert torch.equal(out, x)
+    with pytest.raises(Problem, match="through addresses in table_ptr"):
+        replayed(recorded_launch(run, 0))

@@ -111,6 +111,15 @@ def test_hooks_surround_the_execution(gpu: None) -> None:
     assert seen == [("add_kernel", 0.0), ("add_kernel", 2.0)]
 
 
+@pytest.mark.parametrize(("target", "widest"), [("sm_90", 65535), ("gfx942", 65536)])
+def test_a_grid_that_the_driver_refuses_is_refused(target: str, widest: int) -> None:
+    with virtual_gpu(target):
+        x = torch.ones(4)
+        for grid in ((1, widest + 1), (1, 1, widest + 1)):
+            with pytest.raises(RuntimeError, match="invalid argument"):
+                add_kernel[grid](x, x, x, 4, 4)
+
+
 def test_a_launch_shows_no_operator_to_a_dispatch_mode(gpu: None) -> None:
     names: list[str] = []
 

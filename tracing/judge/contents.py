@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, Literal
 
 import torch
@@ -21,6 +22,7 @@ class Content:
 
     blob: Blob
     meta: TensorMeta | None = None  # of a launch's argument
+    passed: TensorMeta | None = None  # with which its memory was passed, if another buffer's name has `meta`
     shape: tuple[int, ...] | None = None  # the shape to read it with; None: its own
 
 
@@ -74,11 +76,23 @@ class Contents:
             self._loaded[content.blob] = plain
         if content.shape is not None:
             return plain.reshape(content.shape)
+        if content.passed is not None and content.meta is not None:
+            memory = _laid_out(plain, content.passed.stride)
+            return memory.as_strided(content.meta.shape, content.meta.stride)
         return plain if content.meta is None else _laid_out(plain, content.meta.stride)
 
     def reshaped(self, content: Content, shape: tuple[int, ...]) -> Content:
         """A content as the tensor of another shape; its memory is contiguous."""
-        return Content(content.blob, content.meta, shape)
+        return Content(content.blob, content.meta, shape=shape)
+
+    def renamed(self, content: Content, meta: TensorMeta) -> Content:
+        """The memory of a content as a tensor of another layout; the same content if one has gaps."""
+        passed = content.meta
+        if passed is None or (passed.shape, passed.stride) == (meta.shape, meta.stride):
+            return content
+        if not (_dense(passed) and _dense(meta) and prod(passed.shape) == prod(meta.shape)):
+            return content
+        return Content(content.blob, meta, passed)
 
     def same(self, a: Content, b: Content) -> bool | None:
         """Whether two contents have the same bits, in logical order; None: they are not comparable."""
@@ -96,6 +110,16 @@ def device_of(run: Run) -> torch.device:
     """The type of device of a recording, if this machine has one: libraries differ between devices."""
     virtual = run.info.environment.virtual
     return torch.device("cuda" if torch.cuda.is_available() and not virtual else "cpu")
+
+
+def _dense(meta: TensorMeta) -> bool:
+    # whether a tensor has each element of its memory once
+    size = 1
+    for stride, count in sorted(zip(meta.stride, meta.shape, strict=True)):
+        if count > 1 and stride != size:
+            return False
+        size *= count
+    return True
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:

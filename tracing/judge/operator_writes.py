@@ -1,11 +1,14 @@
-"""Names the operator outside of Triton that overwrote memory between two launches."""
+"""What operators outside of Triton wrote between launches: which one, and with which layout."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import itemgetter
 
-from tracing.model import OperatorCall, OperatorSignature
+from tracing.model import OperatorCall, OperatorSignature, TensorMeta
 from tracing.store import Run
 
 
@@ -15,6 +18,25 @@ class OperatorWrites:
 
     run: Run
     process: str
+    _layouts: dict[int, list[tuple[int, TensorMeta]]] = field(default_factory=dict)  # by storage, in order
+
+    def layout(self, storage: int, launch: int) -> TensorMeta | None:
+        """The layout with which an operator last wrote to a storage before a launch; None: none did."""
+        if not self._layouts:
+            self._layouts.update(self._written())
+        written = self._layouts.get(storage, [])
+        last = bisect_right(written, launch, key=itemgetter(0))
+        return written[last - 1][1] if last else None
+
+    def _written(self) -> Mapping[int, list[tuple[int, TensorMeta]]]:
+        signatures = self._signatures()
+        written: defaultdict[int, list[tuple[int, TensorMeta]]] = defaultdict(list)
+        for call in self.run.view(self.process, OperatorCall, OperatorCall):
+            if (known := signatures.get(call.signature)) is None:
+                continue
+            for storage, meta in zip(call.storages[len(known.reads) :], known.writes, strict=False):
+                written[storage].append((call.launch, meta))
+        return written
 
     def first(self, storages: Collection[int | None], launches: tuple[int, int]) -> str:
         """The first operator that writes to one of some storages; "": none.

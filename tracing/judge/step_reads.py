@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tracing.analyze.judge.launched_steps import LaunchedStep
 from tracing.judge.contents import Content
 from tracing.judge.graph_memory import GraphMemory, product
+
+
+class _Unnamed(NamedTuple):
+    """What a launch reads under the new name of a buffer."""
+
+    content: Content
+    storage: int | None
+    launch: int
 
 
 class StepReads:
@@ -18,7 +27,7 @@ class StepReads:
     def of(self, made: LaunchedStep) -> dict[str, Content]:
         """The contents that the launches of a step read."""
         before: dict[str, Content] = {}
-        unnamed: list[Content] = []
+        unnamed: list[_Unnamed] = []
         names = {self._memory.schedule.location(name): name for name in made.step.reads}
         for call in made.calls:
             for name, position, argument in call.arguments():
@@ -30,38 +39,49 @@ class StepReads:
                 if name in names:
                     before.setdefault(names[name], content)
                 elif name in made.step.buffers:  # a buffer that it reuses, under its new name
-                    unnamed.append(content)
+                    unnamed.append(_Unnamed(content, argument.storage, call.launch.index))
         return before | self._reused(unnamed, [name for name in made.step.reads if name not in before])
 
-    def _reused(self, contents: Sequence[Content], names: Sequence[str]) -> dict[str, Content]:
+    def _reused(self, unnamed: Sequence[_Unnamed], names: Sequence[str]) -> dict[str, Content]:
         # of the names without an argument, the one whose buffer the launch overwrites
         left = [name for name in names if name in self._held]
         matched: dict[str, Content] = {}
         unclear = []
-        for content in contents:
+        for one in unnamed:
             equal = [
                 name
                 for name in left
-                if (known := self._held[name].content) and self._contents.same(known, content)
+                if (known := self._held[name].content) and self._contents.same(known, self._as(name, one))
             ]
             if equal:
-                matched[equal[0]] = content
+                matched[equal[0]] = self._as(equal[0], one)
                 left.remove(equal[0])
             else:
-                unclear.append(content)
+                unclear.append(one)
         fitting = [name for name in left if self._fits(name, unclear)]
         if len(unclear) == 1 and len(fitting) == 1:
-            matched[fitting[0]] = unclear[0]
+            matched[fitting[0]] = self._as(fitting[0], unclear[0])
         return matched
 
-    def _fits(self, name: str, contents: Sequence[Content]) -> bool:
+    def _as(self, name: str, one: _Unnamed) -> Content:
+        # its memory as the buffer of this name, which may have another layout, as one that is transposed
         held = self._held[name]
-        if len(contents) != 1 or (held.step is None and held.content is None):
+        layout = held.content.meta if held.content is not None else None
+        if layout is None and held.by is not None:
+            written = (arg.tensor for arg in held.by.args if arg.storage == held.storage)
+            layout = next(written, None)
+        elif layout is None and one.storage is not None:
+            layout = self._memory.operators.layout(one.storage, one.launch)
+        return one.content if layout is None else self._contents.renamed(one.content, layout)
+
+    def _fits(self, name: str, unnamed: Sequence[_Unnamed]) -> bool:
+        held = self._held[name]
+        if len(unnamed) != 1 or (held.step is None and held.content is None):
             return False
         if held.content is not None:
-            return self._contents.same(held.content, contents[0]) is False
+            return self._contents.same(held.content, self._as(name, unnamed[0])) is False
         value = held.value and self._memory.program.nodes[held.value.node].value
-        meta = contents[0].meta
+        meta = self._as(name, unnamed[0]).meta
         if not isinstance(value, dict) or meta is None or value.get("dtype") != meta.dtype:
             return False
         shape = value.get("shape", [])

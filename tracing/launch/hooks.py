@@ -29,7 +29,7 @@ from tracing import interpreter
 from tracing.interpreter import trials
 from tracing.launch import compiled_launches
 from tracing.launch.hidden_computation import HiddenComputation, own_frames_skipped
-from tracing.launch.launch_site import Grid, LaunchSite
+from tracing.launch.launch_site import Grid, LaunchSite, launched_grid
 from tracing.launch.memory import watching
 from tracing.launch.memory.out_of_bounds import OutOfBoundsError
 from tracing.launch.python_launch_sites import CompiledSite, InductorSite, InterpretedSite, bound
@@ -221,12 +221,15 @@ def _around_compiled(original: Method) -> Method:
         metadata = original(compiled, grid, stream, *args)
         if _thread.hidden:
             return metadata
+        try:
+            size = launched_grid(grid)
+        except TypeError:  # the launcher is about to raise one
+            return metadata
         site = sites.get(id(compiled))
         if site is None:
             site = sites[id(compiled)] = CompiledSite(compiled, args)
-        x, y, z = (*grid, 1, 1)[:3]
         _exit_hook.join()
-        announced = announce(site, [args[i] for i in site.positions], int(stream or 0), (x, y, z))
+        announced = announce(site, [args[i] for i in site.positions], int(stream or 0), size)
         _started.setdefault((threading.get_ident(), id(metadata)), []).append((metadata, announced))
         return metadata
 
@@ -258,11 +261,15 @@ def _around_interpreted(original: Method) -> Method:
         if _thread.hidden or warmup:
             return original(function, *args, grid=grid, warmup=warmup, **kwargs)
         values = bound(function, args, kwargs)
+        try:
+            size = launched_grid(grid(dict(values)) if callable(grid) else grid)
+        except TypeError:  # the interpreter is about to raise one
+            return original(function, *args, grid=grid, warmup=warmup, **kwargs)
         key = (id(function), nesting(values.values()))
         if key not in sites:
             sites[key] = InterpretedSite(function, values)
         site, given = sites[key].launched(values)
-        announced = announce(site, given, 0, site.evaluated(grid, values))
+        announced = announce(site, given, 0, size)
         watching.watch(site.accesses)
         try:
             with hidden(), dispatch_disabled(), watching.executing():

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import getitem
 from typing import Any, Literal, Protocol, TypeAlias
 
 import torch
 
 from tracing.launch.memory.accesses import Accesses
 from tracing.launch.roles import Declared
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled
+from tracing.upstream.triton.jit import TensorWrapper, torch_names
 
 Grid: TypeAlias = tuple[int, int, int]
 KernelKind: TypeAlias = Literal["triton", "interpreted", "cpp"]
@@ -87,7 +89,7 @@ class FlatSite:
 
     def values(self, nested: Sequence[Any]) -> list[Any]:
         """The values that `names` refer to, among the values of the site."""
-        return [reduce(getitem, path, nested) for path in self._paths]
+        return [reduce(operator.getitem, path, nested) for path in self._paths]
 
     def grid(self, values: Sequence[Any]) -> Grid:
         return self._site.grid(values)
@@ -96,12 +98,30 @@ class FlatSite:
         return self._site.compiled()
 
 
+def launched_grid(sizes: Sequence[Any]) -> Grid:
+    """The grid of up to three sizes, as a launcher reads them; raises TypeError if one is no integer."""
+    x, y, z = (*map(operator.index, sizes), 1, 1, 1)[:3]
+    return x, y, z
+
+
 def tensor_of(value: object) -> torch.Tensor | None:
     """The tensor of a kernel argument: itself, or the one that a descriptor or reinterpretation wraps."""
     if isinstance(value, torch.Tensor):
         return value
     base = getattr(value, "base", None)
-    return base if isinstance(base, torch.Tensor) else None
+    if not isinstance(base, torch.Tensor):
+        return None
+    return _reinterpreted(value, base) if isinstance(value, TensorWrapper) else base
+
+
+def _reinterpreted(wrapper: TensorWrapper, base: torch.Tensor) -> torch.Tensor:
+    # a view with the dtype of the kernel, if torch has it
+    known = (getattr(torch, name, None) for name in torch_names(wrapper.dtype))
+    dtype = next((one for one in known if isinstance(one, torch.dtype)), base.dtype)
+    if dtype.itemsize != base.itemsize:
+        return base
+    with dispatch_disabled():
+        return base.detach().view(dtype)
 
 
 def on_host(values: Mapping[str, Any]) -> dict[str, torch.Tensor]:

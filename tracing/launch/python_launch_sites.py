@@ -14,7 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tracing.launch.launch_site import FlatSite, Grid, KernelArtefacts, KernelKind, on_host, tensor_of
+from tracing.launch.launch_site import (
+    FlatSite,
+    Grid,
+    KernelArtefacts,
+    KernelKind,
+    launched_grid,
+    on_host,
+    tensor_of,
+)
 from tracing.launch.memory.accesses import Accesses
 from tracing.launch.roles import Declared, declared
 from tracing.launch.tuple_arguments import empty_members, flattened
@@ -95,8 +103,7 @@ class InductorSite:
 
     def trailing_grid(self, args: Sequence[Any]) -> Grid:
         """The grid of a user's kernel, which its caller computes and passes after the arguments."""
-        x, y, z = (*args[self.count :], 1, 1, 1)[:3]
-        return int(x), int(y), int(z)
+        return launched_grid(args[self.count :])
 
     def compiled(self) -> KernelArtefacts:
         scope = self.binary.__globals__
@@ -133,10 +140,6 @@ class InterpretedSite:
         tensors = [tensor for tensor in map(tensor_of, members) if tensor is not None]
         site.accesses.bounded = all(tensor.device.type == "cpu" for tensor in tensors)
         return site, given
-
-    def evaluated(self, grid: Any, bound: Mapping[str, Any]) -> Grid:
-        x, y, z = (*(grid(dict(bound)) if callable(grid) else grid), 1, 1)[:3]
-        return int(x), int(y), int(z)
 
     def grid(self, values: Sequence[Any]) -> Grid:
         raise AssertionError("the launch names its grid")

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tracing.model import TensorMeta
-from tracing.upstream.torch.tensor_subclasses import NO_DISPATCH, FakeTensor
+from tracing.upstream.torch.tensor_subclasses import NO_DISPATCH, FakeTensor, is_zero
 
 
 def tensor_meta(tensor: torch.Tensor) -> TensorMeta:
@@ -29,8 +29,9 @@ def takes_itself_apart(kind: Any) -> bool:
 
 
 def has_memory(tensor: torch.Tensor) -> bool:
-    """False for fake and meta tensors, and for wrapper subclasses."""
-    return not (isinstance(tensor, FakeTensor) or tensor.is_meta or takes_itself_apart(type(tensor)))
+    """False for fake and meta tensors, wrapper subclasses, and the zeros of forward-mode derivatives."""
+    made = isinstance(tensor, FakeTensor) or tensor.is_meta or is_zero(tensor)
+    return not (made or takes_itself_apart(type(tensor)))
 
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:

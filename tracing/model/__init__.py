@@ -59,6 +59,7 @@ from tracing.model.record import (
     exact,
     file_of,
     from_json,
+    plain_scalar,
     to_json,
 )
 from tracing.model.replays import (
@@ -222,5 +223,6 @@ __all__ = [
     "is_gradient",
     "may_read",
     "may_write",
+    "plain_scalar",
     "to_json",
 ]

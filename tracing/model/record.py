@@ -31,6 +31,17 @@ else:  # what msgspec reads; the record converts it to a float
     ScalarField = Scalar | NonFinite
 
 
+def plain_scalar(value: object) -> Scalar:
+    """A scalar of Python's own types, as of numpy's float64; anything else as text."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    return str.__str__(value) if isinstance(value, str) else repr(value)
+
+
 def to_json(value: Scalar) -> Scalar | NonFinite:
     """A scalar as JSON can hold it."""
     return NonFinite(repr(value)) if isinstance(value, float) and not math.isfinite(value) else value

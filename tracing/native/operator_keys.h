@@ -19,8 +19,9 @@ using TensorsView = c10::ArrayRef<const at::TensorBase*>;
 inline bool is_plain(const at::TensorBase& tensor) {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   const c10::DispatchKeySet keys = impl->key_set();
-  return keys.has(c10::DispatchKey::Dense) && !keys.has(c10::DispatchKey::Python) && impl->has_storage() &&
-         !impl->is_meta() && !impl->has_symbolic_sizes_strides();
+  return keys.has(c10::DispatchKey::Dense) && !keys.has(c10::DispatchKey::Python) &&
+         !keys.has(c10::DispatchKey::ZeroTensor) && impl->has_storage() && !impl->is_meta() &&
+         !impl->has_symbolic_sizes_strides();
 }
 
 // A number of the program that torch has put into a tensor; Python receives the number.

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from tracing.launch.tensors import tensors_in
-from tracing.operators.collectives import TWO_SIDED, is_collective
+from tracing.model.collectives import TWO_SIDED, is_collective
 from tracing.upstream.torch.operator_schemas import is_composite, is_operator, schema_of
 from tracing.upstream.torch.tensor_subclasses import has_storage, storage_key
 

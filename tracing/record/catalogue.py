@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,7 +14,7 @@ from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
 from tracing.launch.roles import Declared
 from tracing.launch.storages import Storages
 from tracing.launch.tensors import tensor_meta
-from tracing.model import Argument, NotCovered, Phase, Scalar, Signature, TensorMeta
+from tracing.model import Argument, NotCovered, Phase, Signature, TensorMeta, plain_scalar
 from tracing.record.recorded_kernels import RecordedKernels
 from tracing.store import RunWriter
 from tracing.store.numbers import Numbers
@@ -84,8 +84,7 @@ class Catalogue:
     def _argument(self, name: str, value: object, declared: Declared) -> Argument:
         tensor, addresses = tensor_of(value), name in declared.addresses
         if tensor is None:
-            plain = value is None or isinstance(value, (bool, int, float, str))
-            return Argument(name, value=cast(Scalar, value) if plain else repr(value), addresses=addresses)
+            return Argument(name, value=plain_scalar(value), addresses=addresses)
         return Argument(name, declared.roles.get(name, "unknown"), self.meta(tensor), addresses=addresses)
 
     def points(self, value: object) -> bool:

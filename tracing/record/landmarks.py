@@ -31,7 +31,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from tracing.digest.host import digest
 from tracing.launch.tensors import tensor_meta, tensors_in
 from tracing.model import Landmark, LandmarkDigests
-from tracing.operators.collectives import FUNCTIONAL, TWO_SIDED
+from tracing.model.collectives import FUNCTIONAL, TWO_SIDED
 from tracing.record.catalogue import Catalogue
 from tracing.record.parameter_names import parameter_names
 from tracing.store import RunWriter

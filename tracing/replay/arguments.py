@@ -6,11 +6,13 @@ same bytes in each replay.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 
+from tracing.errors import Problem
 from tracing.model import KernelLaunch, TensorMeta
 from tracing.record.outputs import load
 from tracing.store.recorded_launch import Number, RecordedLaunch
@@ -57,8 +59,9 @@ class ReplayInputs:
         given -- the launch that provides the contents, with tensors of the same names, shapes and dtypes;
                  None: itself
 
-        Raises Problem for contents that the run lacks, and for a value that is not a number.
+        Raises Problem for contents that the run lacks, for a value that is not a number, and for addresses.
         """
+        _require_no_addresses(launch)
         names = [arg.name for arg in launch.launch.args]
         return cls(layout_of(launch.launch), (given or launch).contents(), launch.values, names)
 
@@ -74,6 +77,17 @@ class ReplayInputs:
         """All arguments but the constants, in the order of the launch."""
         known = {**self.values, **tensors}
         return {name: known[name] for name in self.names if name in known}
+
+
+def _require_no_addresses(launch: RecordedLaunch) -> None:
+    pointing = [arg.name for arg in launch.launch.args if arg.addresses]
+    if pointing:
+        index = launch.launch.index
+        raise Problem(
+            f"launch {index} reads or writes memory through addresses in {', '.join(pointing)}: "
+            "the run does not have that memory",
+            f"what the launch wrote: `tracing show {shlex.quote(str(launch.run.path))} --launch {index}`",
+        )
 
 
 def layout_of(launch: KernelLaunch) -> LaunchLayout:

@@ -14,7 +14,7 @@ from tracing.store.lines import REFUSED
 from tracing.store.reader import Run
 
 T = TypeVar("T")
-_OF_TORCH = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
+_COMPILERS = re.compile(r"[/\\](site|dist)-packages[/\\](torch|triton)[/\\]")
 
 
 class PythonLine(msgspec.Struct, frozen=True, array_like=True):
@@ -26,9 +26,9 @@ class PythonLine(msgspec.Struct, frozen=True, array_like=True):
     code: str
 
     @property
-    def is_of_torch(self) -> bool:
-        """True for a line of the installed torch."""
-        return _OF_TORCH.search(self.file) is not None
+    def is_of_compiler(self) -> bool:
+        """True for a line of the installed torch or Triton."""
+        return _COMPILERS.search(self.file) is not None
 
 
 class FxNode(msgspec.Struct, frozen=True):
@@ -53,9 +53,9 @@ class FxGraph(msgspec.Struct, frozen=True):
     lines: Sequence[Sequence[PythonLine]] = ()
 
     def line_of(self, node: FxNode) -> PythonLine | None:
-        """The innermost line of Python that a node comes from, outside of torch if there is one."""
+        """The innermost line of Python that a node comes from, if there is one outside of torch and Triton."""
         frames = self.lines[node.line] if 0 <= node.line < len(self.lines) else ()
-        outside = [one for one in frames if not one.is_of_torch]
+        outside = [one for one in frames if not one.is_of_compiler]
         return [*frames, *outside][-1] if frames else None
 
 

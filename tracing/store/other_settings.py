@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tracing.environment import compile_settings
+from tracing.environment import compile_settings, variables
 from tracing.model import Environment
 
 _OF_COMPILES = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TRITON_", "TORCH_ALLOW_", "NVIDIA_")
 _LOCAL = ("DIR", "PATH", "PATHS", "HOME", "CACHE", "CACHES", "FILE", "THREADS", "HOOK")  # ends of names
 # They name what a compile reads or executes: IR in place of a stage's, assemblers, libraries.
 _INPUTS = ("TRITON_OVERRIDE_DIR", "TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "TRITON_LIBDEVICE_PATH")
+
+
+def is_set(name: str) -> bool:
+    """True if this process has an environment variable."""
+    return name in variables()
 
 
 def other_settings(environment: Environment) -> dict[str, str | None]:

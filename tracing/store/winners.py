@@ -8,9 +8,9 @@ The file is JSON, for people to read and edit, and to keep next to a model:
                   "key": ["n=1024", "torch.float32"],
                   "config": {"BLOCK": 1024, "num_warps": 4, "num_ctas": 1, "num_stages": 3}}]}
 
-An entry is joined by `tuner`, `source` and `key`. `source` is the digest of the kernel's Python source
-without its name: Inductor numbers its kernels anew when a graph changes. Triton's own hashes are of no use
-here, because they change with the configuration.
+An entry is joined by `tuner`, `source` and `key`, and for "triton" by `kernel`. `source` is the digest of the
+kernel's Python source without its name: Inductor numbers its kernels anew when a graph changes. Triton's own
+hashes are of no use here, because they change with the configuration.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import msgspec
 from tracing.errors import Problem
 from tracing.model import Environment, Record, Winner, exact
 
-Join: TypeAlias = tuple[str, str, tuple[str, ...]]  # tuner, source and key
+Join: TypeAlias = tuple[str, str, str, tuple[str, ...]]  # tuner, kernel if it keeps its name, source and key
 
 FORMAT = "tracing winners"
 VERSION = 1
@@ -44,7 +44,12 @@ class WinnersFile(Record, frozen=True, omit_defaults=False):
 
 def join(winner: Winner) -> Join:
     """The key of a choice, equal for the same choice in different runs."""
-    return winner.tuner, winner.source, winner.key
+    return joined(winner.tuner, winner.kernel, winner.source, winner.key)
+
+
+def joined(tuner: str, kernel: str, source: str, key: tuple[str, ...]) -> Join:
+    """The key of the choice of an autotuner for a kernel and a tuning key."""
+    return tuner, kernel if tuner == "triton" else "", source, key
 
 
 def write_winners(path: Path, environment: Environment, winners: Sequence[Winner]) -> None:

@@ -21,6 +21,8 @@ from tracing.virtual_gpu.chips import device_index
 from tracing.virtual_gpu.placement import DEVICE
 from tracing.virtual_gpu.streams import Stream
 
+_LONGEST, _WIDEST = (1 << 31) - 1, (1 << 16) - 1  # programs of a grid: in x, in y and z
+
 
 def is_active() -> bool:
     """True if a virtual GPU is installed."""
@@ -102,12 +104,22 @@ class _Launcher:
         leave: Callable[[Any], None] | None,
         *arguments: object,
     ) -> None:
+        _require_possible((x, y, z))
         if enter is not None:
             enter(metadata)
         if active_driver().execute and not trials.trying():
             interpreter.execute(self.source, arguments, (x, y, z), **self.checks)
         if leave is not None:
             leave(metadata)
+
+
+def _require_possible(grid: tuple[int, int, int]) -> None:
+    # as the drivers do, in their words; CUDA C++ Programming Guide, "Technical Specifications"
+    driver = active_driver()
+    hip = driver.target.backend == "hip"
+    limits = (_LONGEST, _WIDEST + hip, _WIDEST + hip)
+    if any(size > limit for size, limit in zip(grid, limits, strict=True)):
+        raise RuntimeError(f"Triton Error [{'HIP' if hip else 'CUDA'}]: invalid argument")
 
 
 class _Driver:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import triton
@@ -16,6 +17,7 @@ from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from triton.compiler import CompiledKernel
 from triton.runtime.autotuner import Autotuner
+from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import InterpretedFunction
 
 from tracing import DebugMode, TritonKernelCall, store
@@ -47,6 +49,12 @@ def tuned_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 def twice_kernel(x_ptr, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.store(x_ptr + at, tl.load(x_ptr + at) * 2)
+
+
+@triton.jit
+def scaled_kernel(x_ptr, y_ptr, scale, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at).to(tl.float32) * scale)
 
 
 # ---- launches ----
@@ -100,6 +108,49 @@ def test_launches_of_the_backward_pass_are_marked_as_such(gpu: None, tmp_path: P
 
     assert phases == sorted(phases, reverse=True)
     assert set(phases) == {"forward", "backward"}
+
+
+@pytest.mark.parametrize("grid", [(np.int64(1),), (torch.tensor(1), 1), (1, 1, 1)])
+@pytest.mark.parametrize("scale", [np.float64(0.125), 0.125])
+def test_numbers_of_numpy_and_torch_are_recorded_as_pythons(
+    gpu: None, tmp_path: Path, grid: Any, scale: float
+) -> None:
+    x, y = torch.ones(16), torch.empty(16)
+    (launch,) = recorded(tmp_path, lambda: scaled_kernel[grid](x, y, scale, 16))
+
+    assert launch.grid == (1, 1, 1)
+    assert (type(launch.args[2].value), launch.args[2].value) == (float, 0.125)
+    assert (y == 0.125).all()
+
+
+@pytest.mark.parametrize("interpreted", [False, True])
+def test_a_launch_with_a_float_in_its_grid_raises_and_is_not_recorded(
+    gpu: None, tmp_path: Path, interpreted: bool
+) -> None:
+    kernel: Any = InterpretedFunction(twice_kernel.fn) if interpreted else twice_kernel
+    x = torch.ones(16)
+
+    def launches() -> None:
+        with pytest.raises((TypeError, InterpreterError)):
+            kernel[(16 / 16,)](x, 16)
+        twice_kernel[(1,)](x, 16)
+
+    (launch,) = recorded(tmp_path, launches)
+    assert launch.grid == (1, 1, 1)
+
+
+@pytest.mark.parametrize("dtype", [tl.float8e5, torch.float8_e5m2])
+def test_a_reinterpreted_tensor_has_the_type_that_the_kernel_reads(
+    gpu: None, tmp_path: Path, dtype: Any
+) -> None:
+    x, y = torch.arange(16.0).to(torch.float8_e5m2), torch.empty(16)
+    wrapped = triton.reinterpret(x.view(torch.int8), dtype)
+    (launch,) = recorded(tmp_path, lambda: scaled_kernel[(1,)](wrapped, y, 1.0, 16))
+
+    (source, *_) = launch.args
+    assert source.tensor is not None and source.tensor.dtype == "float8_e5m2"
+    assert source.before == digest(x)
+    assert torch.equal(y, x.float())
 
 
 def test_an_interpreted_kernel_is_recorded_with_its_accesses(tmp_path: Path) -> None:

@@ -70,6 +70,6 @@ def _operations(run: Run, process: str) -> Iterator[tuple[int, _Operation]]:
 
 
 def _first(lines: Sequence[PythonLine], functions: frozenset[str]) -> _Operation | None:
-    own = (one for one in lines if not one.is_of_torch)
+    own = (one for one in lines if not one.is_of_compiler)
     sites = (CallSite(-1, one.file, one.line, one.function) for one in own)
     return next((_Operation(one, functions) for one in sites), None)

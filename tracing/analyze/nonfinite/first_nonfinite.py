@@ -18,6 +18,7 @@ from tracing.analyze.nonfinite.memory_contents import MemoryContents, OldContent
 from tracing.analyze.nonfinite.stored_constants import Share, stored_constants
 from tracing.analyze.runs.recorded_steps import RecordedSteps, not_covered_steps
 from tracing.model import Access, KernelLaunch
+from tracing.model.collectives import is_collective
 from tracing.model.library_files import is_library
 from tracing.store import Run, rank_of
 from tracing.store.cut_files import cut_files
@@ -109,7 +110,7 @@ class NonFiniteAnswer:
 
 
 def first_nonfinite(run: Run, kind: Kind = "any") -> NonFiniteAnswer:
-    """Search a run; of a job, the lowest rank that has one.
+    """Search a run; of a job, the lowest rank that has one and did not receive it from another.
 
     kind -- "nan": inf counts as finite; "inf": NaN counts as finite
 
@@ -118,11 +119,17 @@ def first_nonfinite(run: Run, kind: Kind = "any") -> NonFiniteAnswer:
     answer = NonFiniteAnswer(kind)
     for process in run.processes():
         origin = _of_process(run, process, kind, answer)
-        if origin is not None:
+        if origin is not None and not _received(origin):
             answer.origin = origin
             break
+        answer.origin = answer.origin or origin
     _unknown(run, answer)
     return answer
+
+
+def _received(origin: NonFiniteOrigin) -> bool:
+    # whether another rank may have sent it; if that one's is of a collective, too, the collective made it
+    return origin.made and is_collective(origin.event.name)
 
 
 def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> NonFiniteOrigin | None:
@@ -287,6 +294,9 @@ def _unknown(run: Run, answer: NonFiniteAnswer) -> None:
         earlier = " earlier" if answer.origin is not None else ""
         answer.unknown.append(f"{calls}: one of them may have made a NaN or an inf{earlier}")
         answer.record.append(_DIGESTS)
+    if answer.origin is not None and _received(answer.origin) and len(run.processes()) < info.world_size:
+        answer.unknown.append(f"what other ranks gave {answer.origin.event.name}: the run lacks some")
+        answer.record.append("all ranks")
     if info.operators == "none":
         answer.unknown.append("operators outside of Triton were not recorded")
         answer.record.append(_DIGESTS)

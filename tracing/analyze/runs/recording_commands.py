@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tracing import environment
 from tracing.errors import Problem, page
 from tracing.model import Environment, ReadVariable, RunInfo
 from tracing.model.redaction import REDACTED
 from tracing.store import Run
-from tracing.store.other_settings import other_settings
+from tracing.store.other_settings import is_set, other_settings
 
 # what torchrun sets, rank by rank
 _OF_A_JOB = (
@@ -116,8 +115,9 @@ def with_variables(run: Run) -> list[str]:
 
     It does not name those that were not set, and are not set in this process.
     """
-    needed, now = variables(run), environment.variables()
-    unset = [word for name, value in needed.items() if value is None and name in now for word in ("-u", name)]
+    needed = variables(run)
+    others = [name for name, value in needed.items() if value is None and is_set(name)]
+    unset = [word for name in others for word in ("-u", name)]
     set_ = [f"{name}={value}" for name, value in needed.items() if value is not None]
     return ["env", *unset, *set_] if unset or set_ else []
 

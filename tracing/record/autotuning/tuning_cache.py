@@ -12,11 +12,11 @@ from typing import Any, Literal, TypeAlias
 
 from triton import Config
 
-from tracing.model import Scalar, Winner
+from tracing.model import Scalar, Winner, plain_scalar
 from tracing.upstream.triton.autotune import restored
 
 CacheSettings: TypeAlias = Mapping[str, Scalar]
-Frozen: TypeAlias = Callable[[str, str, tuple[str, ...]], Winner | None]
+Frozen: TypeAlias = Callable[[str, str, str, tuple[str, ...]], Winner | None]
 How: TypeAlias = Literal["tuned", "cached", "frozen"]
 
 
@@ -30,14 +30,15 @@ class TuningCache(dict[Any, Any]):
         measured: Callable[[Any], bool],
         took: Callable[[Winner], None],
     ) -> None:
-        """frozen   -- the configurations to use, by tuner, source and key; None: measure
+        """frozen   -- the configurations to use, by tuner, kernel, source and key; None: measure
         measured -- True if the autotuner measured before it chose; False: it read Triton's cache on disk
         took     -- receives every choice
         """
         super().__init__(autotuner.cache)
         self._autotuner, self._frozen = autotuner, frozen
         self._measured, self._receive = measured, took
-        self._source, self._asked = source_of(autotuner.fn), set[Any]()
+        self._name, self._source = autotuner.base_fn.__name__, source_of(autotuner.fn)
+        self._asked = set[Any]()
         self._before: dict[Any, Any] = {}  # what frozen configs replaced; None: nothing
 
     def __contains__(self, key: object) -> bool:
@@ -57,7 +58,7 @@ class TuningCache(dict[Any, Any]):
         self._autotuner.cache = plain
 
     def _first(self, key: Any) -> None:
-        frozen = self._frozen("triton", self._source, self._key(key))
+        frozen = self._frozen("triton", self._name, self._source, self._key(key))
         # a configuration that is no candidate any more would lack its pre_hook
         same = [one for one in self._autotuner.configs if frozen and settings(one) == frozen.config]
         if same:
@@ -76,16 +77,18 @@ class TuningCache(dict[Any, Any]):
 
     def _took(self, key: Any, config: Config, how: How) -> None:
         candidates = tuple(map(settings, self._autotuner.configs)) if how == "tuned" else ()
-        name = self._autotuner.base_fn.__name__
         chosen, kept = settings(config), restored(self._autotuner)
-        self._receive(Winner("triton", name, self._source, self._key(key), chosen, how, candidates, kept))
+        self._receive(
+            Winner("triton", self._name, self._source, self._key(key), chosen, how, candidates, kept)
+        )
 
 
 def settings(config: Config) -> dict[str, Scalar]:
     """A configuration as plain values."""
     plain = (bool, int, float, str, type(None))
     return {
-        name: value if isinstance(value, plain) else str(value) for name, value in config.all_kwargs().items()
+        name: plain_scalar(value) if isinstance(value, plain) else str(value)
+        for name, value in config.all_kwargs().items()
     }
 
 

@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from tracing.model import NotCovered, Winner
 from tracing.record.autotuning.tuning_cache import CacheSettings, How, TuningCache, settings, source_of
 from tracing.store import RunWriter
-from tracing.store.winners import join
+from tracing.store.winners import join, joined
 from tracing.upstream.inductor import autotuner as inductor_autotuner
 from tracing.upstream.inductor.compiler import (
     around_padding,
@@ -97,9 +97,9 @@ class Winners:
                 why = "nothing of this source and key was tuned"
                 self._not_covered(f"{what}: {why}", "freeze anew: `tracing winners RUN --output FILE`")
 
-    def frozen(self, tuner: str, source: str, key: tuple[str, ...]) -> Winner | None:
+    def frozen(self, tuner: str, kernel: str, source: str, key: tuple[str, ...]) -> Winner | None:
         """The frozen winner to use; None: measure."""
-        winner = self._frozen.get((tuner, source, key))
+        winner = self._frozen.get(joined(tuner, kernel, source, key))
         if winner is not None:
             self._asked.add(join(winner))
         return winner
@@ -147,8 +147,8 @@ class Winners:
 
     def _around_precompile(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def precompile(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
-            what = ("inductor", source_of(autotuner.fn), _inductor_key(autotuner))
-            frozen = self.frozen(*what)
+            name, source = autotuner.fn.__name__, source_of(autotuner.fn)
+            frozen = self.frozen("inductor", name, source, _inductor_key(autotuner))
             if frozen is not None:
                 _freeze(autotuner, frozen.config, kwargs.get("reload_kernel"))
             result = original(autotuner, *args, **kwargs)

@@ -8,7 +8,13 @@ from typing import Any
 
 from triton.compiler.compiler import ASTSource
 from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
-from triton.runtime.jit import ConstexprFunction, JITCallable, JITFunction
+from triton.runtime.jit import (
+    ConstexprFunction,
+    JITCallable,
+    JITFunction,
+    TensorWrapper,
+    type_canonicalisation_dict,
+)
 
 from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.patch import Wrapper, patched, replaced
@@ -18,10 +24,17 @@ __all__ = [
     "ConstexprFunction",
     "GluonJITFunction",
     "JITFunction",
+    "TensorWrapper",
     "around_language_reads",
     "around_launches",
     "callable_helpers",
 ]
+
+
+def torch_names(dtype: object) -> list[str]:
+    """The names by which torch may know a dtype of Triton: "float8_e5m2" for tl.float8e5."""
+    canonical = type_canonicalisation_dict.get(str(dtype).removeprefix("torch."))
+    return [name for name, one in type_canonicalisation_dict.items() if one == canonical]
 
 
 def around_launches(wrapper: Wrapper) -> AbstractContextManager[None]:
@@ -61,6 +74,8 @@ def callable_helpers(call: Callable[..., Any], bind: Callable[..., Any]) -> Iter
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require_methods(JITFunction, "run")
+    require_parameters(TensorWrapper.__init__, "base", "dtype")
+    require("float8_e5m2" in torch_names("fp8e5"), "Triton's names of torch's dtypes")
     require_parameters(JITFunction.run, "grid", "warmup")
     require(issubclass(JITFunction, JITCallable), "JITFunction with the hash of JITCallable")
     require(isinstance(vars(JITCallable)["cache_key"], property), "the hash of a function as a property")
