@@ -14,6 +14,7 @@ from tracing.store.lines import REFUSED
 from tracing.store.reader import Run
 
 T = TypeVar("T")
+OWN_KERNEL = "UserDefinedTritonKernel"  # class of a node of Inductor that launches a kernel of the program
 _COMPILERS = re.compile(r"[/\\](site|dist)-packages[/\\](torch|triton)[/\\]")
 
 
@@ -53,7 +54,7 @@ class FxGraph(msgspec.Struct, frozen=True):
     lines: Sequence[Sequence[PythonLine]] = ()
 
     def line_of(self, node: FxNode) -> PythonLine | None:
-        """The innermost line of Python that a node comes from, if there is one outside of torch and Triton."""
+        """The innermost line of Python that a node comes from, outside of torch and Triton if possible."""
         frames = self.lines[node.line] if 0 <= node.line < len(self.lines) else ()
         outside = [one for one in frames if not one.is_of_compiler]
         return [*frames, *outside][-1] if frames else None

@@ -6,15 +6,25 @@ from pathlib import Path
 
 import pytest
 import torch
+import triton
+import triton.language as tl
 from handmade.records import INFO, compiled, new_run
 
 from tracing import store
+from tracing.analyze.graphs.launch_lines import launch_lines
 from tracing.analyze.graphs.line_kernels import line_kernels
-from tracing.analyze.passes.line_changes import changing_passes, is_of_model
+from tracing.analyze.passes.line_changes import (
+    changing_passes,
+    compilation_of_line,
+    follow_line,
+    is_of_model,
+)
 from tracing.analyze.passes.locations import located
-from tracing.analyze.passes.source_map import StageLines, follow
+from tracing.analyze.passes.source_map import StageLines, follow, stage_lines
 from tracing.errors import Problem
 from tracing.record.launches.launch_recorder import LaunchRecorder
+from tracing.record.passes.derivation import derive
+from tracing.record.passes.recorder import PassRecorder
 from tracing.report.passes.passes import stages_text
 from tracing.virtual_gpu import virtual_gpu
 
@@ -66,6 +76,40 @@ def test_a_line_of_a_model_is_computed_by_the_kernel_that_inductor_made_of_it(tm
     assert line_kernels(run, f"{Path(__file__).name}:{first + 1}") == {kernel: ("sin",)}
     assert "mul" in line_kernels(run, f"{__file__}:{first + 2}")[kernel]
     assert line_kernels(run, f"{__file__}:{first}") == {}
+
+
+@triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
+@triton.jit
+def doubling(x_ptr, y_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at) * 2)
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x)
+    doubling[(1,)](x, y, 16, BLOCK=16)
+    return y + 1
+
+
+def test_the_line_that_launches_a_kernel_of_the_program_in_compiled_code_is_that_kernel(
+    tmp_path: Path,
+) -> None:
+    torch.compiler.reset()
+    writer = store.create(tmp_path, INFO)
+    with virtual_gpu(), PassRecorder(writer), LaunchRecorder(writer):
+        torch.compile(doubled)(torch.rand(16))
+    derive(writer.path)
+    writer.close()
+    run = store.Run(writer.path)
+    launching = f"{__file__}:{doubled.__code__.co_firstlineno + 2}"
+    kernel = compilation_of_line(run, None, launching)
+
+    assert kernel.kernel_name == "doubling" and is_of_model(run, kernel, launching)
+    threads = follow_line(run, kernel, stage_lines(run, kernel, None), launching)
+    assert len({frame.line for one in threads for frame in one.stack}) > 1
+    (launch, *_) = run.launches()
+    (line,) = launch_lines(run, 0, launch)
+    assert f"{line.file}:{line.line}" == launching
 
 
 def test_a_line_of_a_model_is_distinguished_from_one_of_the_kernel(tmp_path: Path) -> None:

@@ -9,11 +9,18 @@ from typing import Any
 from tracing.analyze.judge.launched_steps import made_steps
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch
 from tracing.store import Run, rank_of
-from tracing.store.graph_file import FxGraph, PythonLine, Schedule, ScheduleStep, read_graph, read_schedule
+from tracing.store.graph_file import (
+    OWN_KERNEL,
+    FxGraph,
+    PythonLine,
+    Schedule,
+    ScheduleStep,
+    read_graph,
+    read_schedule,
+)
 
 _ALLOCATING = ("aten::empty", "aten::new_empty")
 _LAUNCHES = "triton_kernel_wrapper"  # of the names of nodes that launch a kernel of the program
-_OWN = "UserDefinedTritonKernel"  # of Inductor: a node that launches a kernel of the program
 
 
 def launch_lines(run: Run, rank: int, launch: KernelLaunch) -> tuple[PythonLine, ...]:
@@ -116,7 +123,7 @@ def _nodes(schedule: Schedule, launches: Sequence[KernelLaunch]) -> dict[int, se
     # kernels of the program: generated code numbers their names
     kernel = {one.index: one.kernel_name for one in launches}
     for name in dict.fromkeys(kernel[index] for index in others):
-        own = [one for one in schedule.steps if one.code == _OWN and _is_of(one, name)]
+        own = [one for one in schedule.steps if one.code == OWN_KERNEL and _is_of(one, name)]
         turns = [index for index in others if kernel[index] == name]
         nodes |= {index: _launching(one) for index, one in zip(turns, own, strict=False)}
     return nodes

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import os.path
+import re
 from collections.abc import Mapping
 from pathlib import PurePath
 
 from tracing.errors import Problem
 from tracing.model import CompiledGraph
 from tracing.store import Run
-from tracing.store.graph_file import FxGraph, FxNode, read_graph, read_schedule
+from tracing.store.graph_file import (
+    OWN_KERNEL,
+    FxGraph,
+    FxNode,
+    ScheduleStep,
+    read_graph,
+    read_schedule,
+)
 
 
 def line_kernels(run: Run, position: str) -> Mapping[str, tuple[str, ...]]:
-    """The kernels that Inductor made of a line, by name, each with the FX nodes that come from the line.
+    """The kernels that compiled code launches for a line, by name, each with the FX nodes of the line.
 
     position -- "FILE:LINE"; the end of the file's path is enough
 
@@ -29,8 +37,13 @@ def line_kernels(run: Run, position: str) -> Mapping[str, tuple[str, ...]]:
             for call in step.calls:
                 here = dict.fromkeys(name for name in step.nodes if name in named)
                 if here:
-                    kernels.setdefault(call.kernel, {}).update(here)
+                    kernels.setdefault(_name(step, call.kernel), {}).update(here)
     return {kernel: tuple(nodes) for kernel, nodes in kernels.items()}
+
+
+def _name(step: ScheduleStep, kernel: str) -> str:
+    # the program's own kernel has a number after its name in generated code
+    return re.sub(r"_\d+$", "", kernel) if step.code == OWN_KERNEL else kernel
 
 
 def compiled_lines(run: Run) -> set[tuple[str, int]]:

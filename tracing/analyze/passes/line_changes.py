@@ -103,11 +103,13 @@ def changing_passes(run: Run, chosen: Compilation, position: str) -> list[PassRe
 
 
 def _own_lines(run: Run, chosen: Compilation, position: str) -> list[str] | None:
-    # of a model's line, the lines of the file that Inductor wrote for the kernel; None: not of a model
+    # of a model's line, the lines of the file that Inductor wrote for the kernel, or that the program's own
+    # kernel is in; None: not of a model
     if _has(run, chosen, position) or chosen.kernel_name not in line_kernels(run, position):
         return None
-    file = split_position(chosen.file)[0] if chosen.file else ""
-    frames = {frame for stack in _stacks(run, chosen) for frame in stack if frame.file == file}
+    files = {copy.user_file for copy in copied_functions(run, chosen)}
+    files |= {split_position(chosen.file)[0]} if chosen.file else set()
+    frames = {frame for stack in _stacks(run, chosen) for frame in stack if frame.file in files}
     return [f"{frame.file}:{frame.line}" for frame in sorted(frames, key=lambda one: one.line)]
 
 
