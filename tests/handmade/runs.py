@@ -67,6 +67,21 @@ def saved(
     return store.Run(writer.path)
 
 
+def saved_job(
+    folder: Path, *ranks: tuple[Sequence[KernelLaunch], Iterable[Record]], **info: object
+) -> store.Run:
+    """Saves one run of a job, with the launches and further records of each rank."""
+    (launches, records), *others = ranks
+    run = saved(folder, launches, records, **{"world_size": len(ranks), **info})  # type: ignore[arg-type]
+    for rank, (launches, records) in enumerate(others, 1):
+        writer = store.RunWriter(run.path, rank)
+        add(writer, launches)
+        for record in (*records, Outcome("passed", "the result agrees with eager")):
+            writer.append(record)
+        writer.close()
+    return store.Run(run.path)
+
+
 def add(writer: store.RunWriter, launches: Sequence[KernelLaunch]) -> None:
     for number, launch in enumerate(launches):
         writer.append(msgspec.structs.replace(launch.kernel, id=number))

@@ -48,6 +48,32 @@ def test_the_module_includes_the_functions_constants_and_imports_that_the_kernel
     assert "autotune" not in made
 
 
+def scaling(factor: int) -> JITFunction[Any]:
+    @triton.jit
+    def inner(x_ptr, BLOCK: tl.constexpr):
+        at = tl.arange(0, BLOCK)
+        tl.store(x_ptr + at, tl.load(x_ptr + at) * factor)
+
+    inner.__name__ = f"scaled_by_{factor}"
+    return inner
+
+
+def test_a_kernel_that_was_renamed_is_defined_by_its_name() -> None:
+    x = torch.ones(16)
+
+    with load_kernel(text(scaling(3)) + "CONSTANTS = {'BLOCK': 16}\nOPTIONS = {}\n") as kernel:
+        kernel.interpret({"x_ptr": x}, (1, 1, 1))
+
+    assert (kernel.function.__name__, x.tolist()) == ("scaled_by_3", [3.0] * 16)
+
+
+def test_a_kernel_whose_name_is_none_of_python_is_not_defined() -> None:
+    kernel = scaling(3)
+    kernel.__name__ = "scaled<3>"
+
+    assert undefined(kernel) == ("scaled<3>",)
+
+
 def test_a_loaded_kernel_computes_what_the_kernel_does() -> None:
     x, out = torch.rand(100), torch.zeros(100)
     constants = "CONSTANTS = {'MODE': 'exp', 'ACC': tl.float32, 'BLOCK': 64}\nOPTIONS = {}\n"

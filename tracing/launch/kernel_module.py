@@ -56,6 +56,8 @@ def kernel_module(function: Any) -> KernelModule | None:
     """
     if not isinstance(function, JITFunction) or not getattr(function, "raw_src", None):
         return None
+    if not function.__name__.isidentifier():
+        return KernelModule("", (function.__name__,))
     written = _Written()
     written.define(function.__name__, function)
     imports = "\n".join(["import triton", "import triton.language", *written.imports])
@@ -103,6 +105,8 @@ class _Written:
             elif not hasattr(builtins, name):
                 self.undefined[name] = None
         body = "\n".join(source.splitlines()[node.lineno - 1 :])
+        # by the name that it has now: the program may have changed it, as that of each kernel of a factory
+        body = body.replace(f"def {node.name}", f"def {function.__name__}", 1)
         self.blocks.append(f"{_decorator(function, node)}\n{body}")
 
 

@@ -197,13 +197,12 @@ def _carried(origin: NonFiniteOrigin) -> Iterator[Text]:
 
 def title(event: DataEvent) -> str:
     """`launch #3 (step 0, launch 3 of it) triton_poi_fused_log_0`, `operator #7 aten::log`."""
+    rank = f" on rank {event.rank}" if event.rank else ""
     if isinstance(event.source, KernelLaunch):
         step = "".join(f" ({one})" for one in step_text(event.source))
-        return f"launch #{event.source.index}{step} {event.name}" + (
-            f" on rank {event.rank}" if event.rank else ""
-        )
+        return f"launch #{event.source.index}{step} {event.name}{rank}"
     after = f"after {plural(event.source.launch, 'launch')}"
-    return f"operator #{event.source.index} {event.name} ({after})"
+    return f"operator #{event.source.index} {event.name} ({after}){rank}"
 
 
 def _line(event: DataEvent) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from handmade.records import META, arg, launch
-from handmade.runs import Operators, digits, saved
+from handmade.runs import Operators, digits, saved, saved_job
 
 from tracing.analyze.compare.causes.cause_answer import CauseAnswer
 from tracing.analyze.compare.divergence_kinds import (
@@ -19,6 +19,7 @@ from tracing.analyze.compare.divergence_kinds import (
     InputDiffers,
     OperatorCause,
     OtherTensor,
+    OutputDiffers,
     Overrun,
     StreamCause,
     Uninitialised,
@@ -46,6 +47,7 @@ from tracing.model import (
     TensorMeta,
     TensorValue,
 )
+from tracing.store import Run
 
 X, Y = 7, 8  # storages
 Call = tuple[str, Sequence[int], Sequence[int]]
@@ -142,6 +144,40 @@ def test_digests_prove_that_an_operator_is_not_deterministic_or_drew_other_numbe
 
     assert isinstance(cause, OperatorCause) and cause.proven
     assert (cause.not_deterministic, cause.random, cause.calls) == (not random, random, (0, 0))
+
+
+def job(folder: Path, given: Sequence[str], received: str, **info: object) -> Run:
+    """A job whose ranks give words to a collective, and read what they receive."""
+    ranks = []
+    for word in given:
+        called = Operators().call(1, "c10d::allreduce_", [X], [X], bits=(word, received))
+        ranks.append(([writer(0, word), reader(1, received)], called.records))
+    return saved_job(folder, *ranks, **info)
+
+
+def test_a_collective_with_equal_inputs_here_follows_from_another_rank(tmp_path: Path) -> None:
+    comparison = Comparison(job(tmp_path / "a", "yy", "s"), job(tmp_path / "b", "yz", "t"))
+
+    (divergence,) = comparison
+
+    assert isinstance(divergence, OutputDiffers) and divergence.pair.rank == 1
+    assert comparison.notes.consequences == 2
+
+
+def test_a_collective_with_equal_inputs_on_all_ranks_is_not_deterministic(tmp_path: Path) -> None:
+    divergences = list(Comparison(*(job(tmp_path / word, "yy", word) for word in "ab")))
+
+    assert [one.pair.rank for one in divergences] == [0]
+    (cause,) = [one.cause for one in divergences if isinstance(one, InputDiffers)]
+    assert isinstance(cause, OperatorCause) and cause.not_deterministic and cause.proven
+
+
+def test_what_ranks_without_records_gave_a_collective_is_not_known(tmp_path: Path) -> None:
+    (divergence,) = Comparison(*(job(tmp_path / word, "y", word, world_size=2) for word in "ab"))
+
+    assert isinstance(divergence, InputDiffers) and isinstance(divergence.cause, OperatorCause)
+    cause = divergence.cause
+    assert (cause.received, cause.not_deterministic, cause.proven) == (True, False, False)
 
 
 @pytest.mark.parametrize("digested", [True, False])

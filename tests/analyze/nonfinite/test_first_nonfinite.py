@@ -13,7 +13,7 @@ import pytest
 from commands import tracing
 from documents.json_keys import require_documented
 from handmade.records import META, arg, launch
-from handmade.runs import add, saved
+from handmade.runs import saved, saved_job
 
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.nonfinite.nonfinite_elements import nonfinite_elements, ranges
@@ -31,9 +31,9 @@ from tracing.model import (
     StepSelection,
     Values,
 )
-from tracing.report.nonfinite import nonfinite_text
+from tracing.report.nonfinite import nonfinite_text, title
 from tracing.report.text import line_text
-from tracing.store import Run, RunWriter
+from tracing.store import Run
 from tracing.store.graph_file import PythonLine
 
 BITS = "0" * 32
@@ -302,27 +302,22 @@ def collective(reads: tuple[int, int], nan: int = 3) -> list[Record]:
     ]
 
 
-def job(tmp_path: Path, second: int | None, **info: object) -> Run:
-    """The run of two ranks that exchange what their launches wrote; second -- NaN that rank 1's makes."""
-    run = saved(tmp_path, [step(0, 1, 2)], collective((0, 0)), world_size=2, **info)
-    if second is not None:
-        writer = RunWriter(run.path, rank=1)
-        add(writer, [step(0, 1, 2, nan_out=second)])
-        for record in collective((0, second)):
-            writer.append(record)
-        writer.close()
-    return Run(run.path)
+def job(tmp_path: Path, *made: int, **info: object) -> Run:
+    """The run of ranks that exchange what their launches wrote; made -- NaN that the launch of each makes."""
+    ranks = [([step(0, 1, 2, nan_out=count)], collective((0, count))) for count in made]
+    return saved_job(tmp_path, *ranks, **info)
 
 
 def test_a_nan_that_a_collective_receives_is_the_other_ranks(tmp_path: Path) -> None:
-    answer = first_nonfinite(job(tmp_path, 3))
+    answer = first_nonfinite(job(tmp_path, 0, 3))
 
     assert answer.origin is not None
     assert (answer.origin.event.name, answer.origin.event.rank, answer.origin.verb) == ("k0", 1, "makes")
+    assert "k0 on rank 1" in title(answer.origin.event)
 
 
 def test_a_collective_of_finite_values_makes_its_nan(tmp_path: Path) -> None:
-    answer = first_nonfinite(job(tmp_path, 0))
+    answer = first_nonfinite(job(tmp_path, 0, 0))
 
     assert answer.origin is not None
     assert (answer.origin.event.name, answer.origin.event.rank) == ("c10d::allreduce_", 0)
@@ -330,7 +325,7 @@ def test_a_collective_of_finite_values_makes_its_nan(tmp_path: Path) -> None:
 
 
 def test_a_collective_does_not_certainly_make_a_nan_where_a_rank_is_not_in_the_run(tmp_path: Path) -> None:
-    answer = first_nonfinite(job(tmp_path, None))
+    answer = first_nonfinite(job(tmp_path, 0, world_size=2))
 
     assert answer.origin is not None and answer.origin.event.name == "c10d::allreduce_"
     assert answer.unknown == ["what other ranks gave c10d::allreduce_: the run lacks some"]

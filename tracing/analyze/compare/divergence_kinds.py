@@ -54,6 +54,7 @@ class OperatorCause:
     runs: WhichRuns  # the runs in which it acted differently
     proven: bool  # False: both runs called it alike, so it caused the difference or propagated it
     not_deterministic: bool = False  # the digests of its inputs are equal, those of its results are not
+    received: bool = False  # the same of a collective, if what other ranks gave it was not compared
     random: bool = False  # the same of an operator that draws random numbers: it drew other ones
     calls: tuple[int, int] | None = None  # numbers of the two calls with equal inputs and other results
     through: tuple[str, ...] = ()  # operators that copied it or computed with it, the last one first

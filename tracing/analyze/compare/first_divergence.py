@@ -17,25 +17,36 @@ launch and differs afterwards is attributed to this launch.
 A difference is a consequence if its bytes come, also through operators, from a launch that differed or that
 only one run has: it is counted and not reported. A launch whose results depend on uninitialised memory is
 reported only if a result of the case differs. Differences that one kernel repeats, launch after launch, are
-reported once and counted.
+reported once and counted. That a collective has other results although its inputs are equal is a consequence
+of what differs on another rank.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
+from typing import TypeGuard
 
 from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.causes.cause_answer import Follows
 from tracing.analyze.compare.comparison_notes import Notes
-from tracing.analyze.compare.divergence_kinds import Cause, Divergence, Key, OneSided, key_of
+from tracing.analyze.compare.divergence_kinds import (
+    Cause,
+    Divergence,
+    InputDiffers,
+    Key,
+    OneSided,
+    OperatorCause,
+    key_of,
+)
 from tracing.analyze.compare.kernel_code import KernelCodes
 from tracing.analyze.compare.process_pair import ProcessPair
 from tracing.analyze.runs.outcomes import ending
 from tracing.analyze.runs.results import ResultDiffers, differing_results, results
 from tracing.model import LaunchLine, OperatorCall, Outcome, TensorValue
+from tracing.model.collectives import is_collective
 from tracing.store import Run, rank_of
 
 UNREAD_RESULTS = "values at the start and results are not compared"  # because a run is damaged
@@ -60,21 +71,43 @@ class Comparison:
     def __iter__(self) -> Iterator[Divergence]:
         notes = self.notes
         codes = KernelCodes(notes.a, notes.b)
+        received: list[InputDiffers] = []
         for rank, processes in self._processes():
             self.processes.append((rank, processes))
             with notes.damage("later launches are not compared"):
                 pair = ProcessPair(notes, rank, processes, codes)
                 self._pairs.setdefault(rank, pair)
                 for divergence in pair.differences():
-                    key = self._key(divergence)
-                    self.repeated[key] += 1
-                    if self.repeated[key] == 1:
-                        notes.reported += 1
+                    if _is_received(divergence):
+                        received.append(divergence)
+                    elif self._is_new(divergence):
                         yield divergence
+        yield from self._received(received)
         for note in codes.notes:
             notes.add(note)
         with notes.damage(UNREAD_RESULTS):
             yield from self._suspected()
+
+    def _is_new(self, divergence: Divergence) -> bool:
+        # whether it is to be reported; counts it
+        key = self._key(divergence)
+        self.repeated[key] += 1
+        self.notes.reported += self.repeated[key] == 1
+        return self.repeated[key] == 1
+
+    def _received(self, divergences: Sequence[InputDiffers]) -> Iterator[Divergence]:
+        # results of collectives with equal inputs on their rank: they follow from what differs on another one
+        everywhere = {rank for rank, _ in self.processes} >= set(range(self.notes.a.info.world_size))
+        explained = self.notes.reported > 0
+        for one in divergences:
+            assert isinstance(one.cause, OperatorCause)
+            if explained:
+                self.notes.follows(one)
+                continue
+            cause = replace(one.cause, not_deterministic=everywhere, received=not everywhere)
+            divergence = replace(one, cause=replace(cause, proven=cause.proven and everywhere))
+            if self._is_new(divergence):
+                yield divergence
 
     def _key(self, divergence: Divergence) -> Key:
         # launches that the last step of a loop lacks are those that its other steps lack
@@ -140,3 +173,10 @@ class Comparison:
                     why = f"; in {lacks.name} that rank {early}" if early else ""
                     process = (one or other).strip("-")
                     notes.add(f"only {there.name} has process {process} of rank {rank}{why}")
+
+
+def _is_received(divergence: Divergence) -> TypeGuard[InputDiffers]:
+    # whether another rank may have given a collective what differs
+    if not isinstance(divergence, InputDiffers) or not isinstance(divergence.cause, OperatorCause):
+        return False
+    return divergence.cause.not_deterministic and is_collective(divergence.cause.names[0])

@@ -192,7 +192,7 @@ def _libraries(recorded: _Recorded) -> Iterator[str]:
         steps = [step for step in schedule.steps if step.kind == "library"]
         called = {node for step in steps for node in _called(step, schedule)}
         nodes = read_graph(recorded.run, graph.post_grad).nodes if called else ()
-        names += [node.target for node in nodes if node.name in called]
+        names += [one.target for one in nodes if one.name in called and one.op == "call_function"]
     if names:
         yield f"operators that are calls of a library or fall back to ATen: {_some(names)}"
 

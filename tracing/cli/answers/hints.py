@@ -241,6 +241,12 @@ def keep_inputs(run: store.Run, *options: str) -> str:
     return record_anew(run, *options, "--keep-inputs", *held, *options_of(steps_on_disk(run)))
 
 
+def keep_inputs_of_ranks(run: store.Run) -> str:
+    """The command that records each rank of a job once more, into a run of its own, with contents."""
+    words = recording(run, "--keep-inputs", *_below(run))
+    return join(word for word in words if word != "--rank-aware")
+
+
 def latest(run: store.Run) -> str:
     """The words that name the run which `record_anew` makes."""
     return join(["latest", *_below(run)])

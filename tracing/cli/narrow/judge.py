@@ -64,6 +64,7 @@ def judge(
     accesses to memory, 2 if there is no answer, as of a program that failed.
     """
     run = consenting(open_run(name, runs), trust)
+    _require_one_process(run)
     asked, repeated = run, Repetition()
     if lacking := _lacking(run):
         _refuse_failed(run)
@@ -140,9 +141,8 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
     asked          -- the same run, or the one of which it is a new recording, without passes
     other_contents -- which contents its launches read that the run did not: "launch 3 k read another x"
     """
+    _require_one_process(run)
     processes = run.processes(LaunchLine)
-    if len(processes) > 1:
-        raise Problem(f"{run.path} has launches of {len(processes)} processes", "judge a run of one process")
     with spinner("importing torch") as now:
         from tracing.judge.run_referee import judge_run
 
@@ -162,6 +162,14 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
     findings = tuple(_with_passes(run, asked, one) for one in judgement.findings)
     judgement = replace(judgement, findings=findings, eager_known=knows_eager(asked))
     return JudgedRun(judgement, tuple(_next(run, judgement)), accesses)
+
+
+def _require_one_process(run: store.Run) -> None:
+    count = len(run.processes(LaunchLine))
+    if count > 1:
+        each = f"record each rank into a run of its own, and judge one: `{hints.keep_inputs_of_ranks(run)}`"
+        several = "judge a run of one process" if run.info.world_size == 1 else each
+        raise Problem(f"{run.path} has launches of {count} processes", several)
 
 
 def _with_passes(run: store.Run, asked: store.Run, finding: Finding) -> Finding:

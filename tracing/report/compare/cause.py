@@ -114,6 +114,9 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
     if cause.not_deterministic:
         yield f"{calls[0]}: inputs are equal, results differ: this operator is not deterministic"
         yield from deterministic_form(cause.names[0])
+    elif cause.received:
+        yield f"{calls[0]}: inputs are equal on this rank, results differ;"
+        yield "cannot be decided: what other ranks gave it was not compared"
     elif cause.exchanged:
         yield f"{calls[0]} wrote this tensor last, and the program calls it on the same tensors"
         yield f"in another order in {names[1]} than in {names[0]}"

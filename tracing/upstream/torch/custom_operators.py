@@ -10,8 +10,8 @@ import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
 from tracing.upstream.contract import require
+from tracing.upstream.torch.operator_schemas import OWN_NAMESPACES
 
-_OF_TORCH = ("aten", "prim", "prims", "higher_order", "inductor")
 _LIBRARY = Path(torch.__file__).parent / "_library"  # what registers them, and calls what was registered
 
 
@@ -27,8 +27,8 @@ def custom_operator(target: Any) -> str | None:
     packet = target.overloadpacket if isinstance(target, OpOverload) else target
     if not isinstance(packet, OpOverloadPacket):
         return None
-    name = str(packet).replace(".", "::", 1)
-    return None if name.startswith(tuple(f"{one}::" for one in _OF_TORCH)) else name
+    namespace, _, name = str(packet).partition(".")
+    return None if namespace in OWN_NAMESPACES else f"{namespace}::{name}"
 
 
 def contract() -> None:
