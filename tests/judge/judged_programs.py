@@ -55,6 +55,12 @@ class Attention(torch.nn.Module):
         return x + self.o((a @ v).transpose(1, 2).reshape(B, T, C))
 
 
+def with_a_scattered_diagonal(x):
+    w = x.new_zeros(x.shape) + x.flip(0)
+    w.diagonal().add_(1)
+    return torch.cat([w[:1], w[1:] + 1])
+
+
 def largest_of_edges(x, w, source, target):
     scores = (x[source] * w[:4]).sum(-1) + (x[target] * w[4:]).sum(-1)
     largest = torch.full((6,), -1e9, device=x.device).scatter_reduce(0, target, scores, "amax")
@@ -133,6 +139,7 @@ PROGRAMS: dict[str, Program] = {
         lambda a, b, c: (a @ b).t() + c.t().sin(),
         lambda: (values(8, 8), values(8, 8, g=1), values(8, 8, g=2)),
     ),
+    "copied before it is scattered into": Program(with_a_scattered_diagonal, lambda: (values(4, 4, 8),)),
     "mutate": Program(mutate, lambda: (values(8, 8), values(8, 8, g=1))),
     "mutate views": Program(mutate_views, lambda: (values(7, 7), values(7, 7, g=1))),
     "views": Program(views, lambda: (values(6, 6),)),

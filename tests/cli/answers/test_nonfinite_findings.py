@@ -20,6 +20,8 @@ from tracing.model import (
     Outcome,
     Record,
     Result,
+    Segment,
+    StepSelection,
     TensorValue,
 )
 
@@ -98,6 +100,16 @@ def test_a_nan_that_is_computed_after_a_mask_is_found(tmp_path: Path) -> None:
 
     assert text.startswith("not finite: the first NaN is made by launch #1 k1")
     assert text.endswith(" --kind nan`")
+
+
+def test_a_nan_from_a_step_that_was_deleted_is_a_finding(tmp_path: Path) -> None:
+    launches = [step(7, 1, 2, NAN, NAN)]
+    deleted = Segment(3, 0, 7, 0, True)
+    run = saved(tmp_path, launches, [deleted], steps=StepSelection(last=2))
+
+    (text,) = [one.plain for one in findings_text(run) if one.plain.startswith("not finite")]
+
+    assert text.startswith("not finite: the first NaN or inf that was recorded is read by launch #7 k7: `")
 
 
 @pytest.mark.parametrize(("status", "result", "said"), [

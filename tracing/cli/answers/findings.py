@@ -79,6 +79,9 @@ def _nonfinite(run: store.Run, kinds: Mapping[Kind, str]) -> Iterator[str]:
         if origin is not None and origin.made:
             yield f"{first_text(origin, kind)} is made by {title(origin.event)}: `{nan}{command}`"
             return
+        if origin is not None and origin.partial and origin.verb == "reads":
+            yield f"{first_text(origin, kind)} is read by {title(origin.event)}: `{nan}{command}`"
+            return
         if origin is not None and origin.fills:
             may = f"may make {first_text(origin, kind)}, where it fills memory that is not set"
             yield f"{title(origin.event)} {may}: `{nan}{command}`"

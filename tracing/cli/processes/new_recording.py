@@ -28,6 +28,9 @@ from tracing.store.recorded_launch import RecordedLaunch
 from tracing.store.runs import NEW_RECORDINGS
 from tracing.store.winners import write_winners
 
+# Not all caches are disabled, as torch then deletes the TTIR of kernels before their launch.
+_NO_CACHED_GRAPHS = {"TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0"}
+
 
 def record_anew(recorded: RecordedLaunch, runs: Path) -> NewRecording:
     """Repeat the case of a launch, with the same winners of autotuning, and keep the launch's inputs.
@@ -122,7 +125,7 @@ class _Commands:
         own = (*options, *self._winners, "--no-passes", "--runs", str(runs.absolute()))
         words = command(self._run.info, *own)
         # a graph from Inductor's cache has no graph records, because another program compiled it
-        settings = with_variables({**variables(self._run), "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"})
+        settings = with_variables({**variables(self._run), **_NO_CACHED_GRAPHS})
         is_program = self._run.info.kind == "program"
         with spinner(f"recording {what}"):
             process = subprocess.Popen(

@@ -14,7 +14,12 @@ from typing import Any
 import torch
 
 from tracing.upstream.inductor.user_kernels import written_nodes
-from tracing.upstream.torch.operator_schemas import OWN_NAMESPACES, is_operator, written_arguments
+from tracing.upstream.torch.operator_schemas import (
+    OWN_NAMESPACES,
+    is_operator,
+    overload_of,
+    written_arguments,
+)
 from tracing.upstream.torch.source_names import function_of
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)\n\s*(?P<code>[^\n]*)')
@@ -66,7 +71,7 @@ def _written(node: torch.fx.Node) -> list[str] | None:
 
 
 def _target(node: torch.fx.Node) -> str:
-    target: Any = node.target
+    target: Any = overload_of(node.target)
     if isinstance(target, str):
         return target
     if is_operator(target):

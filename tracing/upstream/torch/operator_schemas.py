@@ -35,6 +35,14 @@ def is_operator(func: Any) -> bool:
     return isinstance(func, torch._ops.OpOverload)
 
 
+def overload_of(target: Any) -> Any:
+    """The only overload of an operator that a node names without one, as aten.clone; all others as given."""
+    if not isinstance(target, torch._ops.OpOverloadPacket):
+        return target
+    functional = [name for name in target.overloads() if not name.endswith("out")]
+    return target.default if functional == ["default"] else target
+
+
 def schema_of(func: Any) -> Any:
     """The schema of an operator: `arguments` and `returns`, each with its `alias_info`."""
     return func._schema
@@ -108,6 +116,7 @@ def contract() -> None:
         called = called_with_state(run_and_save_rng_state, given, run_and_save_rng_state(*given))
     require(called is not None and called[2].shape == x.shape, "a draw that saves the generator's state")
     require(called_with_state(add, (), None) is None, "an operator that saves no state")
+    require(overload_of(torch.ops.aten.clone) is torch.ops.aten.clone.default, "an only overload")
     named = run_with_rng_state.name(), graphsafe_run_with_rng_state.name()
     require(named == ("run_with_rng_state", "graphsafe_run_with_rng_state"), "draws with a state")
     with implementations("aten") as library:
