@@ -39,8 +39,8 @@ def overload_of(target: Any) -> Any:
     """The only overload of an operator that a node names without one, as aten.clone; all others as given."""
     if not isinstance(target, torch._ops.OpOverloadPacket):
         return target
-    functional = [name for name in target.overloads() if not name.endswith("out")]
-    return target.default if functional == ["default"] else target
+    names: list[str] = target.overloads()  # type: ignore[no-untyped-call, unused-ignore]
+    return target.default if [one for one in names if not one.endswith("out")] == ["default"] else target
 
 
 def schema_of(func: Any) -> Any:
