@@ -55,6 +55,11 @@ class Attention(torch.nn.Module):
         return x + self.o((a @ v).transpose(1, 2).reshape(B, T, C))
 
 
+def changed_in_its_first_element(x):
+    x[0].add_(1)
+    return x
+
+
 def with_a_scattered_diagonal(x):
     w = x.new_zeros(x.shape) + x.flip(0)
     w.diagonal().add_(1)
@@ -140,6 +145,13 @@ PROGRAMS: dict[str, Program] = {
         lambda: (values(8, 8), values(8, 8, g=1), values(8, 8, g=2)),
     ),
     "copied before it is scattered into": Program(with_a_scattered_diagonal, lambda: (values(4, 4, 8),)),
+    "view changed in place": Program(
+        lambda x: torch.diag_embed(changed_in_its_first_element(x * 1)), lambda: (values(8),), backward=True
+    ),
+    "stacked for a product": Program(
+        lambda x, y: torch.bmm(torch.stack([x, y.relu()]), torch.stack([x, y]).mT) + 1,
+        lambda: (values(8, 8), values(8, 8, g=1)),
+    ),
     "mutate": Program(mutate, lambda: (values(8, 8), values(8, 8, g=1))),
     "mutate views": Program(mutate_views, lambda: (values(7, 7), values(7, 7, g=1))),
     "views": Program(views, lambda: (values(6, 6),)),

@@ -167,19 +167,33 @@ def layered(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return (product.exp() @ w.T).abs(), x.cos() + 1
 
 
+def spread(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    sine = x.sin()
+    return (sine @ (sine.sum(0, keepdim=True).expand(8, 8) * w)).tanh()
+
+
+def stacked(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.bmm(torch.stack([x, y.sin()]), torch.stack([x, y]).mT) + 1
+
+
 @pytest.fixture
 def edited(device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """The judgement on `layered` with an edit of its generated code."""
+    """The judgement on a function with an edit of its generated code."""
     compiled = GraphLowering._compile_to_module_lines
 
-    def judged(pattern: str, replacement: str, operators: Literal["none", "writers"] = "none") -> str:
+    def judged(
+        pattern: str,
+        replacement: str,
+        operators: Literal["none", "writers"] = "none",
+        function: Callable[..., object] = layered,
+    ) -> str:
         def compile_edited(self: Any, code: Any) -> Any:
-            text = re.sub(pattern, replacement, code.value)
+            text = re.sub(pattern, replacement, code.value, count=1)
             assert text != code.value
             return compiled(self, type(code)(text, code.line_map))
 
         monkeypatch.setattr(GraphLowering, "_compile_to_module_lines", compile_edited)
-        program = Program(layered, lambda: (values(8, 8), values(8, 8, g=1)))
+        program = Program(function, lambda: (values(8, 8), values(8, 8, g=1)))
         with torch._inductor.config.patch(force_disable_caches=True):
             run = recorded(program, runs, device, operators=operators)
         return "\n".join(map(str, judgement_text(judgement(run), [])))
@@ -228,6 +242,23 @@ def test_the_operator_that_overwrites_a_result_is_named(
     edit: tuple[str, str], sentence: str, edited: Callable[..., str]
 ) -> None:
     assert re.search(f"^✗ {sentence}$", edited(*edit, "writers"), re.MULTILINE)
+
+
+def test_the_launch_that_overwrites_what_an_operator_reads_is_named(edited: Callable[..., str]) -> None:
+    early = r"buf2 = empty_strided_\w+\(\(8, 8\), \(8, 1\), torch.float32\)"
+
+    said = edited(early, "buf2 = buf0", function=spread)
+
+    assert re.search(r"^✗ launch 2 \w+ overwrites buf0, which aten::mm still needs$", said, re.MULTILINE)
+
+
+def test_of_launches_before_an_operator_the_one_that_is_right_is_not_accused(
+    edited: Callable[..., str],
+) -> None:
+    said = edited(r"(tl.store\(out_ptr0 \+ \(x0\), tmp0)(, )", r"\1*2\2", function=stacked)
+
+    assert re.findall(r"^✗ (.*)$", said, re.MULTILINE) == ["launch 0 triton_poi_fused_sin_stack_0 is off"]
+    assert "1 off" in said
 
 
 DRAWING = Program(

@@ -39,7 +39,7 @@ class CalledOperator:
         return right_by(program, self.plan, given, result)
 
     def misread(self) -> tuple[str, str] | None:
-        """The buffer that it should have read, and the one that it read, of which the result is right."""
+        """The name of what it should have read, and the buffer that it read, of which the result is right."""
         for name, value in self._read():
             for other, content in islice(self._others(value), _TRIED):
                 try:
@@ -53,7 +53,7 @@ class CalledOperator:
     def _read(self) -> Iterator[tuple[str, FxValue]]:
         for name, held in self.memory.held.items():
             if held.value is not None and isinstance(self.sources.get(held.value), Content):
-                yield self.memory.schedule.location(name), held.value
+                yield name, held.value
 
     def _others(self, value: FxValue) -> Iterator[tuple[str, Content]]:
         # buffers of the same shape with other contents

@@ -26,6 +26,9 @@ from tracing.judge.operators import (
 )
 from tracing.store.graph_file import FxGraph, FxNode
 
+# operators that write every element of their first argument, or return one like it, and do not read it
+_OVERWRITING = ("aten::copy", "aten::copy_", "aten::fill", "aten::fill_", "aten::zero", "aten::zero_")
+
 
 class FxValue(NamedTuple):
     """The value of a node after a number of writes to the memory that it has or views."""
@@ -132,7 +135,7 @@ class FxProgram:
         ordered = sorted(needed, key=self.order.__getitem__)
         parts = [self.nodes[name] for name in ordered]
         random = [one for one in parts if is_random(one)]
-        uninitialised = any(map(is_empty, parts))
+        uninitialised = any(is_empty(one) and _is_read(one, parts) for one in parts)
         generated = all(map(is_generated, random))
         return FxPlan(tuple(ordered), tuple(targets), bool(random), uninitialised, generated)
 
@@ -254,6 +257,19 @@ class FxProgram:
             kwargs["device"] = self._device
         result = resolved(node)(*args, **kwargs)
         return _strided(result, node.value) if executes_graphs(node) else result
+
+
+def _is_read(empty: FxNode, nodes: Sequence[FxNode]) -> bool:
+    # whether one of some nodes, in their order, may depend on what the memory of another one held
+    users = [one for one in nodes if empty.name in references([one.args, one.kwargs])]
+    for user in users:
+        name = user.target.partition(".")[0]
+        others = references([user.args[1:], user.kwargs])
+        if name not in _OVERWRITING or empty.name in others:
+            return True
+        if name.endswith("_"):
+            return False
+    return not users
 
 
 def clone(tensor: torch.Tensor) -> torch.Tensor:

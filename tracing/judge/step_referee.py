@@ -40,6 +40,7 @@ class StepReferee:
     unjudged: list[str] = field(default_factory=list)  # operators of libraries
     _made: list[KernelLaunch] = field(default_factory=list)
     _steps: list[ScheduleStep] = field(default_factory=list)  # so far
+    _counts: list[int] = field(default_factory=list)  # of launches before each of them
     values: dict[str, FxValue] = field(default_factory=dict)  # values that names of the schedule hold
 
     def judge(self, steps: Sequence[LaunchedStep]) -> None:
@@ -69,6 +70,7 @@ class StepReferee:
             if made.launches and (held.content is None or held.value is None):
                 held.launches = (*others, *(one.index for one in made.launches))
             self.memory.held[name] = held
+        self._counts.append(len(self._made))
         self._made += made.launches
         self._steps.append(step)
 
@@ -156,6 +158,13 @@ class StepReferee:
             return by, ""
         return None, self.memory.operators.first({held.storage}, (made.index, self._made[-1].index + 1))
 
+    def _writer_before(self, held: BufferContent, step: ScheduleStep | None) -> KernelLaunch | None:
+        # the last launch that writes to a buffer's storage after the one that made it, and before a step
+        if held.by is None or step not in self._steps:
+            return None
+        before = self._made[: self._counts[self._steps.index(step)]]
+        return _last_writer([one for one in before if one.index > held.by.index], {held.storage})
+
     def _sources(
         self, step: ScheduleStep, before: dict[str, Content]
     ) -> tuple[FxSources, tuple[int, ...], str]:
@@ -199,7 +208,7 @@ class StepReferee:
                 )
             )  # fmt: skip
         if verdict.verdict == "right":
-            self._acquit(others, made.launches[0])
+            self._acquit(others, (made.launches[0].index,))
         if verdict.verdict == "off":
             first, off = made.launches[0], {one.buffer for one in verdict.wrong}
             for name, held in targets.items():
@@ -207,11 +216,11 @@ class StepReferee:
                 if not judged or {name, self.memory.schedule.location(name)} & off:
                     held.wrong = f"launch {first.index} {first.kernel_name}"
 
-    def _acquit(self, others: tuple[int, ...], by: KernelLaunch) -> None:
-        # inputs of launches whose partial results this step read: the values were computed from those inputs
+    def _acquit(self, launches: tuple[int, ...], others: tuple[int, ...] = ()) -> None:
+        # of launches that leave partial results: a value that is right was computed from those
         for i, one in enumerate(self.launches):
-            if one.launch in others and one.why == PARTIAL:
-                self.launches[i] = replace(one, verdict="right", why="", others=(by.index,))
+            if one.launch in launches and one.why == PARTIAL:
+                self.launches[i] = replace(one, verdict="right", why="", others=others)
 
     def _written(
         self, made: LaunchedStep, targets: dict[str, BufferContent]
@@ -250,6 +259,7 @@ class StepReferee:
             self.unjudged.append(f"{of}: no reference, because {what} depends on {reason}")
             return
         if not wrong:
+            self._acquit(held.launches)
             return
         held.wrong = self._operator(held.value.node)
         if held.launches:
@@ -265,10 +275,14 @@ class StepReferee:
         operator, lines = held.wrong, self.lines([held.value.node])
         readers, right = self._own_readers(name, held), called.repeats_right()
         if not readers and right and (misread := called.misread()) is not None:
-            buffer, instead = misread
+            name, instead = misread
+            buffer, source = self.memory.schedule.location(name), self.memory.held[name]
+            by = self._writer_before(source, held.step)
+            launch, kernel = (by.index, by.kernel_name) if by is not None else (None, "")
             return Overwritten(
-                self.graph, operator, buffer, buffer, None, "", GENERATED, wrong, lines, instead=instead
-            )
+                self.graph, operator, buffer, buffer, launch, kernel, GENERATED, wrong, lines,
+                instead="" if by is not None else instead,
+            )  # fmt: skip
         return LibraryOff(self.graph, operator, wrong, lines, readers, right)
 
     def _operator(self, node: str) -> str:
@@ -279,9 +293,11 @@ class StepReferee:
         return made.target
 
     def _accuse(self, held: BufferContent, wrong: WrongElements, plan: FxPlan) -> None:
+        known = {one.launch: one.verdict for one in self.launches}
+        suspects = [one for one in held.launches if known.get(one) != "right"] or held.launches
         for i, one in enumerate(self.launches):
-            if one.launch in held.launches and one.verdict != "off":
-                others = tuple(index for index in held.launches if index != one.launch)
+            if one.launch in suspects and one.verdict != "off":
+                others = tuple(index for index in suspects if index != one.launch)
                 self.launches[i] = JudgedLaunch(
                     one.launch, one.kernel, one.graph, "off", plan.nodes, self.lines(plan.nodes),
                     (wrong,), "", others,

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import TypeGuard
 
 import torch
 
@@ -53,8 +54,9 @@ class _Wrapper:
             return None
         stores: dict[str, list[int]] = {}
         loads: dict[str, list[int]] = {}
+        pools = {id(argument) for call in ast.walk(function) if _is_part(call) for argument in call.args[:1]}
         for one in ast.walk(function):
-            if isinstance(one, ast.Name):
+            if isinstance(one, ast.Name) and id(one) not in pools:
                 known = stores if isinstance(one.ctx, ast.Store) else loads
                 if not isinstance(one.ctx, ast.Del):
                     known.setdefault(one.id, []).append(one.lineno)
@@ -124,6 +126,11 @@ class ReusedBuffers:
         if id(code) not in self._wrappers:
             self._wrappers[id(code)] = code, _Wrapper.of(code)
         return self._wrappers[id(code)][1]
+
+
+def _is_part(node: ast.AST) -> TypeGuard[ast.Call]:
+    # a part of a pool becomes a buffer, which reads nothing of it
+    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith("alloc_from_pool")
 
 
 def _shares(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -1,0 +1,40 @@
+"""Generated code that reuses memory: a part of a pool reads nothing of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+
+import pytest
+import torch
+
+from tracing.launch.reused_buffers import ReusedBuffers
+
+CODE = """
+def call(pool0, look):
+    buf0 = alloc_from_pool(pool0, 0)
+    buf1 = buf0; del buf0  # reuse
+    look(buf1)
+    buf2 = {later}
+    return buf1, buf2
+"""
+
+
+@pytest.mark.parametrize(
+    ("later", "names"), [("alloc_from_pool(pool0, 0)", []), ("pool0.sum()", ["pool0"])], ids=["part", "read"]
+)
+def test_a_part_of_a_pool_is_no_read_of_it(later: str, names: list[str], tmp_path: Path) -> None:
+    (path := tmp_path / "generated.py").write_text(CODE.format(later=later))
+    pool, seen = torch.zeros(8), list[str]()
+
+    def look(buffer: torch.Tensor) -> None:
+        frame: FrameType = sys._getframe(1)
+        written = [("out_ptr0", buffer)]
+        seen.extend(one.name for one in ReusedBuffers().overwritten(frame, written))
+
+    scope = {"alloc_from_pool": lambda pool, offset: pool[offset : offset + 4]}
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    scope["call"](pool, look)
+
+    assert seen == names
