@@ -252,6 +252,18 @@ def test_the_launch_that_overwrites_what_an_operator_reads_is_named(edited: Call
     assert re.search(r"^✗ launch 2 \w+ overwrites buf0, which aten::mm still needs$", said, re.MULTILINE)
 
 
+@pytest.mark.parametrize("operators", ["writers", "none"])
+def test_a_launch_that_overwrites_an_input_is_named_where_allocations_are_known(
+    operators: Literal["none", "writers"], edited: Callable[..., str]
+) -> None:
+    early = r"buf0 = empty_strided_\w+\(\(8, 8\), \(8, 1\), torch.float32\)"
+
+    said = edited(early, "buf0 = arg0_1", operators, function=lambda x, y: x.sin() + y)
+
+    sentence = r"✗ launch 0 \w+ overwrites arg0_1, which the program still needs"
+    assert bool(re.search(f"^{sentence}$", said, re.MULTILINE)) == (operators == "writers")
+
+
 def test_of_launches_before_an_operator_the_one_that_is_right_is_not_accused(
     edited: Callable[..., str],
 ) -> None:

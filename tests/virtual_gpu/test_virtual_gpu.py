@@ -416,6 +416,15 @@ def test_inductor_agrees_in_half_precision(gpu: None, dtype: Any) -> None:
     )
 
 
+def test_generated_code_may_have_what_measures_its_kernels(gpu: None) -> None:
+    x = torch.randn(8, 8)
+
+    with inductor_config.patch(benchmark_kernel=True, force_disable_caches=True):
+        compiled = torch.compile(lambda x: (x.sin() @ x).exp())(x)
+
+    assert torch.allclose(compiled, (x.sin() @ x).exp())
+
+
 def test_a_user_kernel_inside_a_compiled_function(gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
     launches, x = inductor_launches(monkeypatch), torch.randn(100)
     actual = torch.compile(lambda x: add(x.sin(), x).cos(), fullgraph=True)(x)

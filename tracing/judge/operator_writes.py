@@ -18,7 +18,24 @@ class OperatorWrites:
 
     run: Run
     process: str
+    _allocations: dict[int, list[int]] = field(default_factory=dict)  # launches before each, by storage
     _layouts: dict[int, list[tuple[int, TensorMeta]]] = field(default_factory=dict)  # by storage, in order
+
+    def allocated(self, storage: int, launches: tuple[int, int]) -> bool:
+        """True if a storage was allocated between two launches, or if nothing is known about it."""
+        if not self._allocations:
+            self._allocations.update(self._allocated())
+        made = self._allocations.get(storage)
+        return made is None or any(launches[0] < one <= launches[1] for one in made)
+
+    def _allocated(self) -> Mapping[int, list[int]]:
+        signatures = self._signatures()
+        made: defaultdict[int, list[int]] = defaultdict(list)
+        for call in self.run.view(self.process, OperatorCall, OperatorCall):
+            if (known := signatures.get(call.signature)) is not None:
+                for storage in call.storages:
+                    made[storage] += [call.launch] if known.allocates else []
+        return made
 
     def layout(self, storage: int, launch: int) -> TensorMeta | None:
         """The layout with which an operator last wrote to a storage before a launch; None: none did."""

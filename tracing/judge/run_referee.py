@@ -18,6 +18,7 @@ from tracing.judge.graph_memory import BufferContent, GraphMemory
 from tracing.judge.graph_referee import GraphReferee
 from tracing.judge.operator_writes import OperatorWrites
 from tracing.judge.operators import callers_of_graphs, is_custom
+from tracing.judge.overwritten_inputs import OverwrittenInputs
 from tracing.judge.own_kernels import Interpreted, judged_own
 from tracing.judge.step_referee import StepReferee
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome
@@ -137,7 +138,8 @@ class _RunReferee:
         steps, extra = made_steps(schedule, launches)
         held = dict(self._inputs(call, schedule))
         operators = OperatorWrites(self._run, self._process)
-        referee = StepReferee(call.graph, GraphMemory(lowered, schedule, self._contents, held, operators))
+        memory = GraphMemory(lowered, schedule, self._contents, held, operators)
+        referee = StepReferee(call.graph, memory, self._overwritten_inputs(call, memory))
         referee.judge(steps)
         self._launches += referee.launches
         self._findings += referee.findings
@@ -155,6 +157,16 @@ class _RunReferee:
         inner = _inside(lowered, schedule, call.graph, others)
         self._launches += inner
         return {one.index for one in launches} - {*extra} | {one.launch for one in inner}
+
+    def _overwritten_inputs(self, call: GraphCall, memory: GraphMemory) -> OverwrittenInputs | None:
+        if self._graphs[call.graph].phase == "backward":  # what the forward saved for it is its own
+            return None
+        changed = [
+            name
+            for position, name in enumerate(memory.schedule.inputs)
+            if self._contents.of_graph(call.index, position, "afterwards") is not None
+        ]
+        return OverwrittenInputs(memory.schedule, memory.operators, changed)
 
     @staticmethod
     def _explains(referee: StepReferee) -> bool:

@@ -18,6 +18,7 @@ from tracing.judge.fx_program import FxPlan, FxValue
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import is_custom, is_seed
+from tracing.judge.overwritten_inputs import OverwrittenInputs
 from tracing.judge.random_numbers import draws_as_known
 from tracing.judge.step_reads import StepReads
 from tracing.judge.step_verdict import PARTIAL, StepJudge
@@ -35,6 +36,7 @@ class StepReferee:
 
     graph: int
     memory: GraphMemory
+    inputs: OverwrittenInputs | None = None  # None: the graph may use the memory of its inputs
     launches: list[JudgedLaunch] = field(default_factory=list)
     findings: list[Overwritten | LibraryOff] = field(default_factory=list)
     unjudged: list[str] = field(default_factory=list)  # operators of libraries
@@ -66,6 +68,12 @@ class StepReferee:
             targets[name] = BufferContent(value, None, {} if unseen else sources, others, origin, wrong=wrong)
         if made.launches:
             self._launched(made, targets, others, wrong)
+        for launch, name in self.inputs.of(made) if self.inputs is not None else ():
+            self.findings.append(
+                Overwritten(
+                    self.graph, "the program", name, name, launch.index, launch.kernel_name, GENERATED
+                )
+            )
         for name, held in targets.items():
             if made.launches and (held.content is None or held.value is None):
                 held.launches = (*others, *(one.index for one in made.launches))

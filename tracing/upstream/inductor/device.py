@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from torch._dynamo.device_interface import CpuInterface
+from torch._inductor.codegen.cpu_device_op_overrides import CpuDeviceOpOverrides
 from torch._inductor.runtime import triton_helpers
 from torch._inductor.runtime.hints import DeviceProperties
 from torch.utils import _triton as torch_triton
@@ -22,6 +23,9 @@ _DRIVER_ANSWERS = (
     torch_triton.triton_backend,
     torch_triton.triton_hash_with_backend,
 )
+
+
+_NO_GUARD = "torch._ops.contextlib.nullcontext()"  # as later versions than torch 2.11 write it
 
 
 class HostInterface(CpuInterface):
@@ -65,8 +69,15 @@ def host_is_gpu(**properties: Any) -> Iterator[None]:
         # Generated code and its autotuner would replace the driver, or complain that there is none.
         for setter in ("set_driver_to_gpu", "set_driver_to_cpu"):
             stack.enter_context(replaced(triton_helpers, setter, lambda: None))
+        # With `benchmark_kernel` Inductor indents a function, and writes "with pass:" in torch 2.11.
+        stack.enter_context(replaced(CpuDeviceOpOverrides, "import_get_raw_stream_as", _raw_stream))
+        stack.enter_context(replaced(CpuDeviceOpOverrides, "device_guard", lambda self, device: _NO_GUARD))
         stack.enter_context(device_interface_is(HostInterface))
         yield
+
+
+def _raw_stream(overrides: CpuDeviceOpOverrides, name: str) -> str:
+    return f"{name} = lambda device: 0"
 
 
 @contextmanager
@@ -88,6 +99,7 @@ def contract() -> None:
     fields = ("type", "index", "multi_processor_count", "cc", "major", "regs_per_multiprocessor")
     require_parameters(DeviceProperties, *fields, "max_threads_per_multi_processor", "warp_size")
     require_methods(DeviceProperties, "create")
+    require_methods(CpuDeviceOpOverrides, "import_get_raw_stream_as", "device_guard")
     for setter in ("set_driver_to_gpu", "set_driver_to_cpu"):
         require(hasattr(triton_helpers, setter), f"{setter} of Inductor's helpers")
     for answer in _DRIVER_ANSWERS:
