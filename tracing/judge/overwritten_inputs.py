@@ -34,6 +34,7 @@ class OverwrittenInputs:
             (call.launch, self.schedule.location(name), argument.writes, argument.storage)
             for call in made.calls
             for name, _, argument in call.arguments()
+            if argument.declared != "unknown"
         ]
         for launch, name, writes, storage in arguments:
             if launch is not None and storage is not None and name in self.schedule.inputs:

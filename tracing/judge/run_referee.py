@@ -59,6 +59,7 @@ class _RunReferee:
         self._run, self._process, self._progress = run, process, progress
         self._interpreted = interpreted
         self._contents = Contents.of(run, process, device_of(run))
+        self._operators = OperatorWrites(run, process)
         self._graphs = {one.id: one for one in run.view(process, CompiledGraph, CompiledGraph)}
         self._programs: dict[int, tuple[FxProgram, FxProgram, Schedule]] = {}
         self._launches: list[JudgedLaunch] = []
@@ -137,8 +138,7 @@ class _RunReferee:
         traced, lowered, schedule = self._program(call.graph)
         steps, extra = made_steps(schedule, launches)
         held = dict(self._inputs(call, schedule))
-        operators = OperatorWrites(self._run, self._process)
-        memory = GraphMemory(lowered, schedule, self._contents, held, operators)
+        memory = GraphMemory(lowered, schedule, self._contents, held, self._operators)
         referee = StepReferee(call.graph, memory, self._overwritten_inputs(call, memory))
         referee.judge(steps)
         self._launches += referee.launches

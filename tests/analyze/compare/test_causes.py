@@ -172,8 +172,9 @@ def test_a_collective_with_equal_inputs_on_all_ranks_is_not_deterministic(tmp_pa
     assert isinstance(cause, OperatorCause) and cause.not_deterministic and cause.proven
 
 
-def test_what_ranks_without_records_gave_a_collective_is_not_known(tmp_path: Path) -> None:
-    (divergence,) = Comparison(*(job(tmp_path / word, "y", word, world_size=2) for word in "ab"))
+@pytest.mark.parametrize("size", [1, 2], ids=["runs of their own", "no records"])
+def test_what_ranks_outside_of_the_runs_gave_a_collective_is_not_known(tmp_path: Path, size: int) -> None:
+    (divergence,) = Comparison(*(job(tmp_path / word, "y", word, world_size=size) for word in "ab"))
 
     assert isinstance(divergence, InputDiffers) and isinstance(divergence.cause, OperatorCause)
     cause = divergence.cause

@@ -294,7 +294,8 @@ def _unknown(run: Run, answer: NonFiniteAnswer) -> None:
         earlier = " earlier" if answer.origin is not None else ""
         answer.unknown.append(f"{calls}: one of them may have made a NaN or an inf{earlier}")
         answer.record.append(_DIGESTS)
-    if answer.origin is not None and _received(answer.origin) and len(run.processes()) < info.world_size:
+    complete = 1 < info.world_size <= len(run.processes())  # else other ranks may have runs of their own
+    if answer.origin is not None and _received(answer.origin) and not complete:
         answer.unknown.append(f"what other ranks gave {answer.origin.event.name}: the run lacks some")
         answer.record.append("all ranks")
     if info.operators == "none":
