@@ -107,6 +107,8 @@ def test_an_access_is_of_the_argument_in_which_it_begins_and_not_of_the_nearest(
 
 
 FAR = tl.constexpr(1 << 30)
+TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
+BLOCK_POINTERS = pytest.mark.skipif(TRITON >= (3, 9), reason="block pointers were removed in Triton 3.9")
 
 
 @triton.jit
@@ -170,8 +172,8 @@ def of_pointers_that_agree(x, out, BLOCK: tl.constexpr):
 @pytest.mark.parametrize(
     "kernel",
     [
-        of_rows, of_a_block_pointer, of_a_descriptor, of_an_atomic, of_a_loop, of_a_call, of_a_cast,
-        of_a_branch, of_pointers_that_agree,
+        of_rows, pytest.param(of_a_block_pointer, marks=BLOCK_POINTERS), of_a_descriptor, of_an_atomic,
+        of_a_loop, of_a_call, of_a_cast, of_a_branch, of_pointers_that_agree,
     ],
 )  # fmt: skip
 def test_an_access_outside_is_of_the_argument_from_which_its_address_is_computed(

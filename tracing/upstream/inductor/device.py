@@ -99,7 +99,8 @@ def contract() -> None:
     fields = ("type", "index", "multi_processor_count", "cc", "major", "regs_per_multiprocessor")
     require_parameters(DeviceProperties, *fields, "max_threads_per_multi_processor", "warp_size")
     require_methods(DeviceProperties, "create")
-    require_methods(CpuDeviceOpOverrides, "import_get_raw_stream_as", "device_guard")
+    for method in ("import_get_raw_stream_as", "device_guard"):  # in torch 2.15 those of a base class
+        require(hasattr(CpuDeviceOpOverrides, method), f"CpuDeviceOpOverrides.{method}")
     for setter in ("set_driver_to_gpu", "set_driver_to_cpu"):
         require(hasattr(triton_helpers, setter), f"{setter} of Inductor's helpers")
     for answer in _DRIVER_ANSWERS:
