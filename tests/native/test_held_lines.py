@@ -65,6 +65,14 @@ def test_faulthandler_still_prints_the_stack(before: str, tmp_path: Path) -> Non
     assert (tmp_path / "lines").read_text().count("index") == 3
 
 
+def test_two_handlers_of_which_each_is_the_earlier_one_end_the_process(tmp_path: Path) -> None:
+    last = "module.release(lines); module.release(text); module.keep(lines, path); os.abort()"
+    done = ended(tmp_path / "lines", f"faulthandler.enable(); {last}")
+    assert done.returncode == -signal.SIGABRT
+    assert done.stderr.count("Fatal Python error") == 1
+    assert (tmp_path / "lines").read_text().count("index") == 3
+
+
 @pytest.mark.parametrize(
     "last",
     [

@@ -335,3 +335,12 @@ def test_lines_that_a_fatal_signal_wrote_come_after_all_others_of_their_process(
     (last,) = [launch for launch in run.launches() if launch.index == 4]
     assert (last.kernel.name, last.args[0].before) == ("k", None)
     assert is_own(writer.path)
+
+
+def test_records_that_are_sealed_are_not_read_from_a_file_that_is_not(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    write_launches(writer, 1)
+    other = Kernel(0, "other", "hash", "cuda:90", 4, 3, 1, {}, {})
+    (writer.path / file_of(Kernel).held(writer.process)).write_bytes(writer.encoded(other) + b"\n")
+
+    assert [kernel.name for kernel in store.Run(writer.path).records(Kernel)] == ["k"]

@@ -67,6 +67,13 @@ class HeldLines {
   }
 
   static void write_all(int number) {
+    static volatile sig_atomic_t entered = 0;
+    if (entered) {  // by the handler that was installed earlier, to which this one is the earlier one
+      signal(number, SIG_DFL);
+      raise(number);
+      return;
+    }
+    entered = 1;
     for (size_t i = 0; i < kFatal.size(); ++i) sigaction(kFatal[i], &earlier[i], nullptr);
     if (getpid() == owner)  // not a fork of it
       for (const LinesOfFile& entry : entries)
@@ -94,7 +101,7 @@ class HeldLines {
     if (writev(file, parts, ends ? 2 : 1) < 0) return;  // a full disk: the process ends anyway
   }
 
-  static inline std::array<LinesOfFile, 8> entries;
+  static inline std::array<LinesOfFile, 24> entries;
   static inline std::array<struct sigaction, kFatal.size()> earlier;
   static inline int count = 0;
   static inline pid_t owner = 0;

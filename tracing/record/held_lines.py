@@ -7,11 +7,12 @@ their kind; see tracing/native/held_lines.h. Where nothing is compiled, they are
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from tracing.model import LaunchLine, OperatorCall, Record, Storage, file_of
+from tracing.model import Storage, file_of
 from tracing.native.extension import in_use
 from tracing.store import RunWriter
+from tracing.store.lines import HELD
 
 
 @contextmanager
@@ -24,18 +25,15 @@ def written_after_signal(
     operators -- whole lines
     """
     module = in_use("operator_observer") or in_use("launches")
-    held: dict[type[Record], Sequence[object] | bytearray] = {
-        Storage: writer.held(Storage),  # before the lines that refer to it
-        LaunchLine: launches,
-        OperatorCall: operators,
-    }
     if module is None:
         yield
         return
-    for kind, lines in held.items():
-        module.keep(lines, f"{writer.path.resolve()}/{file_of(kind).held(writer.process)}")
+    held: tuple[Sequence[object] | bytearray, ...] = (writer.held(Storage), launches, operators)
+    for kind, lines in zip(HELD, held, strict=True):
+        with suppress(ValueError):  # of recordings nested too deeply, or of too long a path
+            module.keep(lines, f"{writer.path.resolve()}/{file_of(kind).held(writer.process)}")
     try:
         yield
     finally:
-        for lines in held.values():
+        for lines in held:
             module.release(lines)

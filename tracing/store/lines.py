@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tracing.model import Record, Segment, file_of
+from tracing.model import LaunchLine, OperatorCall, Record, Segment, Storage, file_of
 from tracing.store.cut_files import MISSING, require_whole
 from tracing.store.file_sizes import missing_files
 from tracing.store.run_files import LINE, damaged, records
@@ -22,6 +22,9 @@ REFUSED = (msgspec.MsgspecError, RecursionError, ArithmeticError, LookupError, T
 _NAME = re.compile(  # kind; host, rank and process; segment
     r"(?P<kind>[a-z]+)(?P<process>-[\w.-]+-[0-9]{1,9}-[0-9]{1,9})(?:\.(?P<segment>[0-9]{6,9}))?\.ndjson(?P<end>\.zst|\.held)?"
 )
+# whose last lines a fatal signal may have written to a file of their own, which no seal proves
+HELD: tuple[type[Record], ...] = (Storage, LaunchLine, OperatorCall)
+_HELD_NAMES = {file_of(kind).name for kind in HELD}
 _HEADERS = f"{file_of(Segment).name}-"
 _NONE = 1 << 62  # no segment
 R = TypeVar("R", bound=Record)
@@ -74,7 +77,9 @@ def _names(run: Path, prefix: str = "") -> list[str]:
         matching = [
             one
             for one in matches
-            if one and (one["segment"] is None or first.get(one["process"], _NONE) <= int(one["segment"]))
+            if one
+            and (one["end"] != ".held" or one["kind"] in _HELD_NAMES)
+            and (one["segment"] is None or first.get(one["process"], _NONE) <= int(one["segment"]))
         ]
         return [one[0] for one in sorted(matching, key=_order)]
     return []
