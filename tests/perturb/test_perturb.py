@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 import triton
 import triton.language as tl
@@ -80,6 +81,27 @@ def test_memory_winners_and_the_hash_seed_are_changed_in_turn(tmp_path: Path) ->
 
 def test_a_hash_seed_that_the_user_fixed_is_recorded_as_not_changed(tmp_path: Path) -> None:
     assert perturbed(tmp_path, 3, hash_seed=None)["hash seed"].why_not == "PYTHONHASHSEED is set"
+
+
+@triton.jit
+def total(x, y, n, other, BLOCK: tl.constexpr, HAS_OTHER: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + at, at < n, other=other) if HAS_OTHER else tl.load(x + at, at < n)
+    tl.store(y + tl.program_id(0), tl.sum(value))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int32])
+def test_what_a_load_without_other_leaves_out_is_perturbed(tmp_path: Path, dtype: torch.dtype) -> None:
+    def totals(run: int, has_other: bool) -> list[float]:
+        x, y = torch.ones(4, dtype=dtype), torch.zeros(2, dtype=dtype)
+        (tmp_path / f"{run}{has_other}").mkdir()
+        writer = new_run(tmp_path / f"{run}{has_other}")
+        with virtual_gpu(), Perturbation(run, True, 0, writer) as launches, launches:
+            total[(2,)](x, y, 3, 0, BLOCK=4, HAS_OTHER=has_other)
+        return y.tolist()
+
+    assert totals(0, has_other=False) == totals(0, has_other=True) == totals(1, has_other=True) == [3, 3]
+    assert 3 not in totals(1, has_other=False)
 
 
 BLOCKS = [triton.Config({"BLOCK": block}) for block in (32, 64, 128)]

@@ -42,7 +42,16 @@ from tracing.upstream.torch.dispatch_modes import dispatch_disabled, functions_d
 from tracing.upstream.triton.interpreter import TensorHandle, implicit_tensor, numpy_dtype, pointer
 from tracing.upstream.triton.jit import GluonJITFunction
 
-__all__ = ["backwards", "compiles_wait", "execute", "forget", "launch", "one_program_at_a_time", "permuted"]
+__all__ = [
+    "backwards",
+    "compiles_wait",
+    "execute",
+    "forget",
+    "launch",
+    "one_program_at_a_time",
+    "permuted",
+    "undefined_loads",
+]
 
 
 def execute(
@@ -184,6 +193,14 @@ def backwards() -> AbstractContextManager[None]:
         return indices[::-1]
 
     return replaced(sys.modules[__name__], "_programs", programs)
+
+
+def undefined_loads(byte: int) -> AbstractContextManager[None]:
+    """While active, a load without `other` gives this byte, repeated, where its mask is false.
+
+    Triton leaves these elements undefined.
+    """
+    return replaced(BUILDER, "undefined_byte", byte)
 
 
 def forget() -> None:

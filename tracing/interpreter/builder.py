@@ -73,6 +73,7 @@ class DeviceBuilder(BatchBuilder):
     order: Any = "plain"  # tracing.interpreter.gates.MemoryOrder of the load or store that is executed
     accessed: Any = None  # the dtype of its pointers; None: another builder executes it
     masked: bool | None = True  # it has a mask; None: an atomic, whose mask is there in any case
+    undefined_byte = 0  # each byte of what a load without `other` gives where its mask is false
 
     def __init__(self) -> None:
         super().__init__()
@@ -180,11 +181,19 @@ class DeviceBuilder(BatchBuilder):
     create_load = _with("masked", False, BatchBuilder.create_load)
     create_store = _with("masked", False, BatchBuilder.create_store)
 
-    def create_masked_load(self, ptrs: Any, *operands: Any, **options: Any) -> Any:
+    def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *operands: Any, **options: Any) -> Any:
         self.accessed = ptrs.dtype
         volatile = options.get("is_volatile") or operands[-1:] == (True,)
         load = _load_in_order if volatile else BatchBuilder.create_masked_load
-        return load(self, ptrs, *operands, **options)
+        if other is None and self.undefined_byte:
+            other = self._undefined(ptrs)
+        return load(self, ptrs, mask, other, *operands, **options)
+
+    def _undefined(self, ptrs: Any) -> Any:
+        kind = ptrs.get_element_ty()
+        dtype = np.dtype(numpy_dtype(kind))
+        value = np.frombuffer(bytes([self.undefined_byte]) * dtype.itemsize, dtype)
+        return TensorHandle(np.broadcast_to(value, ptrs.data.shape).copy(), kind)
 
     def create_masked_store(self, ptrs: Any, *operands: Any) -> Any:
         self.accessed = ptrs.dtype

@@ -28,7 +28,7 @@ from tracing.launch.roles import Declared, declared
 from tracing.launch.tuple_arguments import empty_members, flattened
 from tracing.model import Role
 from tracing.upstream.inductor.autotuner import argument_names as launcher_arguments
-from tracing.upstream.inductor.autotuner import grid_function, reloaded_function
+from tracing.upstream.inductor.autotuner import grid_function, kernel_name_of, reloaded_function
 from tracing.upstream.inductor.code import kernel_folders
 from tracing.upstream.triton.backends import options_of
 from tracing.upstream.triton.compiled_kernel import CompiledKernel
@@ -81,7 +81,7 @@ class InductorSite:
             autotuner.precompile()  # as its first run would, but before the arguments are looked at
         self._grid: tuple[object, Callable[[Sequence[Any]], Grid]] | None = None  # of a launcher
         names = launcher_arguments(autotuner.launchers[0])
-        self.name = autotuner.fn.__name__
+        self.name = kernel_name_of(autotuner)
         self.names: Sequence[str] = [name for name in names if not name.startswith("_grid_")]
         types = autotuner.triton_meta["signature"]
         tensors = [name for name, kind in types.items() if str(kind).startswith(("*", "tensordesc", "nvTma"))]

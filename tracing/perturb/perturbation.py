@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import torch
 
-from tracing.interpreter import permuted
+from tracing.interpreter import permuted, undefined_loads
 from tracing.model import Perturbed
 from tracing.perturb.autotuner_times import OtherWinners
 from tracing.perturb.delays import Delays
@@ -19,7 +19,7 @@ from tracing.store import RunWriter
 from tracing.upstream.inductor.code import allocators_replaced
 from tracing.upstream.torch.dispatch_modes import OperatorMode, dispatch_disabled
 
-# the contents of uninitialised memory: zeros, NaN in every floating dtype, large numbers, small ones
+# the bytes of undefined values: zeros, NaN in every floating dtype, large numbers, small ones
 PATTERNS = (0x00, 0xFF, 0x7B, 0x01)
 InTurn: TypeAlias = Literal["memory", "winners", "hash seed"]
 _IN_TURN: tuple[InTurn, ...] = ("memory", "winners", "hash seed")
@@ -43,7 +43,8 @@ class Perturbation:
 
     In each run launches are delayed and, without a GPU, the programs of a launch reordered. If run 0 used
     several streams, each later run delays another one of them. Of the other conditions, a run changes one:
-    the contents of uninitialised memory, the winners of autotuning (the slowest or a random configuration,
+    undefined values (uninitialised memory, and in the interpreter what a load without `other` gives where
+    its mask is false), the winners of autotuning (the slowest or a random configuration,
     in turn), or the seed of Python's string hashes, which the process of the run has from its start. So the
     runs that differ show which of these three explains the difference.
     """
@@ -80,6 +81,7 @@ class Perturbation:
             # before generated code is loaded: it copies the allocators into its globals
             stack.enter_context(allocators_replaced(_ALLOCATORS, lambda name: self._poisoning))
             stack.enter_context(_Poison(self._fill))
+            stack.enter_context(undefined_loads(self._pattern))
             if self._run:
                 stack.enter_context(permuted(self._run))
             self._exit = stack.pop_all()

@@ -25,7 +25,7 @@ from tracing.launch.launch_site import Grid, tensor_of
 from tracing.launch.python_launch_sites import InductorSite
 from tracing.model import Replacement
 from tracing.replay.loaded_kernel import Arguments, LoadedKernel, load_kernel
-from tracing.upstream.inductor.autotuner import launcher_of
+from tracing.upstream.inductor.autotuner import kernel_name_of, launcher_of
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 from tracing.upstream.torch.dynamo import untraced
 from tracing.upstream.triton.jit import JITFunction, around_launches
@@ -100,7 +100,7 @@ class Swaps:
         kwargs: dict[str, Any],
         /,
     ) -> Any:
-        kernel_name = autotuner.fn.__name__
+        kernel_name = kernel_name_of(autotuner)
         replacement = self._next(kernel_name)
         if replacement is None:
             return original(autotuner, *args, stream=stream, **kwargs)

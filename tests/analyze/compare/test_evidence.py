@@ -64,6 +64,33 @@ def test_evidence_for_a_nondeterministic_kernel_names_its_atomics(
     assert words in planted.reported(OutputDiffers(planted.pair, 1))
 
 
+SUM = '  %3 = "tt.reduce"(%2) <{axis = 0 : i32}> ({\n'
+OTHER = MASKED.replace("%mask", "%mask, %other")
+CACHED = MASKED.replace("%mask", "%mask evictionPolicy = evict_last")
+
+
+@pytest.mark.parametrize(
+    ("ir", "count"),
+    [
+        (MASKED + SUM, "1 of 1 loads"),
+        (CACHED + OTHER + PLAIN + SUM, "1 of 3 loads"),
+        (OTHER + SUM, ""),
+        (PLAIN + SUM, ""),
+        (MASKED, ""),  # each element is of one lane, whose store has the mask, too
+    ],
+)
+def test_evidence_for_a_nondeterministic_kernel_names_loads_that_leave_elements_undefined(
+    ir: str, count: str, tmp_path: Path
+) -> None:
+    planted = Planted(tmp_path, ir)
+    words = "have a mask and no `other`: does the result depend on elements that are not loaded?"
+    reported = planted.reported(OutputDiffers(planted.pair, 1))
+
+    assert [line for line in reported.splitlines() if words in line] == (
+        [f"{count} in the kernel's TTIR {words}"] if count else []
+    )
+
+
 def test_a_result_that_may_be_unwritten_is_not_called_a_race(tmp_path: Path) -> None:
     planted = Planted(tmp_path, ADD)
 

@@ -78,6 +78,26 @@ def test_an_ambiguous_name_means_the_only_compilation_that_was_launched(tmp_path
     assert [one.hash for one in unlaunched_namesakes(run, "add", second)] == [first.hash]
 
 
+def test_compilations_of_one_name_are_named_as_they_were_launched(tmp_path: Path) -> None:
+    writer = new_run(tmp_path)
+    made = [compiled(writer, "triton_", DOT, number=number) for number in range(2)]
+    launches = [launch(0, name="triton_poi_fused_sin_0"), launch(1, name="triton_red_fused_sum_1")]
+    add(
+        writer,
+        [
+            replace(one, kernel=replace(one.kernel, hash=compilation.hash))
+            for one, compilation in zip(launches, made, strict=True)
+        ],
+    )
+    run = store.Run(writer.path)
+
+    assert compilation(run, "triton_red_fused_sum_1").hash == made[1].hash
+    assert [label(compilations(run), one) for one in compilations(run)] == [
+        "triton_poi_fused_sin_0",
+        "triton_red_fused_sum_1",
+    ]
+
+
 def test_configurations_that_differ_only_in_constants_are_distinguished_by_them(tmp_path: Path) -> None:
     writer = new_run(tmp_path)
     for number, block in enumerate(("64", "128")):

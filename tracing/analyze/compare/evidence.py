@@ -29,7 +29,8 @@ from tracing.store import Run
 
 _LINES = 3  # of the program that are named
 _FLOAT_ADD = re.compile(r"atomic_rmw fadd\b")
-_UNMASKED_LOAD = re.compile(r"tt\.load %[\w#]+(?: \{| :|$)")  # a load with only a pointer, without a mask
+_UNMASKED_LOAD = re.compile(r"tt\.load %[\w#]+(?=\s|$)")  # a load with only a pointer, without a mask
+_LOAD_WITHOUT_OTHER = re.compile(r"tt\.load %[\w#]+, %[\w#]+(?=\s|$)")  # with a mask
 _RANDOM = re.compile(
     r"::(rand|randn|randint|randperm|normal|uniform|bernoulli|dropout|native_dropout|inductor_random)"
 )
@@ -45,7 +46,9 @@ def evidence(runs: tuple[Run, Run], divergence: Divergence) -> Iterator[str]:
             yield from _of_sums(_ttir(run, divergence.pair.launch))
     elif isinstance(divergence, OutputDiffers):
         if not divergence.doubt:
-            yield from _of_atomics(_ttir(run, divergence.pair.launch))
+            ir = _ttir(run, divergence.pair.launch)
+            yield from _of_atomics(ir)
+            yield from _of_undefined(ir)
     elif isinstance(divergence, OneSided):
         yield from _of_lines(runs, divergence.pair)
         if not divergence.changed:
@@ -133,6 +136,17 @@ def _of_atomics(ir: list[PrintedOperation]) -> Iterator[str]:
         yield f"the kernel's TTIR has {count}: programs execute in no fixed order"
     elif ir:
         yield "the kernel's TTIR has no atomic operation: do programs or threads race in plain stores?"
+
+
+def _of_undefined(ir: list[PrintedOperation]) -> Iterator[str]:
+    # where a mask is false, a load without `other` gives any value, which an operation across lanes may use
+    loads = [one for one in ir if one.name == "tt.load"]
+    without = [one for one in loads if _LOAD_WITHOUT_OTHER.search(one.text)]
+    if without and any(one.name in _ACROSS for one in ir):
+        yield (
+            f"{len(without)} of {len(loads)} loads in the kernel's TTIR have a mask and no `other`: "
+            "does the result depend on elements that are not loaded?"
+        )
 
 
 def _of_sums(ir: list[PrintedOperation]) -> Iterator[str]:

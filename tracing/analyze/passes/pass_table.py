@@ -15,6 +15,7 @@ from typing import Generic, Protocol, TypeVar
 from tracing.analyze.passes.operations import counts
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, Kernel, Outcome, PassRecord
+from tracing.model.record import with_fields
 from tracing.store import Run
 
 T = TypeVar("T")
@@ -49,11 +50,16 @@ class AnyPass(NamedPass, Protocol):
 
 
 def compilations(run: Run) -> list[Compilation]:
-    """The compilations of a run, process by process, in order; each hash is listed once."""
+    """The compilations of a run, process by process, in order; each hash is listed once.
+
+    Each has the name by which it was launched: with `triton.unique_kernel_names = False` Inductor compiles
+    every kernel by one name.
+    """
+    launched = {one.hash: one.name for one in run.records(Kernel)}
     first: dict[str, Compilation] = {}
     for compilation in run.records(Compilation):
         first.setdefault(compilation.hash, compilation)
-    return list(first.values())
+    return [with_fields(one, kernel_name=launched.get(one.hash, one.kernel_name)) for one in first.values()]
 
 
 def compilation(run: Run, kernel: str | None = None) -> Compilation:

@@ -147,7 +147,7 @@ class Winners:
 
     def _around_precompile(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def precompile(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
-            name, source = autotuner.fn.__name__, source_of(autotuner.fn)
+            name, source = inductor_autotuner.kernel_name_of(autotuner), source_of(autotuner.fn)
             frozen = self.frozen("inductor", name, source, _inductor_key(autotuner))
             if frozen is not None:
                 _freeze(autotuner, frozen.config, kwargs.get("reload_kernel"))
@@ -178,7 +178,7 @@ class Winners:
     def _took(self, autotuner: Any, config: CacheSettings, how: How) -> None:
         candidates = self._candidates.get(autotuner, ())
         key = _inductor_key(autotuner)
-        source, name = source_of(autotuner.fn), autotuner.fn.__name__
+        source, name = source_of(autotuner.fn), inductor_autotuner.kernel_name_of(autotuner)
         self.took(Winner("inductor", name, source, key, config, how, candidates if how == "tuned" else ()))
 
     def _around_selection(self, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ _KERNELS = "kernels, and what of a launch first differs (·: nothing)"
 _RESULTS = "results (·: no difference)"
 _CHANGES = "changed by --perturb (·: not in this run)"
 _PERTURBED = {  # by `Perturbed.what`
-    "memory": "bytes of fresh memory",
+    "memory": "bytes of undefined values",
     "winners": "autotuned configuration",
     "hash seed": "seed of string hashes",
     "programs": "order of programs",

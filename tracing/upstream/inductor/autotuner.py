@@ -23,6 +23,7 @@ __all__ = [
     "around_tuning",
     "config_from_dict",
     "grid_function",
+    "kernel_name_of",
     "launcher_of",
     "not_measured",
     "reloaded_function",
@@ -32,6 +33,8 @@ __all__ = [
 # Each returns the fastest launcher, or leaves it as the only one. torch 2.11 lacks the third: pytorch #178936
 # ("[Inductor] Chained sequential autotuning for combo kernels") added it.
 _TUNERS = ("autotune_to_one_config", "coordinate_descent_tuning", "_combo_sequential_autotune")
+
+_ONE_NAME = "triton_"  # torch._inductor.codegen.triton: Placeholder.KERNEL_NAME without unique_kernel_names
 
 
 class Visibility(Protocol):
@@ -159,6 +162,12 @@ def grid_function(autotuner: Any, launcher: Any) -> Callable[[Sequence[Any]], tu
         return int(x), int(y), int(z)
 
     return evaluated
+
+
+def kernel_name_of(autotuner: Any) -> str:
+    """The name of a kernel; with `triton.unique_kernel_names = False` the functions of all have one."""
+    name: str = autotuner.fn.__name__
+    return str((autotuner.inductor_meta or {}).get("kernel_name") or name) if name == _ONE_NAME else name
 
 
 def reloaded_function(autotuner: Any) -> Any:
