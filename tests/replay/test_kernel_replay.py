@@ -224,9 +224,9 @@ import triton.language as tl
 @triton.jit
 def KERNEL(out_ptr, pair, by):
     at = tl.arange(0, 4)
-    tl.store(out_ptr + at, tl.load(pair[0] + at) * pair[1][0] + pair[1][1] * by)
+    tl.store(out_ptr + at, tl.load(pair[0] + at) * pair[1].factor + pair[1][1] * by)
 
-CONSTANTS, OPTIONS = {"pair.1.1": 10}, {}
+CONSTANTS, OPTIONS, FIELDS = {"pair.1.1": 10}, {}, {"pair.1": ("factor", "term")}
 """
     x, out = torch.arange(4.0), torch.zeros(4)
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -134,7 +135,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Run:
         workload.fn(*workload.args)
         exact[(1,)](x, torch.zeros(16), math.inf, -math.inf, math.nan, -0.0, BLOCK=16)
         halves[(1,)](half, torch.zeros_like(half), BLOCK=16)
-        of_tuples[(1,)]((x, (x + 1, 3)), (), (torch.zeros(16),), BLOCK=16)
+        of_tuples[(1,)](Inputs(x, Scaled(x + 1, 3)), (), (torch.zeros(16),), BLOCK=16)
         if not triton.__version__.startswith("3.6."):
             variadic[(1,)](torch.zeros(16), x, (3,))
         of_empty_tuples[(1,)]((x, ((), 2, ()), ()), ((),), torch.zeros(16))
@@ -145,12 +146,23 @@ def of_kernel(run: Run, name: str) -> RecordedLaunch:
     return recorded_launch(run, next(one.index for one in run.launches() if one.kernel_name == name))
 
 
+class Scaled(NamedTuple):
+    tensor: Any
+    factor: Any
+
+
+class Inputs(NamedTuple):
+    x: Any
+    scaled: Any
+
+
 @triton.jit
 def of_tuples(inputs, nothing, results, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
-    x, pair = inputs  # Triton 3.6 assigns to no tuple in a tuple
-    y, factor = pair
-    tl.store(results[0] + at, tl.load(x + at) + tl.load(y + at) * factor)
+    x, scaled = inputs  # Triton 3.6 assigns to no tuple in a tuple
+    _, factor = scaled
+    same = tl.load(inputs.x + at) - tl.load(x + at)
+    tl.store(results[0] + at, tl.load(x + at) + tl.load(inputs.scaled.tensor + at) * factor + same)
 
 
 @triton.jit

@@ -28,7 +28,8 @@ from tracing.upstream.inductor.code import triton_helpers
 from tracing.upstream.triton.jit import ConstexprFunction, JITFunction
 
 _PACKAGES = tuple(Path(str(package.__file__)).parent for package in (torch, triton))
-_OURS: Mapping[str, object] = dict.fromkeys(("KERNEL", "CONSTANTS", "OPTIONS"), ...)  # no kernel's names
+_NAMES = ("KERNEL", "CONSTANTS", "OPTIONS", "FIELDS")
+_OURS: Mapping[str, object] = dict.fromkeys(_NAMES, ...)  # no kernel's names
 _INDUCTOR: Mapping[str, object] = {  # names that Inductor's generated modules define for their kernels
     "triton": triton,
     "tl": tl,

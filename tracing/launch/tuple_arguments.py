@@ -44,6 +44,18 @@ def empty_members(types: Mapping[str, Any]) -> Iterator[str]:
             yield from empty_members(inner)
 
 
+def named_fields(types: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The fields of the named tuples, `args` or `args.1`.
+
+    types -- by name, the types for which the values were compiled; a tuple of types for a tuple, as named
+    """
+    for name, kind in types.items():
+        if isinstance(kind, tuple):
+            if fields := getattr(kind, "_fields", ()):
+                yield name, fields
+            yield from named_fields({f"{name}.{i}": member for i, member in enumerate(kind)})
+
+
 def nesting(values: Iterable[Any]) -> tuple[Any, ...]:
     """A key that differs for values whose tuples are nested differently."""
     nested = tuple(nesting(value) if isinstance(value, tuple) else None for value in values)

@@ -107,6 +107,7 @@ class Kernel(Record, frozen=True, file="kernels"):
     undefined: tuple[str, ...] = ()  # names that are missing in `module`
     copied: tuple[CopiedFunction, ...] = ()  # by Inductor, from the user's files
     options: Mapping[str, str] | None = None  # of the compiler, as Python writes them; None: not known
+    fields: Mapping[str, tuple[str, ...]] = {}  # of arguments that are named tuples: `args`, `args.1`
 
 
 class Signature(Exact, frozen=True, file="signatures", segmented=True):

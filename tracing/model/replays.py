@@ -15,7 +15,7 @@ from tracing.model.tensors import Digest
 class Replacement:
     """The replacement of a launch of the program."""
 
-    module: str  # Python text that defines KERNEL, CONSTANTS and OPTIONS
+    module: str  # Python text that defines KERNEL, CONSTANTS, OPTIONS, and perhaps FIELDS
     grid: tuple[int, int, int]
     own_source: str  # digest of the recorded launch of the program: a different launch is not replaced
     own_grid: tuple[int, int, int]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tracing.launch.kernel_module import kernel_module
 from tracing.launch.launch_site import KernelArtefacts, LaunchSite
 from tracing.launch.roles import Declared
+from tracing.launch.tuple_arguments import named_fields
 from tracing.launch.whole_writes import WholeWrites
 from tracing.model import CopiedFunction, Kernel
 from tracing.store import RunWriter
@@ -80,6 +81,7 @@ class RecordedKernels:
             num_ctas=compiled.settings.get("num_ctas", 0),
             constants={name: str(value) for name, value in compiled.constants.items()},
             options=compiled.options,
+            fields=dict(named_fields(compiled.types)),
             stages={stage: self._writer.blob(content) for stage, content in compiled.artefacts.items()},
             source=self._writer.blob("".join(source)) if source else None,
             file=f"{code.co_filename}:{code.co_firstlineno}" if code is not None else None,

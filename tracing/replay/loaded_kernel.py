@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ class LoadedKernel:
     function: JITFunction[Any]
     constants: Mapping[str, object]  # tl.constexpr arguments and specialised values
     options: Mapping[str, Any]  # num_warps, ...
+    fields: Mapping[str, Sequence[str]]  # of arguments that are named tuples
 
     def launch(self, arguments: Arguments, grid: Grid) -> None:
         """Launch the kernel on the GPU with Triton's own launcher; does not wait for the kernel.
@@ -42,7 +43,7 @@ class LoadedKernel:
         interpreter.launch(self.function, self._values(arguments), self.constants, grid, self.options)
 
     def _values(self, arguments: Arguments) -> dict[str, object]:
-        return nested({**arguments, **self.constants}, self.function.arg_names)
+        return nested({**arguments, **self.constants}, self.function.arg_names, self.fields)
 
 
 @contextmanager
@@ -52,4 +53,4 @@ def load_kernel(module: str) -> Iterator[LoadedKernel]:
         path = Path(folder) / "kernel.py"
         path.write_text(module)
         made = import_file(path)
-        yield LoadedKernel(made.KERNEL, made.CONSTANTS, made.OPTIONS)
+        yield LoadedKernel(made.KERNEL, made.CONSTANTS, made.OPTIONS, getattr(made, "FIELDS", {}))

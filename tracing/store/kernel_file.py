@@ -1,7 +1,7 @@
 """A recorded kernel as the text of a Python file that needs only torch and Triton.
 
 The file defines KERNEL, the function; CONSTANTS, its tl.constexpr arguments and specialised values; and
-OPTIONS, its compiler options.
+OPTIONS, its compiler options. Where arguments are named tuples, FIELDS has the names of their members.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def kernel_module(run: Run, kernel: Kernel) -> str:
 
 
 def configuration(run: Run, kernel: Kernel, source: str) -> str:
-    """The lines that give a module of `source` the CONSTANTS and OPTIONS with which a kernel was compiled.
+    """The lines that give a module of `source` the CONSTANTS, OPTIONS and FIELDS of a compiled kernel.
 
     Raises Problem for a constant that is not a literal.
     """
@@ -68,7 +68,8 @@ def configuration(run: Run, kernel: Kernel, source: str) -> str:
     known = {name: text for name, text in constants.items() if name.split(".")[0] in parameters(source)}
     pairs = ", ".join(f"{name!r}: {text}" for name, text in known.items())
     options = {"num_warps": kernel.num_warps, "num_stages": kernel.num_stages, **_options(run, kernel)}
-    return f"CONSTANTS = {{{pairs}}}\nOPTIONS = {options!r}\n"
+    fields = f"FIELDS = {dict(kernel.fields)!r}\n" if kernel.fields else ""
+    return f"CONSTANTS = {{{pairs}}}\nOPTIONS = {options!r}\n{fields}"
 
 
 def parameters(module: str) -> dict[str, bool]:

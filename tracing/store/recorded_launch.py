@@ -23,7 +23,7 @@ class RecordedLaunch:
     run: Run
     process: str
     launch: KernelLaunch
-    module: str  # Python text that defines KERNEL, CONSTANTS and OPTIONS
+    module: str  # Python text that defines KERNEL, CONSTANTS, OPTIONS, and perhaps FIELDS
     inputs: Mapping[str, Blob]  # contents before the launch that were kept, by argument: safetensors files
     missing: tuple[str, ...]  # arguments that the kernel reads, and whose contents were not kept
     results: Mapping[str, Blob] = field(default_factory=dict)  # contents after it that were kept, by argument
