@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tracing.upstream.contract import Broken
@@ -17,3 +20,18 @@ def test_a_missing_set_driver_to_gpu_breaks_the_contract(monkeypatch: pytest.Mon
 
     with pytest.raises((Broken, AttributeError), match="set_driver_to_gpu"):
         inductor_device.contract()
+
+
+_GUARD = """
+import importlib, pkgutil, tracing, tracing.upstream
+for module in pkgutil.walk_packages(tracing.upstream.__path__, "tracing.upstream."):
+    importlib.import_module(module.name)
+from torch._inductor.codegen.common import get_device_op_overrides
+print(get_device_op_overrides("cuda").device_guard(0))
+"""
+
+
+def test_imports_leave_inductor_the_code_that_it_writes_for_a_gpu() -> None:
+    done = subprocess.run([sys.executable, "-c", _GUARD], capture_output=True, text=True, check=True)
+
+    assert "_DeviceGuard(0)" in done.stdout

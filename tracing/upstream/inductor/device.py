@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from torch._dynamo.device_interface import CpuInterface
-from torch._inductor.codegen.cpu_device_op_overrides import CpuDeviceOpOverrides
+from torch._inductor.codegen.common import get_device_op_overrides
 from torch._inductor.runtime import triton_helpers
 from torch._inductor.runtime.hints import DeviceProperties
 from torch.utils import _triton as torch_triton
@@ -70,13 +70,18 @@ def host_is_gpu(**properties: Any) -> Iterator[None]:
         for setter in ("set_driver_to_gpu", "set_driver_to_cpu"):
             stack.enter_context(replaced(triton_helpers, setter, lambda: None))
         # With `benchmark_kernel` Inductor indents a function, and writes "with pass:" in torch 2.11.
-        stack.enter_context(replaced(CpuDeviceOpOverrides, "import_get_raw_stream_as", _raw_stream))
-        stack.enter_context(replaced(CpuDeviceOpOverrides, "device_guard", lambda self, device: _NO_GUARD))
+        stack.enter_context(replaced(_host_overrides(), "import_get_raw_stream_as", _raw_stream))
+        stack.enter_context(replaced(_host_overrides(), "device_guard", lambda self, device: _NO_GUARD))
         stack.enter_context(device_interface_is(HostInterface))
         yield
 
 
-def _raw_stream(overrides: CpuDeviceOpOverrides, name: str) -> str:
+def _host_overrides() -> type:
+    # asked for, since an import of its module alone has torch 2.11 register no other device
+    return type(get_device_op_overrides("cpu"))
+
+
+def _raw_stream(overrides: object, name: str) -> str:
     return f"{name} = lambda device: 0"
 
 
@@ -100,7 +105,7 @@ def contract() -> None:
     require_parameters(DeviceProperties, *fields, "max_threads_per_multi_processor", "warp_size")
     require_methods(DeviceProperties, "create")
     for method in ("import_get_raw_stream_as", "device_guard"):  # in torch 2.15 those of a base class
-        require(hasattr(CpuDeviceOpOverrides, method), f"CpuDeviceOpOverrides.{method}")
+        require(hasattr(_host_overrides(), method), f"{_host_overrides().__name__}.{method}")
     for setter in ("set_driver_to_gpu", "set_driver_to_cpu"):
         require(hasattr(triton_helpers, setter), f"{setter} of Inductor's helpers")
     for answer in _DRIVER_ANSWERS:
