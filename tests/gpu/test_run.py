@@ -96,3 +96,27 @@ def test_launches_of_a_program_that_a_signal_ends_are_in_its_run(tmp_path: Path)
     run = store.Run(folder)
     assert [launch.index for launch in run.launches()] == list(range(9))
     assert sum(1 for one in run.records(OperatorCall)) >= 6  # aten::mm, twice a call
+
+
+DEFAULT_DEVICE = """
+import torch
+
+torch.set_default_device("cuda")
+step = torch.compile(lambda x, w: (x @ w).sin() + 1)
+print(step(torch.ones(64, 64), torch.ones(64, 64)).device)
+with torch.device("cuda"):
+    print(step(torch.ones(32, 32), torch.ones(32, 32)).device)
+"""
+
+
+def test_a_program_with_a_default_device_is_recorded_and_judged(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(DEFAULT_DEVICE)
+
+    run = tracing(
+        "run", "--keep-inputs", "--operators", "digests", str(tmp_path / "program.py"), runs=tmp_path
+    )
+    judged = tracing("judge", "latest", runs=tmp_path)
+
+    assert (run.returncode, run.stdout) == (0, "cuda:0\n" * 2)
+    assert "recording ended" not in run.stderr
+    assert (judged.returncode, judged.stdout.splitlines()[0]) == (0, "every launch that was judged is right")

@@ -156,4 +156,4 @@ class CapturedDigests:
 
     def _new_host(self) -> torch.Tensor:
         with torch.inference_mode(False):  # what is made in the program's could not be written outside of it
-            return torch.empty((self._count, FIELDS), dtype=torch.int64, pin_memory=True)
+            return torch.empty((self._count, FIELDS), dtype=torch.int64, device="cpu", pin_memory=True)

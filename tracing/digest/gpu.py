@@ -64,7 +64,8 @@ class Batch:
         self.slots = slots  # [SLOTS, FIELDS] int64 on the device
         self.address = slots.data_ptr()
         with torch.inference_mode(False):  # what is made in the program's could not be written outside of it
-            self.host = torch.empty(slots.shape, dtype=torch.int64, pin_memory=slots.is_cuda)
+            pinned = slots.is_cuda
+            self.host = torch.empty(slots.shape, dtype=torch.int64, device="cpu", pin_memory=pinned)
         self.copied: Any = None  # a torch.cuda.Event after the copy of the slots to `host`
         self.clear()
 
