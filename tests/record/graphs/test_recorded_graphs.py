@@ -53,3 +53,21 @@ def test_an_error_of_the_recorder_in_a_compile_is_not_the_programs(
 
     assert len(list(run.launches())) == 1 and not list(run.records(CompiledGraph))
     assert any("ValueError: a new kind of node" in one.what for one in run.records(NotCovered))
+
+
+def test_the_offset_of_a_view_that_depends_on_data_or_sizes_adds_no_guard(tmp_path: Path) -> None:
+    def views(x: torch.Tensor, rows: int) -> torch.Tensor:
+        return x[rows:].sin()
+
+    torch._dynamo.reset()
+    with (
+        tracing.recording(runs=tmp_path, passes=False) as run,
+        torch._dynamo.config.patch(error_on_recompile=True, capture_scalar_outputs=True),
+    ):
+        compiled = torch.compile(views, dynamic=True)
+        for rows in (2, 3, 0):
+            compiled(torch.ones(10, 2), rows)
+        torch.compile(lambda x, at: x[at.item()] * 2, fullgraph=True)(torch.ones(4, 2), torch.tensor(2))
+
+    assert len(list(run.records(CompiledGraph))) == 2
+    assert not any("graph" in one.what for one in run.records(NotCovered))

@@ -93,7 +93,8 @@ class GraphRecorder:
         try:
             yield
         except Exception as error:
-            self.failed(f"{type(error).__name__}: {message(error)}")
+            first, *_ = message(error).split("\n")
+            self.failed(f"{type(error).__name__}: {first}")
 
     # ---- calls
 

@@ -77,7 +77,7 @@ def host_is_gpu(**properties: Any) -> Iterator[None]:
 
 
 def _host_overrides() -> type:
-    # asked for, since an import of its module alone has torch 2.11 register no other device
+    # asked for, since an import of its module only has torch 2.11 register no other device
     return type(get_device_op_overrides("cpu"))
 
 

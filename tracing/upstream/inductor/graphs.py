@@ -23,13 +23,13 @@ from torch._inductor.ir import MultiOutput
 from torch._inductor.output_code import CompiledFxGraph
 from torch._inductor.scheduler import Scheduler
 
+from tracing.errors import message
 from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.inductor.code import around_graphs
 from tracing.upstream.patch import Method, Wrapper, patched
 
 __all__ = ["GraphListener", "around_graphs", "attach", "attached", "compiles_followed"]
 
-_UNKNOWN = (AttributeError, KeyError, TypeError, IndexError, NotImplementedError, ValueError)
 _ATTACHED = "tracing_graph"  # of a CompiledFxGraph, which Inductor's caches store with all its attributes
 GraphFacts = Mapping[str, Any]
 
@@ -162,10 +162,15 @@ def _receive(listener: GraphListener, graph: GraphLowering, result: Any) -> None
     try:
         if _compile.steps is not None:
             listener.lowered(graph.module, result[0].value, _schedule(graph, _compile.steps))
-    except _UNKNOWN as error:
-        _compile.failure = f"{type(error).__name__}: {error}"
+    except Exception as error:
+        _compile.failure = _reason(error)
     if _compile.failure:
         listener.failed(_compile.failure)
+
+
+def _reason(error: Exception) -> str:
+    first, *_ = message(error).split("\n")
+    return f"{type(error).__name__}: {first}"
 
 
 # ---- the schedule, while code is generated
@@ -176,8 +181,8 @@ def _stepping(original: Method) -> Method:
         if _compile.steps is not None:
             try:
                 _compile.steps.append(_step(node))
-            except _UNKNOWN as error:
-                _compile.steps, _compile.failure = None, f"{type(error).__name__}: {error}"
+            except Exception as error:
+                _compile.steps, _compile.failure = None, _reason(error)
         return original(self, node)
 
     return enter_context
