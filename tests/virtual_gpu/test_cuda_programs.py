@@ -222,6 +222,47 @@ def test_torch_s_own_code_sees_the_true_device() -> None:
     assert "cuda" not in text
 
 
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        assert gradient.is_cuda
+        return gradient * torch.full((2,), 2.0, device="cuda")
+
+
+@pytest.mark.parametrize("start", ["backward", "grad"])
+def test_backward_passes_make_tensors_on_the_device(start: str) -> None:
+    with virtual_gpu():
+        x = torch.ones(2, device="cuda", requires_grad=True)
+        y = Doubled.apply(x)
+        y.register_hook(lambda gradient: gradient + torch.ones(2).to("cuda"))
+        if start == "backward":
+            y.sum().backward()
+        gradient = x.grad if start == "backward" else torch.autograd.grad(y.sum(), x)[0]
+
+    assert gradient.tolist() == [4, 4]
+
+
+def test_operators_of_the_program_make_tensors_on_the_device() -> None:
+    with virtual_gpu(), torch.library._scoped_library("tracing_placed", "FRAGMENT") as library:
+        library.define("both(Tensor x) -> Tensor")
+        library.impl("both", lambda x: x * 3, "CPU")
+        library.impl("both", lambda x: x + torch.ones(2, device="cuda") * x.is_cuda, "CUDA")
+
+        @torch.library.custom_op(
+            "tracing_placed::more", mutates_args=(), device_types="cuda", schema="(Tensor x) -> Tensor"
+        )
+        def more(x):  # type: ignore[no-untyped-def]
+            return x + torch.ones(2).cuda()
+
+        x = torch.ones(2, device="cuda")
+        assert torch.ops.tracing_placed.both(x).tolist() == [2, 2]
+        assert more(x).tolist() == [2, 2]
+
+
 def test_a_compiled_program_sees_the_same_device_as_eager() -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:
         if x.device.type != "cuda" or not x.is_cuda or not torch.cuda.is_available():

@@ -10,6 +10,7 @@ import torch
 
 from tracing.environment import environment, fresh_caches, local_rank
 from tracing.model import Case, Environment
+from tracing.model.chips import DEFAULT_TARGET
 from tracing.model.run_info import VIRTUAL_GPU
 from tracing.program.case import load_case
 from tracing.program.forks import forks_end_here
@@ -18,6 +19,8 @@ from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.torch.dynamo import forget_compiled
 from tracing.virtual_gpu import virtual_gpu
 from tracing.virtual_gpu.chips import parse_target
+
+NO_VIRTUAL_GPU = "--no-virtual-gpu"
 
 
 class Device:
@@ -54,6 +57,13 @@ class Device:
     def environment(self) -> Environment:
         """Versions, device and knobs of a run on this device."""
         return environment(self.name, self.compiled_for)
+
+    @property
+    def options(self) -> list[str]:
+        """The options by which a command chooses this device."""
+        if self.virtual:
+            return [] if self.target == DEFAULT_TARGET else ["--target", self.target]
+        return [NO_VIRTUAL_GPU] if self.name == "CPU" else []
 
     def host(self) -> Device:
         """The same without the virtual GPU: Inductor writes C++ for tensors on the CPU."""

@@ -18,6 +18,7 @@ from tracing import environment
 from tracing.errors import message, page
 from tracing.model import Failure, FrameCompile, KeptTensor
 from tracing.numerics.undeclared_effects import UndeclaredEffects
+from tracing.program.device import NO_VIRTUAL_GPU
 from tracing.program.named_variables import variables_of_program
 from tracing.program.seeding import seed_generators
 from tracing.program.user_program import (
@@ -156,7 +157,8 @@ class RecordedProgram:
             return  # a kernel of the program, and what it does wrong, are named
         if seen and run.info.world_size == 1:
             _say(self._judging(run))
-        if self.outcome.fails and any(one.operators for one in run.records(FrameCompile)):
+        virtual_or_gpu = NO_VIRTUAL_GPU not in self._session.device.options  # as the builds of a search
+        if self.outcome.fails and virtual_or_gpu and any(one.operators for one in run.records(FrameCompile)):
             _say(f"whether torch.compile is to blame: {self._bisection(run)}")
 
     def _judging(self, run: Run) -> str:
@@ -172,7 +174,8 @@ class RecordedProgram:
         return f"whether a kernel is wrong: {judge}"
 
     def _options(self, run: Run) -> list[str]:
-        return [*([] if self._seed is None else ["--seed", str(self._seed)]), *_below(run)]
+        seed = [] if self._seed is None else ["--seed", str(self._seed)]
+        return [*seed, *self._session.device.options, *_below(run)]
 
     def _bisection(self, run: Run) -> str:
         return shlex.join(["tracing", "bisect", *self._options(run), *self._program.words])

@@ -43,7 +43,7 @@ class Session:
         around  -- entered around the recorder, in this order
         """
         self.writer: RunWriter = recorder.writer
-        self._device, self._recorder = device, recorder
+        self.device, self._recorder = device, recorder
         self._passes, self._winners, self._around = passes, winners or Winners(self.writer), around
         self._exit = contextlib.ExitStack()
         self._thread = threading.current_thread()  # that starts it
@@ -59,9 +59,9 @@ class Session:
         self._pid, self._thread = os.getpid(), threading.current_thread()
         with _starting, contextlib.ExitStack() as stack:
             self._require_lasting_device()
-            nested = _active or (self._device.virtual and is_active())  # the device is active already
-            stack.enter_context(contextlib.nullcontext() if nested else self._device.active())
-            self._installed = self._device.virtual and not nested
+            nested = _active or (self.device.virtual and is_active())  # the device is active already
+            stack.enter_context(contextlib.nullcontext() if nested else self.device.active())
+            self._installed = self.device.virtual and not nested
             _active.append(self)
             stack.callback(_active.remove, self)
             stack.enter_context(self._winners)

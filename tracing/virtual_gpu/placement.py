@@ -36,6 +36,7 @@ from tracing.upstream.torch.dynamo_tracing import (
 )
 from tracing.upstream.torch.optimizers import capturable_on
 from tracing.upstream.torch.tensor_subclasses import tree_map_only
+from tracing.virtual_gpu.program_code import program_code_placed
 from tracing.virtual_gpu.querying_module import is_program, program_asks
 
 HOST = torch.device("cpu")
@@ -79,6 +80,7 @@ def installed() -> Iterator[None]:
         stack.enter_context(patched(torch.amp.autocast, "__init__", _autocast_on_host))
         stack.enter_context(replaced(torch, "Generator", _Generator))
         stack.enter_context(replaced(torch.Tensor, "record_stream", lambda x, stream: None))
+        stack.enter_context(program_code_placed(placement))
         stack.enter_context(placement)
         stack.enter_context(around_new_threads(lambda: placement))
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from contextlib import AbstractContextManager
 from functools import cache
 
 import torch
@@ -10,6 +11,7 @@ from torch.autograd.graph import _engine_run_backward
 from torch.utils._python_dispatch import _disable_current_modes
 
 from tracing.upstream.contract import require
+from tracing.upstream.patch import Method, Wrapper, patched
 
 # () -> int: the number of the backward pass that runs on this thread; NO_BACKWARD if none does
 backward_pass = torch._C._current_graph_task_id
@@ -20,6 +22,11 @@ BACKWARD_FUNCTION = _engine_run_backward.__name__
 
 # (bool) -> None: switches gradients on or off, without a context manager
 set_grad_enabled = torch._C._set_grad_enabled
+
+
+def around_engine(wrapper: Wrapper) -> AbstractContextManager[None]:
+    """While active, each backward pass calls `wrapper(original)`."""
+    return patched(torch.autograd, _engine_run_backward.__name__, wrapper)
 
 
 @cache
@@ -44,6 +51,16 @@ def contract() -> None:
     x.register_hook(lambda gradient: passes.append(backward_pass()))  # type: ignore[no-untyped-call, unused-ignore]
     x.register_hook(lambda gradient: waiting.append(_is_called(BACKWARD_FUNCTION)))  # type: ignore[no-untyped-call, unused-ignore]
     x.sum().backward()  # type: ignore[no-untyped-call, unused-ignore]
+    started: list[bool] = []
+
+    def counted(original: Method) -> Method:
+        return lambda *args, **kwargs: (started.append(True), original(*args, **kwargs))[1]
+
+    with around_engine(counted):
+        y = torch.ones(1, requires_grad=True)
+        y.sum().backward()  # type: ignore[no-untyped-call, unused-ignore]
+        torch.autograd.grad(y.sum(), y)
+    require(len(started) == 2, "an engine that can be wrapped")
     require(backward_pass() == NO_BACKWARD, f"the number {NO_BACKWARD} outside of a backward pass")
     require(passes[0] != NO_BACKWARD, "a number inside of a backward pass")
 
