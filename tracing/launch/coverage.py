@@ -16,13 +16,14 @@ from typing import Any, TypeAlias
 
 from tracing.upstream.inductor.code import around_graphs, around_packages, has_cpp_wrapper
 from tracing.upstream.patch import Method, Wrapper
-from tracing.upstream.torch.spawned_processes import around_spawns
+from tracing.upstream.torch.spawned_processes import spawns_noted
 
 NO_GRAPHS = "torch._inductor.config.triton.cudagraphs = False, and no torch.cuda.CUDAGraph"
 EARLIER = "start the recording before the graph is captured"
 WARM_UP = "call the function once before it is captured"
 NO_PACKAGE = "torch.compile of the model that the package was made of"
 NO_PROCESSES = "one process, as with DataLoader(num_workers=0)"
+NO_SPAWNS = "one process, as with pytest -p no:xdist, or torchrun … -m tracing run …"
 NO_CPP_WRAPPER = "torch._inductor.config.cpp_wrapper = False"
 
 _NotCovered: TypeAlias = Callable[[str, str], None]
@@ -58,19 +59,15 @@ def watched(not_covered: _NotCovered) -> Iterator[None]:
         if has_cpp_wrapper(graph):
             not_covered("launches by Inductor's C++ wrapper", NO_CPP_WRAPPER)
 
-    def spawning(original: Method) -> Method:
-        def launch(*args: Any, **kwargs: Any) -> Any:
-            not_covered("launches and operators of processes that the program spawns", NO_PROCESSES)
-            return original(*args, **kwargs)
-
-        return launch
+    def spawning() -> None:
+        not_covered("launches and operators of processes that the program spawns", NO_SPAWNS)
 
     with ExitStack() as stack:
         _watching.append(not_covered)
         stack.callback(_watching.remove, not_covered)
         stack.enter_context(around_graphs(_reporting(compiled)))
         stack.enter_context(around_packages(_reporting(packaged)))
-        stack.enter_context(around_spawns(spawning))
+        stack.enter_context(spawns_noted(spawning))
         yield
 
 

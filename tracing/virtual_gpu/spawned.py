@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
-from tracing.upstream.patch import Method
-from tracing.upstream.torch.spawned_processes import around_spawns
+from tracing.upstream.torch.spawned_processes import spawns_noted
 
 _LINE = (
     "tracing: a process that this program spawns has no virtual GPU; fork it instead, as by "
@@ -21,16 +19,12 @@ def reported() -> Iterator[None]:
     """While active, the first process that is spawned is reported on standard error."""
     written = False
 
-    def wrapper(original: Method) -> Method:
-        def launch(*args: Any, **kwargs: Any) -> Any:
-            nonlocal written
-            if not written:
-                written = True
-                with suppress(OSError, ValueError, AttributeError):  # the program may have closed the stream
-                    sys.stderr.write(_LINE)
-            return original(*args, **kwargs)
+    def note() -> None:
+        nonlocal written
+        if not written:
+            written = True
+            with suppress(OSError, ValueError, AttributeError):  # the program may have closed the stream
+                sys.stderr.write(_LINE)
 
-        return launch
-
-    with around_spawns(wrapper):
+    with spawns_noted(note):
         yield

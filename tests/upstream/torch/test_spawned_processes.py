@@ -1,14 +1,18 @@
-"""What starts a process of multiprocessing as a new program is called through the wrapper, and restored."""
+"""Processes in which a program starts Python anew are noted, and those of a compiler are not."""
 
 from __future__ import annotations
 
 import multiprocessing
-from typing import Any
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tracing.launch.coverage import watched
-from tracing.upstream.torch.spawned_processes import around_spawns
+from tracing.upstream.torch.spawned_processes import spawns_noted
 from tracing.virtual_gpu import virtual_gpu
 
 
@@ -18,22 +22,55 @@ def started(method: str) -> None:
     process.join()
 
 
-def test_a_spawned_process_starts_through_the_wrapper() -> None:
+@pytest.mark.parametrize(
+    ("start", "noted"),
+    [
+        (lambda: started("spawn"), True),
+        (lambda: started("fork"), False),
+        (lambda: subprocess.run([sys.executable, "-c", "0"], check=True), True),
+        (lambda: subprocess.run("cd . && python3 --version", shell=True, check=True), True),
+        (lambda: subprocess.run(["env", "true"], check=True), False),
+        (lambda: os.system("python3 --version"), True),
+        (lambda: os.system("true"), False),
+        (lambda: os.waitpid(os.posix_spawn(sys.executable, ["python", "-c", "0"], os.environ), 0), True),
+    ],
+    ids=[
+        "spawn",
+        "fork",
+        "subprocess",
+        "shell",
+        "other program",
+        "os.system",
+        "other command",
+        "posix_spawn",
+    ],
+)
+def test_a_process_of_python_is_noted_while_active(start: Callable[[], object], noted: bool) -> None:
     calls: list[str] = []
+    with spawns_noted(lambda: calls.append("noted")):
+        start()
+    start()
 
-    def wrapper(original: Any) -> Any:
-        def launch(*args: Any) -> Any:
-            calls.append("launch")
-            return original(*args)
+    assert calls == ["noted"] * noted
 
-        return launch
 
-    with around_spawns(wrapper):
-        started("spawn")
-        started("fork")
-    started("spawn")
+def test_a_script_of_python_is_noted(tmp_path: Path) -> None:
+    (script := tmp_path / "script").write_text(f"#!{sys.executable}\n")
+    script.chmod(0o755)
+    calls: list[str] = []
+    with spawns_noted(lambda: calls.append("noted")):
+        subprocess.run([script], check=True)
 
-    assert calls == ["launch"]
+    assert calls == ["noted"]
+
+
+def test_processes_of_a_compiler_are_not_noted() -> None:
+    scope = {"__name__": "torch._inductor.worker", "subprocess": subprocess, "sys": sys}
+    calls: list[str] = []
+    with spawns_noted(lambda: calls.append("noted")):
+        exec("subprocess.run([sys.executable, '-c', '0'])", scope)
+
+    assert calls == []
 
 
 def test_on_the_virtual_gpu_the_first_spawned_process_is_reported(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,6 @@ from torch._inductor.ir import MultiOutput
 from torch._inductor.output_code import CompiledFxGraph
 from torch._inductor.scheduler import Scheduler
 
-from tracing.errors import message
 from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.inductor.code import around_graphs
 from tracing.upstream.patch import Method, Wrapper, patched
@@ -169,7 +168,7 @@ def _receive(listener: GraphListener, graph: GraphLowering, result: Any) -> None
 
 
 def _reason(error: Exception) -> str:
-    first, *_ = message(error).split("\n")
+    first, *_ = str(error).split("\n")
     return f"{type(error).__name__}: {first}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from contextlib import AbstractContextManager
 from functools import cache
+from typing import Any
 
 import torch
 from torch.autograd.graph import _engine_run_backward
@@ -54,7 +55,11 @@ def contract() -> None:
     started: list[bool] = []
 
     def counted(original: Method) -> Method:
-        return lambda *args, **kwargs: (started.append(True), original(*args, **kwargs))[1]
+        def run(*args: Any, **kwargs: Any) -> Any:
+            started.append(True)
+            return original(*args, **kwargs)
+
+        return run
 
     with around_engine(counted):
         y = torch.ones(1, requires_grad=True)
