@@ -70,6 +70,12 @@ def test_an_exception_inside_is_raised_and_written_down(tmp_path: Path) -> None:
     [
         ({"keep_inputs": True, "keep_memory": "2GB"}, "keep_memory='2GB'.: '2GB' is not of type int"),
         ({"seed": "0"}, "seed='0'.: '0' is not of type int or None"),
+        ({"last": True}, "last=True.: True is not of type int or None"),
+        ({"rank": 3}, "rank=3.: 3 is not of type list of int"),
+        ({"rank": ["a"]}, "is not of type list of int"),
+        ({"kernel": 5}, "kernel=5.: 5 is not of type list of str"),
+        ({"hash_fn": 5}, "hash_fn=5.: 5 is not of type function or str or None"),
+        ({"keep_memory": -1}, "keep_memory=-1. is less than 0"),
         ({"phase": "forwrd"}, "phase='forwrd'.: there is no such phase"),
     ],
 )

@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import sys
 import traceback
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -79,10 +79,12 @@ class RecordingOptions:
             if get_origin(hint) is Literal and value not in allowed:
                 needed = ", ".join(map(repr, allowed))
                 raise Problem(f"{given}: {value!r} is not one of {needed}", "use one of these")
-            kinds = allowed if get_origin(hint) in (Union, UnionType) else (hint,)
-            if all(isinstance(one, type) for one in kinds) and not isinstance(value, kinds):
-                needed = " or ".join("None" if one is NoneType else one.__name__ for one in kinds)
+            if not _is_of(hint, value):
+                needed = _named(hint)
                 raise Problem(f"{given}: {value!r} is not of type {needed}", _TYPES.get(name, "give one"))
+        for name in ("keep_memory", "keep_disk"):
+            if getattr(self, name) < 0:
+                raise Problem(f"tracing.recording({name}={getattr(self, name)}) is less than 0", _TYPES[name])
         for one in _sequence(self.phase):
             if one not in ("forward", "backward"):
                 raise Problem(
@@ -185,6 +187,32 @@ def _recorded(options: RecordingOptions, file: str) -> Iterator[store.Run]:
         raise
     undeclared = effects.texts if effects is not None else ()
     session.end(Outcome("ended", "the code ended; it is not compared with eager", undeclared=undeclared))
+
+
+def _is_of(hint: Any, value: object) -> bool:
+    # whether a value has the type of an option; True and False are no numbers
+    origin, kinds = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_is_of(one, value) for one in kinds)
+    if origin is Literal:
+        return value in kinds
+    if origin is Callable:
+        return callable(value)
+    if origin is Sequence:
+        element = int if kinds[0] is int else str
+        names = isinstance(value, str) and element is str
+        return names or (isinstance(value, (list, tuple)) and all(_is_of(element, one) for one in value))
+    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
+
+
+def _named(hint: Any) -> str:
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join(map(_named, get_args(hint)))
+    if get_origin(hint) is Sequence:
+        return "list of " + ("int" if get_args(hint)[0] is int else "str")
+    if get_origin(hint) is Callable:
+        return "function"
+    return "None" if hint is NoneType else str(hint.__name__)
 
 
 def _sequence(names: Sequence[str]) -> list[str]:

@@ -54,7 +54,8 @@ def unfinished_text(run: Run) -> str:
     """What is known of a run without an end, in the third person."""
     if being_recorded(run.path):
         return "is still being recorded"
-    return f"has no end: {crash_text(run) or 'the process was killed, or the disk was full'}"
+    left = "the process ended inside of the block, or " if run.info.kind == "code" else "the process "
+    return f"has no end: {crash_text(run) or f'{left}was killed, or the disk was full'}"
 
 
 def crash_text(run: Run) -> str:
