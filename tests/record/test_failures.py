@@ -53,6 +53,16 @@ def test_a_helper_that_the_frontend_refuses_is_named_with_its_line(tmp_path: Pat
     assert ">     4      return value * exponent" in "\n".join(map(str, failure_text(failure, run.text)))
 
 
+def test_a_function_of_triton_that_the_frontend_refuses_is_located_where_the_kernel_calls_it(
+    tmp_path: Path,
+) -> None:
+    _, failure, detail = failed("of triton", tmp_path)
+
+    assert (failure.name, failure.file) == ("turned_over", str(CASE))
+    assert f"(failures.py:{line_of('tl.flip(tl.load(x + at), 5)')}: tl.store(" in detail
+    assert "CompileTimeAssertionFailure at standard.py:" in detail and "static_assert(" in detail
+
+
 def test_a_kernel_that_torch_compile_copied_is_named_with_the_users_line(tmp_path: Path) -> None:
     _, failure, detail = failed("copied", tmp_path)
 

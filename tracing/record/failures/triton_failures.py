@@ -37,21 +37,37 @@ def frontend_failure(chain: ErrorChain) -> Failure | None:
     innermost = errors[-1]  # of a helper that the kernel calls
     known = [function for frame in chain.innermost() for function in functions_in(frame)]
     kernel = next((one for one in known if one.src == errors[0].src), None)
-    function = _with_source(innermost.src, known)
-    source, line = innermost.src or "", getattr(innermost.node, "lineno", 0)
-    code = source.splitlines()[line - 1].strip() if 0 < line <= len(source.splitlines()) else ""
+    sources = [(one, _with_source(one.src, known)) for one in reversed(errors)]
+    own = (one for one in sources if not _is_of_triton(one[1]))  # not tl.flip, but the line that calls it
+    located, function = next(own, sources[0])
+    source, line, code = _code(located)
     first = innermost.__cause__ or innermost.__context__
     message = innermost.error_message or (f"{type(first).__name__}: {first}" if first else "")
+    reason = one_line(message or type(innermost).__name__)
+    if located is not innermost:
+        _, inner, inner_code = _code(innermost)
+        reason += f" at {_position(sources[0][1], inner)}: {inner_code}"
     return Failure(
         "frontend",
         kernel.__name__ if kernel else _name_of(errors[0].src or ""),
         python=_position(function, line) if function else chain.line,
         code=code,
-        reason=one_line(message or type(innermost).__name__),
+        reason=reason,
         source=source,
         line=line,
         file=_file(function),
     )
+
+
+def _code(error: Any) -> tuple[str, int, str]:
+    # the source of the function that an error is of, the line in it, and the text of that line
+    source, line = error.src or "", getattr(error.node, "lineno", 0)
+    lines = source.splitlines()
+    return source, line, lines[line - 1].strip() if 0 < line <= len(lines) else ""
+
+
+def _is_of_triton(function: Any) -> bool:
+    return f"{getattr(function, '__module__', '')}.".startswith("triton.")
 
 
 def resources_failure(chain: ErrorChain) -> Failure | None:
