@@ -623,6 +623,40 @@ def test_an_operator_called_once_more_on_another_tensor_is_called_otherwise(why:
     assert cause.given == ("call 2 of aten::clone", "call 1 of aten::clone")
 
 
+def updates(*after: int, bits: Sequence[str] = ()) -> list[Record]:
+    """In-place updates of X, each after a number of launches and with the bits that it leaves."""
+    called = Operators()
+    for number, launches in enumerate(after):
+        called.call(launches, "aten::add_", [X, Y], [X], bits=("g", bits[number]) if bits else None)
+    return called.records
+
+
+@pytest.mark.parametrize("bits", [("y", "z"), ()], ids=["digests", "no digests"])
+def test_an_update_that_one_run_skips_is_the_cause_and_not_what_it_reads(
+    bits: Sequence[str], why: Why
+) -> None:
+    launches = [writer(0), reader(1, "y")]
+
+    cause = why(
+        ([*launches, reader(2, "z")], updates(1, 2, bits=bits)),
+        ([*launches, reader(2, "y")], updates(1, bits=bits)),
+    )
+
+    assert cause == OperatorCause(("aten::add_", ""), ("", ""), "a", proven=True, more=1)
+
+
+@pytest.mark.parametrize("bits", [("x", "y"), ()], ids=["digests", "no digests"])
+def test_an_earlier_call_of_one_run_does_not_make_later_ones_calls_of_that_run_only(
+    bits: Sequence[str], why: Why
+) -> None:
+    cause = why(
+        ([writer(0), reader(1, "y")], updates(0, 1, bits=bits)),
+        ([writer(0), reader(1, "z")], updates(1, bits=["z"] if bits else ())),
+    )
+
+    assert not isinstance(cause, OperatorCause) or not cause.more
+
+
 def test_a_launch_that_another_one_overwrote_in_only_one_run_changed_its_order(compared: Compare) -> None:
     def run(names: str, value: str) -> Side:
         scale = launch(0, part("out_ptr", "out", 2, "old", "s"), name="scale")

@@ -60,6 +60,7 @@ class OperatorCause:
     through: tuple[str, ...] = ()  # operators that copied it or computed with it, the last one first
     given: tuple[str, str] = ("", "")  # what wrote its tensor argument in each run, if that differs
     elsewhere: bool = False  # the other run calls the operator as often, at another point of the program
+    more: int = 0  # further calls, which only this run makes, on a tensor that both wrote with it
     exchanged: bool = False  # the runs call it on the same tensors in another order
     also: tuple[str, ...] = ()  # calls of other operators to which the same applies
     numbers: tuple[int, int] | None = None  # of its two calls, from 1 on, if they differ or `target` is set

@@ -130,6 +130,11 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
             there, other = names if cause.runs == "a" else names[::-1]
             yield f"{one} wrote this tensor last, outside of Triton, in {there};"
             yield f"{other} calls that operator as often, at another point of the program"
+        elif cause.more:
+            there, other = names if cause.runs == "a" else names[::-1]
+            times = "once" if cause.more == 1 else f"{cause.more} times"
+            yield f"{one} wrote this tensor last, outside of Triton; by then"
+            yield f"{there} has called that operator {times} more than {other}"
         else:
             yield f"{one} wrote this tensor last, outside of Triton, only in {_runs(cause.runs, names)}"
             if cause.also:

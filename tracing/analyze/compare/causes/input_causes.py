@@ -150,6 +150,8 @@ class Causes:
             return Host("", None, proven=False)
         if self._is_other_call(a, b, reads) and (other := self._unlike.other_call(a, b, reads)):
             return other
+        if a.call != b.call and (more := self._unlike.more_calls(a, b, reads)):
+            return more
         if a.name.startswith(_CONSTANT):
             return Host("", None) if all(last) and not reads[0].passed else None
         digests = [one.digests_of(write) for one, write in zip(self._timelines, (a, b), strict=True)]

@@ -52,6 +52,43 @@ class RedirectedWrites:
             return None
         return self._operator(later, side, reads)
 
+    def of_more_calls(self, a: Write, b: Write, reads: ReadPair) -> OperatorCause | None:
+        """The later of two calls of an operator, if only its run updates this tensor once more.
+
+        Both runs make the earlier one on this tensor, at the same point of the program. An update also reads
+        what it overwrites.
+        """
+        later, side = (a, 0) if a.call > b.call else (b, 1)
+        earlier = b if side == 0 else a
+        counts = self._counts(a.name, a.argument, reads)
+        more = counts[side] - counts[1 - side]
+        updates = any(one.address == later.address for one in later.reads)
+        if not updates or earlier.call < 0 or more != later.call - earlier.call:
+            return None
+        if not self._is_shared(earlier, later, side, reads):
+            return None
+        total = [one.total(later) for one in self._timelines]
+        sides: tuple[Write | None, Write | None] = (later, None) if side == 0 else (None, later)
+        cause = operator_cause(*sides, "a" if side == 0 else "b")
+        return replace(cause, more=more, elsewhere=total[0] == total[1])
+
+    def _is_shared(self, earlier: Write, later: Write, side: int, reads: ReadPair) -> bool:
+        # whether the run of the later of two equal calls makes the earlier one as the other run does
+        here = input_with(later, reads[side])
+        made, _ = self._timelines[side].results(earlier)
+        distance = later.address - here.address if here is not None else 0
+        if here is None or here.tensor is None or not _is_among(made, distance, later.region, here.tensor):
+            return False
+        left = self._timelines[side].bits_left_by(earlier), earlier.left.bits
+        before = [one.launches_before(earlier) for one in self._timelines]
+        return (not all(left) or left[0] == left[1]) and self._is_same_point(*before)
+
+    def _is_same_point(self, a: int | None, b: int | None) -> bool:
+        # whether as many launches had been made, of each run, as the pairing says
+        if not a or not b:
+            return a == b == 0
+        return self._pairing.partner(a - 1) == b - 1
+
     def is_same_tensor(self, a: Write, b: Write, reads: ReadPair) -> bool | None:
         """Whether both runs read one tensor, in which these writes are; None: it cannot be decided."""
         here, there = (input_with(one, read) for one, read in zip((a, b), reads, strict=True))
@@ -128,10 +165,13 @@ class RedirectedWrites:
         return birth.kind == "start" or self._is_called_as_often(birth.name, birth.arguments, reads)
 
     def _is_called_as_often(self, name: str, arguments: str, reads: ReadPair) -> bool:
-        a, b = (
-            one.count(name, arguments, read.before) for one, read in zip(self._timelines, reads, strict=True)
-        )
+        a, b = self._counts(name, arguments, reads)
         return a == b
+
+    def _counts(self, name: str, arguments: str, reads: ReadPair) -> list[int]:
+        return [
+            one.count(name, arguments, read.before) for one, read in zip(self._timelines, reads, strict=True)
+        ]
 
 
 def _is_among(

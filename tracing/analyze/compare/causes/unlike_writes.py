@@ -68,6 +68,10 @@ class UnlikeWrites:
         """The cause, if two calls of one operator wrote what was read; None: they wrote the same tensor."""
         return self._redirected.of_calls(a, b, reads) or self._other_tensor(a, b, reads)
 
+    def more_calls(self, a: Write, b: Write, reads: ReadPair) -> OperatorCause | None:
+        """The cause, if one run calls an operator once more on the tensor that both wrote by a call of it."""
+        return self._redirected.of_more_calls(a, b, reads)
+
     def _other_tensor(self, a: Write, b: Write, reads: ReadPair) -> OtherTensor | None:
         # None: both runs read the same tensor
         same = self._redirected.is_same_tensor(a, b, reads)

@@ -137,6 +137,21 @@ class Timeline:
         written = zip(call.storages[len(signature.reads) :], signature.writes, strict=False)
         return [PlacedTensor(*one) for one in written], self._sites.get(call.site)
 
+    def launches_before(self, operator: Write) -> int | None:
+        """The launches before the call of this run with the number of a call of the other run; None: no call.
+
+        Reads the calls up to it.
+        """
+        call = self._operators.numbered(operator.name, operator.argument, operator.call)
+        return None if call is None else call.launch
+
+    def bits_left_by(self, operator: Write) -> str:
+        """The bits that the same call left in the same result; empty: no digest was taken."""
+        call = self._operators.numbered(operator.name, operator.argument, operator.call)
+        digests = self._operators.digests(call.index) if call is not None else None
+        known = digests is not None and operator.position < len(digests.after)
+        return digests.after[operator.position].bits if digests is not None and known else ""
+
     def total(self, operator: Write) -> int:
         """How often an operator is called like this in the whole process."""
         return self._operators.total(operator.name, operator.argument)
