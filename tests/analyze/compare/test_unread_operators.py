@@ -145,3 +145,60 @@ def test_an_operator_that_only_one_run_calls_is_the_cause(tmp_path: Path) -> Non
     one = cause(digested)
     assert (one.names, one.arguments, one.runs) == (("", "aten::mul_.Tensor"), ("", "other=0.5"), "b")
     assert without.status == 2
+
+
+def accumulated(*, cleared: bool) -> Then:
+    def then(y: torch.Tensor) -> None:
+        total = y * 1
+        for clears in (cleared, True):
+            total.add_(y)
+            total.exp()
+            if clears:
+                total.mul_(0)
+
+    return then
+
+
+def test_memory_that_one_run_does_not_clear_differs(tmp_path: Path) -> None:
+    one = cause(compared(tmp_path, accumulated(cleared=True), accumulated(cleared=False)))
+
+    assert one.names == ("aten::mul_.Tensor", "aten::add_.Tensor")
+    assert all(one.sites)
+
+
+def test_operators_in_another_order_on_unlike_tensors_are_no_difference(tmp_path: Path) -> None:
+    def negated(order: slice) -> Then:
+        return lambda y: [one.neg() for one in [y.exp(), y.cos()][order]]
+
+    verdict = compared(tmp_path, negated(slice(None)), negated(slice(None, None, -1)))
+
+    assert verdict.status == 2
+
+
+def test_an_operator_that_one_run_calls_on_another_layout_is_not_only_in_that_run(tmp_path: Path) -> None:
+    def product(*, upper: bool) -> Then:
+        def then(y: torch.Tensor) -> None:
+            left, right = y.reshape(2, 4) * 2, (y.reshape(2, 4) * 3).t()
+            right = torch.triu(right, 1) if upper else right
+            (left @ right).neg()
+
+        return then
+
+    one = cause(compared(tmp_path, product(upper=False), product(upper=True)))
+
+    assert (one.names, one.runs) == (("", "aten::triu"), "b")
+
+
+def test_what_the_host_changed_after_an_operator_of_one_run_is_not_that_operators(tmp_path: Path) -> None:
+    def changed(value: int, *, more: bool) -> Then:
+        def then(y: torch.Tensor) -> None:
+            z = y * 2
+            z = z.mul_(0.5) if more else z
+            ctypes.memset(z.data_ptr(), value, 4)
+            z.exp()
+
+        return then
+
+    verdict = compared(tmp_path, changed(0x40, more=False), changed(0x41, more=True))
+
+    assert verdict.status == 2

@@ -28,10 +28,12 @@ from tracing.model import (
     TensorValue,
 )
 from tracing.store import Run
+from tracing.views import extent, relation, same_digest
 
 # what they return may arrive after its digest was taken
 _ASYNCHRONOUS = ("c10d::", "_c10d_functional", "symm_mem::")
 _NOT_WAITED_FOR = "non_blocking=True"
+_DEEP = 64  # operators in a row that are followed back
 
 Bits: TypeAlias = Literal["unknown", "equal", "other inputs", "other results"]
 What: TypeAlias = Literal["arguments", "results", "random"]
@@ -64,8 +66,21 @@ class _Called(NamedTuple):
         return self.signature.arguments_of(self.call)
 
 
+def _overlapping(writer: _Called, reader: _Called, position: int) -> Iterator[int]:
+    # the results of a call that hold bytes of an input of another call
+    storage, meta = reader.call.storages[position], reader.signature.reads[position]
+    written = writer.call.storages[len(writer.signature.reads) :]
+    for number, (there, result) in enumerate(zip(written, writer.signature.writes, strict=False)):
+        distance = extent(meta)[0] - extent(result)[0]
+        if there == storage and relation(meta, result, distance) != "disjoint":
+            yield number
+
+
 def _without_offsets(metas: Sequence[TensorMeta]) -> tuple[TensorMeta, ...]:
     return tuple(replace(one, offset=0) for one in metas)
+
+
+_Write: TypeAlias = tuple[_Kind, _Called]
 
 
 class _Calls:
@@ -93,15 +108,32 @@ class _Calls:
                 kinds[key] = _Kind(signature.name, reads, writes, call.thread)
             yield kinds[key], _Called(call, signature, self._sites.get(call.site))
 
-    def last_writer(self, storage: int, before: int) -> tuple[_Kind, _Called] | None:
-        """The last call before another one that wrote to a storage; None: no operator did."""
+    def last_writer(self, reader: _Called, position: int) -> _Write | None:
+        """The last call before another one that wrote what it reads there; None: no operator, or unknown."""
         last = None
         for kind, one in self.called():
-            if one.call.index >= before:
+            if one.call.index >= reader.call.index:
                 break
-            if storage in one.call.storages[len(one.signature.reads) :]:
+            if next(_overlapping(one, reader, position), None) is not None:
                 last = kind, one
-        return last
+        return last if last is None or self._left(last[1], reader, position) else None
+
+    def _left(self, writer: _Called, reader: _Called, position: int) -> bool:
+        # False: what is read has other bits than the call left, so something else wrote it later
+        read, left = self.digests(reader), self.digests(writer)
+        if read is None or left is None or position >= len(read.before):
+            return True
+        meta, bits = reader.signature.reads[position], read.before[position].bits
+        for number in _overlapping(writer, reader, position):
+            result = writer.signature.writes[number]
+            alike = extent(result)[0] == extent(meta)[0] and same_digest(result, meta)
+            if alike and number < len(left.after) and left.after[number].bits not in ("", bits):
+                return False
+        return True
+
+    def called_by_name(self, name: str) -> int:
+        """How often the operators of a name are called."""
+        return sum(count for kind, count in self.counts.items() if kind.name == name)
 
     def digests(self, one: _Called) -> OperatorDigests | None:
         return self._digests.get(one.call.index)
@@ -120,7 +152,7 @@ def unread_operators(runs: tuple[Run, Run], rank: int, processes: tuple[str, str
         if bits == "unknown":
             undigested = one
         if bits == "other inputs":
-            if not doubt and (only := _only_writer((a, b), (one, other))) is not None:
+            if not doubt and (only := _writer((a, b), (one, other))) is not None:
                 return UnreadOperators((_differing((one, other), (a, b), rank), only))
             doubt = doubt or f"{_named(one)} reads other values, and what wrote them is not known"
         elif bits != "equal" and arguments[0] != arguments[1]:
@@ -215,22 +247,52 @@ def _differing(pair: tuple[_Called, _Called], of: tuple[_Calls, _Calls], rank: i
     return ResultDiffers(f"output of operator {_numbers(pair)}", a, b, rank)
 
 
-def _only_writer(of: tuple[_Calls, _Calls], pair: tuple[_Called, _Called]) -> OperatorCause | None:
-    # the operator that wrote what a pair reads, if the other run never calls it
-    before = [calls.digests(one) for calls, one in zip(of, pair, strict=True)]
-    assert before[0] is not None and before[1] is not None
-    bits = zip(before[0].before, before[1].before, strict=False)
-    position = next(number for number, (one, other) in enumerate(bits) if one.bits != other.bits)
-    last = [
-        calls.last_writer(one.call.storages[position], one.call.index)
-        for calls, one in zip(of, pair, strict=True)
-    ]
-    a, b = (
-        one[1] if one is not None and not other.counts[one[0]] else None
-        for one, other in zip(last, reversed(of), strict=True)
-    )
-    if a is None and b is None:
+def _writer(of: tuple[_Calls, _Calls], pair: tuple[_Called, _Called]) -> OperatorCause | None:
+    # who wrote what a pair reads: an operator that one run calls more often, or another one in each run
+    for _ in range(_DEEP):
+        last = _last_writers(of, pair)
+        a, b = last
+        if a is None or b is None or a[0].name != b[0].name or a[0] == b[0]:
+            break
+        if a[1].arguments != b[1].arguments:
+            return _cause(a[1], b[1])
+        pair = a[1], b[1]  # its layouts follow from those of its inputs
+    else:
         return None
+    only = [
+        one[1] if one is not None and _is_only_in(one[0], mine, other) else None
+        for one, mine, other in zip(last, of, reversed(of), strict=True)
+    ]
+    if only[0] is not None or only[1] is not None:
+        return _cause(only[0], only[1])
+    if a is None or b is None or a[0].name == b[0].name:
+        return None
+    # else the runs may make these calls in another order
+    unequal = any(of[0].counts[kind] != of[1].counts[kind] for kind, _ in (a, b))
+    return _cause(a[1], b[1]) if unequal else None
+
+
+def _last_writers(
+    of: tuple[_Calls, _Calls], pair: tuple[_Called, _Called]
+) -> tuple[_Write | None, _Write | None]:
+    # of the first input that differs
+    before = [calls.digests(one) for calls, one in zip(of, pair, strict=True)]
+    if before[0] is None or before[1] is None:
+        return None, None
+    bits = zip(before[0].before, before[1].before, strict=False)
+    position = next((number for number, (one, other) in enumerate(bits) if one.bits != other.bits), None)
+    if position is None:
+        return None, None
+    a, b = (calls.last_writer(one, position) for calls, one in zip(of, pair, strict=True))
+    return a, b
+
+
+def _is_only_in(kind: _Kind, mine: _Calls, other: _Calls) -> bool:
+    # not if the other run calls it on other layouts
+    return not other.counts[kind] and mine.called_by_name(kind.name) > other.called_by_name(kind.name)
+
+
+def _cause(a: _Called | None, b: _Called | None) -> OperatorCause:
     return OperatorCause(
         (a.signature.name if a else "", b.signature.name if b else ""),
         (a.arguments if a else "", b.arguments if b else ""),
