@@ -136,6 +136,22 @@ def test_operators_that_only_one_run_calls_are_named(tmp_path: Path) -> None:
     assert ["aten::neg" in one for one in verdict.comparison.notes.notes] == [True]
 
 
+def test_an_operator_of_one_run_before_an_unrelated_launch_is_not_compared(tmp_path: Path) -> None:
+    def added(*, more: bool) -> Then:
+        def then(y: torch.Tensor) -> None:
+            if more:
+                y[0:1].add_(0.5)
+            torch.compile(torch.cos)(torch.ones(8))
+
+        return then
+
+    verdict = compared(tmp_path, added(more=False), added(more=True), "writers")
+
+    assert verdict.status == 2
+    (note,) = verdict.comparison.notes.notes
+    assert "unequally often" in note and "aten::add_" in note
+
+
 def test_an_operator_that_only_one_run_calls_is_the_cause(tmp_path: Path) -> None:
     digested, without = (
         compared(tmp_path, times(3), lambda y: (y.mul_(0.5) * 3).sum(), one)

@@ -27,6 +27,7 @@ from tracing.model import (
     TensorMeta,
     TensorValue,
 )
+from tracing.model.library_files import is_library
 from tracing.store import Run
 from tracing.views import extent, relation, same_digest
 
@@ -172,11 +173,13 @@ def unread_operators(runs: tuple[Run, Run], rank: int, processes: tuple[str, str
     if made is not None:  # of numbers of the program, as a measured time
         return UnreadOperators((made, Host("ab", None, made=True)))
     left_out, called = [], sum(1 for _ in runs[0].rows(processes[0]))
-    if (unpaired := _unpaired(a, b)) is not None:
+    if (latest := _unpaired(a, b)) is not None:
+        of_one, unpaired = latest
         which = f"operators that the runs call unequally often, as {_named(unpaired)}"
-        if unpaired.call.launch >= called:  # no launch reads what it computes
+        # no launch reads what it computes, or perhaps none: a first run that compiles may call others more
+        if unpaired.call.launch >= called or of_one:
             doubt = doubt or which
-        else:  # a first run that compiles may call more
+        else:
             left_out.append(which)
     if undigested is not None and undigested.call.launch >= called:
         what = f"what operators compute after the last launch, as {_named(undigested)}"
@@ -302,11 +305,21 @@ def _cause(a: _Called | None, b: _Called | None) -> OperatorCause:
     )
 
 
-def _unpaired(a: _Calls, b: _Calls) -> _Called | None:
-    # of the calls without partners, the latest
+def _unpaired(a: _Calls, b: _Calls) -> tuple[bool, _Called] | None:
+    # of the calls without partners, the latest; first of those that a line of only one run's program makes,
+    # for which it returns True
     unequal = {kind for kind in (*a.counts, *b.counts) if a.counts[kind] != b.counts[kind]}
-    them = (one for calls in (a, b) for kind, one in calls.called() if kind in unequal)
-    return max(them, key=lambda one: one.call.launch, default=None)
+    them = (
+        (not (a.counts[kind] and b.counts[kind]) and _is_of_program(one.site), one)
+        for calls in (a, b)
+        for kind, one in calls.called()
+        if kind in unequal
+    )
+    return max(them, key=lambda one: (one[0], one[1].call.launch), default=None)
+
+
+def _is_of_program(site: CallSite | None) -> bool:
+    return site is not None and not is_library(site.file)
 
 
 def _named(one: _Called) -> str:
