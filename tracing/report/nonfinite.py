@@ -97,6 +97,11 @@ def first_text(origin: NonFiniteOrigin, kind: Kind = "any") -> str:
     return f"the first {certain}{_VALUE[kind]}{shown}"
 
 
+def value_text(kind: Kind) -> str:
+    """`a NaN or inf`."""
+    return "an inf" if kind == "inf" else f"a {_VALUE[kind]}"
+
+
 def verb_text(verb: Verb) -> str:
     """What a launch or an operator does to a value, in the third person."""
     return {"passes": "passes on", "keeps": "does not overwrite"}.get(verb, verb)

@@ -17,6 +17,7 @@ from handmade.runs import saved, saved_job
 
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.nonfinite.nonfinite_elements import nonfinite_elements, ranges
+from tracing.cli.answers.findings import nan_text
 from tracing.model import (
     Access,
     Digest,
@@ -241,6 +242,43 @@ def test_a_launch_that_makes_more_than_is_passed_on_is_named_and_carries_nothing
     assert answer.later is not None and answer.later.name == "k1"
     lines = [line.plain for line in nonfinite_text(answer, {}, [])]
     assert "✗ launch #1 k1 makes more: every value that it reads is finite" in lines
+
+
+def test_a_launch_that_makes_one_is_named_after_a_read_of_memory_that_nothing_wrote(tmp_path: Path) -> None:
+    launches = [step(0, 1, 2, nan_in=8), step(1, 5, 6, nan_out=3)]
+    run = saved(tmp_path, launches, operators="digests")
+
+    answer = first_nonfinite(run)
+
+    assert answer.origin is not None and answer.origin.verb == "reads"
+    assert answer.later is not None and answer.later.name == "k1"
+    (said,) = [line.plain for line in nan_text(run)]
+    assert "a NaN is made of finite values by launch #1 k1" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "reads"),
+    [
+        ("aten::baddbmm", "beta=0.0, alpha=0.5", False),
+        ("aten::addmm.out", "beta=0", False),
+        ("aten::addmv_", "beta=0", False),
+        ("aten::addmm", "beta=0.5", True),
+        ("aten::addmm", "", True),
+        ("aten::mm", "beta=0", True),
+    ],
+)
+def test_an_input_that_counts_zero_times_is_not_read(
+    name: str, arguments: str, reads: bool, tmp_path: Path
+) -> None:
+    called: list[Record] = [
+        OperatorSignature(0, name, arguments, (META, META), (META,)),
+        OperatorCall(0, 0, 0, (1, 2, 3)),
+        OperatorDigests(0, (Digest(BITS, nan=8), Digest(BITS)), (Digest(BITS),)),
+    ]
+
+    answer = first_nonfinite(saved(tmp_path, [step(0, 3, 4)], called, operators="digests"))
+
+    assert (answer.origin is not None) is reads
 
 
 def test_elements_are_named_where_the_values_were_kept_and_json_is_as_documented(tmp_path: Path) -> None:

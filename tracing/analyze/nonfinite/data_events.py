@@ -18,6 +18,10 @@ Kind: TypeAlias = Literal["nan", "inf", "any"]
 _NUMBER = re.compile(r"(?<![\w'])-?(nan|inf)j?(?![\w='])")
 NonFiniteCounts: TypeAlias = tuple[int, int]  # of NaN and inf
 
+# they do not read their first input if it counts zero times: it may be memory that nothing initialised
+_SCALED = frozenset(f"aten::{name}" for name in ("addmm", "baddbmm", "addbmm", "addmv", "addr"))
+_TIMES_ZERO = re.compile(r"(?<!\w)beta=-?(0|0\.0|False)(?=,|$)")
+
 _NEXT_ARGUMENT = re.compile(r", (?=[A-Za-z_]\w*=)")
 
 
@@ -139,7 +143,8 @@ def _operator(one: Operator, rank: int) -> DataEvent:
         )
         for side, tensors in (("input", one.reads), ("output", one.writes))
     ]
-    return DataEvent(one, rank, sides[0], sides[1])
+    unread = one.name.partition(".")[0].removesuffix("_") in _SCALED and _TIMES_ZERO.search(one.arguments)
+    return DataEvent(one, rank, sides[0][1:] if unread else sides[0], sides[1])
 
 
 def _launch(

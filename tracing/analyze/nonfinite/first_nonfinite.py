@@ -77,7 +77,7 @@ class NonFiniteAnswer:
 
     kind: Kind = "any"  # "nan": inf counts as finite; "inf": NaN counts as finite
     origin: NonFiniteOrigin | None = None
-    later: DataEvent | None = None  # if the origin passes on a value: the first that makes one of its own
+    later: DataEvent | None = None  # if the origin passes on or reads a value: the first that makes one
     launches: int = 0
     operators: int = 0
     undecided: list[OldContents] = field(default_factory=list)  # launches that may have stored one
@@ -147,7 +147,7 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
         wrote = [one for one in event.writes if one.accessed(kind)]
         if origin is not None:
             carriers.follow(event, wrote=bool(wrote))
-            if origin.verb == "passes" and answer.later is None and event.name not in constants:
+            if origin.verb in ("passes", "reads") and answer.later is None and event.name not in constants:
                 answer.later = _makes_more(run, event, read, wrote, kind, constants)
             continue
         contents.about_to_run(event)

@@ -21,7 +21,7 @@ from tracing.report.findings import (
     uncovered_text,
     uninitialised_text,
 )
-from tracing.report.nonfinite import first_text, title, unexplained_text
+from tracing.report.nonfinite import first_text, title, unexplained_text, value_text
 
 _NAN: dict[Kind, str] = {"nan": " --kind nan"}  # with the option of `tracing nan`
 _KINDS: dict[Kind, str] = {"any": "", **_NAN}
@@ -88,6 +88,9 @@ def _nonfinite(run: store.Run, kinds: Mapping[Kind, str]) -> Iterator[str]:
             return
         if origin is not None and origin.unwritten:
             yield f"{title(origin.event)} reads {first_text(origin, kind)}: `{nan}{command}`"
+            return
+        if answer.later is not None:
+            yield f"{value_text(kind)} is made of finite values by {title(answer.later)}: `{nan}{command}`"
             return
         if answer.unexplained:
             yield f"{unexplained_text(answer)}: `{nan}{command}`"
