@@ -165,7 +165,9 @@ def _source(origin: NonFiniteOrigin, kind: Kind, lacking: str) -> str:
     if any(one.digest is None for one in event.reads):
         read = f"{_FINITE[kind]}, as far as it has digests"
     if numbers := event.bad_numbers("any"):
-        return f"{read}; it is called with {', '.join(numbers)}"
+        called = f"it is called with {', '.join(numbers)}"
+        certain = origin.verb != "may make"
+        return f"{read}; {called}" if certain else f"not certain: {called}, and may compute one, too"
     if origin.constant:
         return f"{read}; it stores a constant of its code, as the -inf of a mask"
     return read

@@ -164,7 +164,7 @@ def test_memory_that_nothing_wrote_is_not_called_the_programs_own_data(
     ("number", "verb", "printed"),
     [
         (float("-inf"), "makes", "every value that it reads is finite; it is called with fill=-inf"),
-        (float("nan"), "passes", "every value that it reads is finite; it is called with fill=nan"),
+        (float("nan"), "may make", "not certain: it is called with fill=nan, and may compute one, too"),
         (1e30, "makes", "every value that it reads is finite"),
     ],
 )

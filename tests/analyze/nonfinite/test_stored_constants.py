@@ -101,6 +101,43 @@ def test_a_constant_is_passed_on_and_a_computed_value_is_made(
     assert bool(without_nan) == (kernel not in (out_of_the_mask, divided_by_a_masked_sum))
 
 
+@triton.jit
+def limited(x_ptr, out_ptr, limit):
+    i = tl.arange(0, 16)
+    tl.store(out_ptr + i, tl.minimum(tl.load(x_ptr + i) * 1e38 * 1e38, limit))
+
+
+@triton.jit
+def compared(x_ptr, out_ptr, limit):
+    i = tl.arange(0, 16)
+    x = tl.load(x_ptr + i) * 1e38 * 1e38
+    tl.store(out_ptr + i, tl.where(i < limit, x, 0.0))
+
+
+@triton.jit
+def filled(x_ptr, out_ptr, limit):
+    i = tl.arange(0, 16)
+    tl.store(out_ptr + i, tl.where(i < 9, tl.load(x_ptr + i), limit))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "verb"), [(limited, "may make"), (compared, "may make"), (filled, "passes")]
+)
+def test_a_number_that_a_kernel_is_called_with_is_passed_on_only_if_the_kernel_stores_it(
+    tmp_path: Path, kernel: Any, verb: str
+) -> None:
+    writer = store.create(tmp_path, replace(INFO, operators="digests"))
+    with virtual_gpu(), LaunchRecorder(writer, operators="digests"):
+        kernel[(1,)](torch.ones(16), torch.zeros(16), float("inf"))
+
+    answer = first_nonfinite(store.Run(writer.path))
+
+    assert answer.origin is not None
+    assert (answer.origin.verb, answer.status) == (verb, 2 if verb == "may make" else 1)
+    text = "\n".join(line.plain for line in nonfinite_text(answer, {}, []))
+    assert "it is called with limit=inf" in text and ("not certain" in text) == (verb == "may make")
+
+
 KERNEL = """
 module {{
   tt.func private @other(%v: f32) -> f32 {{

@@ -28,7 +28,8 @@ from tracing.store.graph_file import PythonLine
 # passes: it came to the launch or operator as a number, or as data of Python, or is a constant of a kernel
 # reads:  nothing that was recorded wrote it
 # keeps:  it was there before the launch, in elements that the launch did not write
-# may make: it fills memory of torch.empty with NaN, as Inductor does, or stores a constant: that may be all
+# may make: it fills memory of torch.empty with NaN, as Inductor does, or stores a constant, or is called with
+#         such a number: that may be all
 Verb: TypeAlias = Literal["makes", "passes", "reads", "keeps", "may make"]
 
 _DIGESTS = "--operators digests"
@@ -194,6 +195,9 @@ def _with_lines(run: Run, origin: NonFiniteOrigin, kind: Kind) -> NonFiniteOrigi
     computes = launch_lines(run, origin.event.rank, source)
     nan = kind != "inf" and any(one.bad("nan") for one in origin.tensors)
     fills = filling_lines(run, origin.event.rank, source) if origin.made and nan else ()
+    if origin.verb == "passes":  # a number that it is called with
+        share = _constant(run, source, origin, kind)
+        return replace(origin, computes=computes, verb="passes" if share == "all" else "may make")
     constant = _constant(run, source, origin, kind) if origin.made and not fills else "none"
     verb: Verb = "passes" if constant == "all" else "may make" if fills or constant == "some" else origin.verb
     return replace(origin, computes=computes, fills=fills, constant=constant != "none", verb=verb)
@@ -207,7 +211,8 @@ def _constant(run: Run, launch: KernelLaunch, origin: NonFiniteOrigin, kind: Kin
     ttir = run.text(blob)
     kinds: list[Literal["nan", "inf"]] = ["nan", "inf"] if kind == "any" else [kind]
     wrong = [(one.name, bad) for one in origin.tensors for bad in kinds if one.bad(bad)]
-    stored = {stored_constants(ttir, name, bad) for name, bad in wrong}
+    given = {bad: [one.partition("=")[0] for one in origin.event.bad_numbers(bad)] for bad in kinds}
+    stored = {stored_constants(ttir, name, bad, given[bad]) for name, bad in wrong}
     generated = is_library(launch.kernel.file or "") and not launch.kernel.copied
     return "none" if "none" in stored else "some" if generated or "some" in stored else "all"
 

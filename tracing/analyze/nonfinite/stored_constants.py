@@ -45,12 +45,17 @@ class _Store(NamedTuple):
     value: str | None  # None: it is computed by the store
 
 
-def stored_constants(ttir: str, argument: str, kind: Literal["nan", "inf"]) -> Share:
+def stored_constants(
+    ttir: str, argument: str, kind: Literal["nan", "inf"], given: Sequence[str] = ()
+) -> Share:
     """Which of the NaN, or of the infinite values, that a kernel stores to an argument are its constants.
+
+    given -- arguments with a number of this kind, which count as constants
 
     "all": it stores no other one, if every value that it reads is finite; "some": it may compute one, too
     """
     defined, stores = _read(ttir)
+    defined = {**defined, **{f"%{name}": _Operation("", (), kind) for name in given}}
     reached, computed = False, False
     for store in stores:
         if store.argument in (argument, None):
@@ -138,6 +143,8 @@ def _forwarded(defined: dict[str, _Operation], value: str, seen: set[str]) -> It
 
 
 def _kind(one: _Operation) -> Literal["", "nan", "inf"]:
+    if one.name == _PARAMETER.name:  # with such a number, if it is given
+        return "nan" if one.text == "nan" else "inf" if one.text == "inf" else ""
     match = _BITS.match(one.text) if one.name == "arith.constant" else None
     return "" if match is None else "nan" if int(match[1], 16) & ((1 << _MANTISSA[match[2]]) - 1) else "inf"
 
@@ -146,7 +153,7 @@ def _is_finite(one: _Operation) -> bool:
     # of an operation without operands that are floats
     if one.name in ("arith.sitofp", "arith.uitofp"):
         return re.search(r"\bf(8\w*|16)>?$", one.text.strip()) is None  # 70000 is infinite in float16
-    return one is _PARAMETER or one.name == "arith.constant"
+    return one.name in (_PARAMETER.name, "arith.constant")
 
 
 def _is_small(defined: dict[str, _Operation], values: Sequence[str]) -> bool:
