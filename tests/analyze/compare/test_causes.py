@@ -17,6 +17,7 @@ from tracing.analyze.compare.divergence_kinds import (
     Divergence,
     Host,
     InputDiffers,
+    OneSided,
     OperatorCause,
     OtherTensor,
     OutputDiffers,
@@ -352,6 +353,24 @@ def test_a_missing_launch_before_an_operator_and_a_launch_of_its_kernel_is_what_
 
     assert [(kind_of(one), one.pair.a and one.pair.a.index) for one in divergences] == [("missing", 0)]
     assert comparison.notes.consequences == 1
+
+
+def test_an_operator_of_one_run_does_not_make_the_launch_after_it_one_of_that_run(compared: Compare) -> None:
+    def run(values: Sequence[str], more: int | None) -> Side:
+        called = Operators()
+        for step in range(len(values) + 1):
+            called.call(step, "aten::max", [X], [Y])
+            if step == more:
+                called.call(step, "aten::mul_", [X], [X], arguments="2")
+        steps = [arg("ptr", "in_out", *contents, storage=X) for contents in values]
+        return [launch(step, one, name="scale") for step, one in enumerate(steps)], called.records
+
+    divergences, _ = compared(run(["xy", "yz", "zw"], None), run(["xy", "yz", "uv", "vt"], 2))
+
+    first, last = divergences
+    assert isinstance(first, InputDiffers) and isinstance(first.cause, OperatorCause)
+    assert (first.pair.launch.index, first.cause.names) == (2, ("", "aten::mul_"))
+    assert isinstance(last, OneSided) and last.last
 
 
 def test_an_operator_that_the_other_run_calls_later_is_reported_as_moved(compared: Compare) -> None:

@@ -9,6 +9,7 @@ from tracing.analyze.compare.causes.input_causes import Causes
 from tracing.analyze.compare.kernel_code import KernelCodes
 from tracing.analyze.compare.launch_difference import LaunchDifferences, touched_equally
 from tracing.analyze.compare.signature_pair import Signatures, identities
+from tracing.analyze.compare.timeline.timeline import Timeline
 from tracing.analyze.compare.timeline.timeline_step import TimelineStep
 from tracing.model import CallSite
 
@@ -23,7 +24,9 @@ class LaunchLikeness:
         codes: KernelCodes,
         differences: LaunchDifferences,
         causes: Causes,
+        timelines: tuple[Timeline, Timeline],
     ) -> None:
+        self._timelines = timelines
         self._sites, self._codes, self._differences, self._causes = sites, codes, differences, causes
         self._keys: tuple[dict[int, str], dict[int, str]] = ({}, {})  # by signature
         self._identities = identities(known[0]), identities(known[1])
@@ -92,9 +95,16 @@ class LaunchLikeness:
         return sum(1 if a.signature.args[slot.position].writes else 2 for slot in equal)
 
     def context(self, a: TimelineStep, b: TimelineStep) -> int:
-        """Whether they have the same call site, and how many of the preceding operators are equal."""
+        """Whether they have the same call site, and how many of the preceding operators are equal.
+
+        An operator that only one run calls does not count: it tells nothing about the position.
+        """
         same_site = self._site(a, 0) == self._site(b, 1)
-        return 16 * same_site + _common_end(a.operators, b.operators)
+        called = [
+            [name for name in step.operators if other.calls(*name)]
+            for step, other in zip((a, b), reversed(self._timelines), strict=True)
+        ]
+        return 16 * same_site + _common_end(*called)
 
     def _site(self, step: TimelineStep, side: int) -> tuple[str, int, int] | None:
         site = self._sites[side].get(step.row.line.site)

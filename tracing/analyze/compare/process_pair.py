@@ -71,7 +71,7 @@ class ProcessPair:
         self._pairing = Pairing()
         self._causes = Causes(a, b, self._pairing, notes.unknown, notes.unrecorded)
         self._differences = LaunchDifferences(notes, codes)
-        self._likeness = LaunchLikeness(known, sites, codes, self._differences, self._causes)
+        self._likeness = LaunchLikeness(known, sites, codes, self._differences, self._causes, self._timelines)
         self._divergences = LaunchDivergences(notes, self._pairing, self._causes, self._differences)
         self._one_sided = OneSidedLaunches(self._pairing, self._launches)
         self._pauses = 0

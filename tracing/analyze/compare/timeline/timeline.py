@@ -156,6 +156,10 @@ class Timeline:
         """How often an operator is called like this in the whole process."""
         return self._operators.total(operator.name, operator.argument)
 
+    def calls(self, name: str, arguments: str) -> bool:
+        """True if an operator is called like this anywhere in the process."""
+        return bool(self._operators.total(name, arguments))
+
     def draws_before(self, operator: Write) -> int:
         """The number of calls that drew random numbers before a call of an operator."""
         return self._operators.draws_before(operator.number)
