@@ -20,6 +20,7 @@ from tracing.analyze.nonfinite.nonfinite_elements import nonfinite_elements, ran
 from tracing.cli.answers.findings import nan_text
 from tracing.model import (
     Access,
+    CallSite,
     Digest,
     KernelArg,
     KernelLaunch,
@@ -136,6 +137,20 @@ def test_a_value_that_an_operator_without_digests_wrote_leaves_the_question_open
 
     assert (answer.origin, answer.status, answer.record) == (None, 2, ["--operators digests"])
     assert "k1 (#1) reads one in x, which aten::mm wrote" in answer.unknown[0]
+
+
+def test_the_line_of_an_operator_without_digests_is_named(tmp_path: Path) -> None:
+    called: list[Record] = [
+        CallSite(0, "m.py", 5, "f"),
+        OperatorSignature(0, "aten::mm", "", (META,), (META,)),
+        OperatorCall(0, 1, 0, (2, 3), site=0),
+    ]
+
+    answer = first_nonfinite(saved(tmp_path, [step(0, 1, 2), step(1, 3, 4, nan_in=2)], called))
+
+    assert answer.unknown[0].startswith(
+        "k1 (#1) reads one in x, which aten::mm, called at m.py:5 in f, wrote: its inputs have no digests"
+    )
 
 
 def test_a_value_that_nothing_wrote_is_the_programs_own(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ class UndigestedRead:
 
     def __str__(self) -> str:
         reads = f"{self.event.name} (#{self.event.source.index}) reads one in {self.tensor}"
-        return f"{reads}, which {self.written.operator} wrote: its inputs have no digests"
+        return f"{reads}, which {self.written.text} wrote: its inputs have no digests"
 
 
 @dataclass(slots=True)

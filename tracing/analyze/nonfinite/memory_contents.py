@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor
+from tracing.model import CallSite
 
 # Their results are computed, though an input may hold numbers of the program.
 _PRODUCTS = {
@@ -33,6 +34,12 @@ class Undigested(NamedTuple):
     elements: int
     computed: bool  # False: it fills memory, with finite numbers
     given: bool  # it may pass on a NaN or an inf that is a number or data of the program, as a mask's -inf
+    site: CallSite | None = None
+
+    @property
+    def text(self) -> str:
+        """The operator, and the line of the program that calls it, if that is known."""
+        return f"{self.operator}, called at {self.site}," if self.site else self.operator
 
 
 class MemoryContents:
@@ -80,7 +87,9 @@ class MemoryContents:
             for one in event.writes:
                 if one.storage is not None:
                     self._lose(one.storage)
-                    self.undigested[one.storage] = Undigested(event.name, one.elements, computed, given)
+                    self.undigested[one.storage] = Undigested(
+                        event.name, one.elements, computed, given, event.source.site
+                    )
 
     def _given(self, event: DataEvent) -> bool:
         if event.from_python or event.bad_numbers("any"):
@@ -101,7 +110,7 @@ class MemoryContents:
 
     def _keep(self, event: DataEvent, one: NonFiniteTensor, storage: int) -> None:
         undigested = self.undigested.get(storage)
-        operator, given = (undigested.operator, undigested.given) if undigested else ("", False)
+        operator, given = (undigested.text, undigested.given) if undigested else ("", False)
         certain = one.accessed(self._kind) is False
         filler = self._fillers.get(storage)
         self.old.setdefault(storage, OldContents(event, one, certain, operator, given, filler))
