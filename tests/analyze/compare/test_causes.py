@@ -48,6 +48,7 @@ from tracing.model import (
     TensorMeta,
     TensorValue,
 )
+from tracing.report.compare.cause import cause_text
 from tracing.store import Run
 
 X, Y = 7, 8  # storages
@@ -397,6 +398,18 @@ def test_operators_that_write_constants_cause_no_difference(why: Why) -> None:
     zeros = operators(("aten::zeros", [], [X]), after=0).records
 
     assert why(([reader(0, "y")], zeros), ([reader(0, "z")], zeros)) == Host("", None)
+
+
+def test_the_line_that_makes_a_tensor_of_other_values_is_named(why: Why) -> None:
+    site = CallSite(0, "m.py", 5, "f")
+
+    def made(bits: str) -> list[Record]:
+        return [site, *Operators().call(0, "aten::lift_fresh", [], [X], bits=("", bits), site=0).records]
+
+    cause = why(([reader(0, "y")], made("y")), ([reader(0, "z")], made("z")))
+
+    assert cause == Host("", None, made=True, sites=(site, site))
+    assert "called at m.py:5 in f" in cause_text(cause, ("a", "b"))
 
 
 @pytest.mark.parametrize("digests", [True, False])

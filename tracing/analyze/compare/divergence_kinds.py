@@ -85,6 +85,7 @@ class Host:
     through: tuple[str, ...] = ()
     made: bool = False  # the program made the tensor of its own values, as by torch.tensor
     operator: str = ""  # the operator that wrote it last, with equal bits
+    sites: tuple[CallSite | None, CallSite | None] = (None, None)  # lines that made it in each run
 
 
 @dataclass(frozen=True, slots=True)

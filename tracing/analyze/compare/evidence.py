@@ -83,7 +83,7 @@ def _of_input(runs: tuple[Run, Run], divergence: InputDiffers) -> Iterator[str]:
     if isinstance(cause, OperatorCause) and _may_draw_others(cause):
         yield f"{cause.names[0] or cause.names[1]} draws random numbers: do both runs use one seed?"
     if may_have_other_seeds(runs, divergence) and _is_of_the_program(cause):
-        yield "numpy and random draw other numbers in each run, unless the program seeds them: does it?"
+        yield "if numpy or random drew these values: does the program seed them?"
     if isinstance(cause, Uninitialised) and cause.elements is None:
         yield from _of_loads(_ttir(runs[0], divergence.pair.launch))
 

@@ -169,9 +169,11 @@ def unread_operators(runs: tuple[Run, Run], rank: int, processes: tuple[str, str
                 return UnreadOperators(_difference(rank, (one, other), texts, "random"))
             if one.signature.reads:
                 return UnreadOperators(_difference(rank, (one, other), texts, "results"))
-            made = made or ResultDiffers(f"tensor of {_named(one)}", *texts, rank)
+            if made is None:
+                cause = Host("ab", None, made=True, sites=(one.site, other.site))
+                made = ResultDiffers(f"tensor of {_named(one)}", *texts, rank), cause
     if made is not None:  # of numbers of the program, as a measured time
-        return UnreadOperators((made, Host("ab", None, made=True)))
+        return UnreadOperators(made)
     left_out, called = [], sum(1 for _ in runs[0].rows(processes[0]))
     if (latest := _unpaired(a, b)) is not None:
         of_one, unpaired = latest

@@ -53,8 +53,8 @@ def cause_text(cause: Cause, names: Names) -> Iterator[str]:
 
 
 def _called_at(cause: Cause, names: Names) -> Iterator[str]:
-    # the lines of the program that call the operator
-    pairs = zip(cause.sites, names, strict=True) if isinstance(cause, OperatorCause) else ()
+    # the lines of the program that call the operator, or make the tensor
+    pairs = zip(cause.sites, names, strict=True) if isinstance(cause, (OperatorCause, Host)) else ()
     lines = {name: str(site) for site, name in pairs if site is not None}
     if len(set(lines.values())) == 1:
         yield f"called at {next(iter(lines.values()))}"

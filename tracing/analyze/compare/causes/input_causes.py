@@ -158,7 +158,7 @@ class Causes:
         given = [[digest.bits for digest in one.before] for one in digests if one is not None]
         if len(given) == 2 and all(given[0]) and sorted(given[0]) == sorted(given[1]):
             if a.name == _FROM_PYTHON:
-                return Host("", None, made=True)
+                return Host("", None, made=True, sites=(a.site, b.site))
             cause = operator_cause(a, b, "ab")
             if given[0] != given[1]:
                 return replace(cause, exchanged=True)
@@ -167,7 +167,7 @@ class Causes:
             draws = self._draws.unlike_before(a, b)
             return replace(cause, not_deterministic=not random, random=random, calls=calls, draws=draws)
         if a.name == _FROM_PYTHON:
-            return Host("", None, made=True, proven=False)
+            return Host("", None, made=True, proven=False, sites=(a.site, b.site))
         return self._of_inputs(a, b, reads)
 
     def _of_inputs(self, a: Write, b: Write, reads: ReadPair) -> CauseAnswer:
