@@ -318,3 +318,4 @@ def test_environment_variables_that_both_programs_read_are_named_if_they_differ(
     assert status == 0 and "environment variable, which the program reads: SCALE is not set | 2" in text
     assert text.count("environment variable") == 1
     assert '"variables": {\n    "SCALE": [\n      "not set",' in compared(a, b, "--json")[1]
+    assert "SCALE is '' | 2" in compared(of("empty", ""), b)[1]

@@ -27,4 +27,6 @@ def other_variables(a: Run, b: Run) -> dict[str, tuple[str, str]]:
 
 
 def _text(variable: ReadVariable) -> str:
-    return "not set" if variable.value is None else variable.value
+    if variable.value is None:
+        return "not set"
+    return variable.value if variable.value.strip() else repr(variable.value)  # quoted if nothing is visible
