@@ -148,6 +148,10 @@ def _source(origin: NonFiniteOrigin, kind: Kind, lacking: str) -> str:
             f"not certain: it fills memory that is allocated and not set ({lines}) with NaN; if later code "
             "sets these elements, they are no fault"
         )
+    if origin.cast is not None:
+        by, dtype = origin.cast
+        at = f", {by.source.site}" if by.source.site is not None else ""
+        return f"{title(by)} wrote these bytes as {dtype}{at}: they are read as another type"
     if origin.verb == "reads":
         where = f"{lacking} that is not in the run, " if lacking else ""
         return (

@@ -126,6 +126,18 @@ def test_a_number_that_is_assigned_is_passed_on_and_its_line_is_named(program: s
     assert not [command for command in commands_of_nan(run, answer) if "repro" in command]
 
 
+def test_the_operator_that_wrote_the_bits_of_a_value_as_integers_is_named(tmp_path: Path) -> None:
+    def infinite() -> None:
+        bits = torch.full((4,), 0x7F7FFFFF, dtype=torch.int32) + 1
+        bits.view(torch.float32).sum()
+
+    verb, name, text = described(first_nonfinite(recorded(infinite, tmp_path)))
+
+    assert (verb, name) == ("reads", "aten::sum")
+    assert "aten::add.Tensor (after 0 launches) wrote these bytes as int32, " in text
+    assert "no recorded launch or operator made it" not in text
+
+
 @pytest.mark.parametrize("program", NUMBERS)
 def test_a_number_that_an_operator_is_called_with_is_passed_on(program: str, tmp_path: Path) -> None:
     call, operator, number = NUMBERS[program]

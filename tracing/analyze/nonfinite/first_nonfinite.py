@@ -51,6 +51,7 @@ class NonFiniteOrigin:
     first: bool = True  # False: a launch before it may have stored one
     unseen: bool = False  # an operator before it, which has no digests, may have made one
     partial: bool = False  # the run lacks launches before it
+    cast: tuple[DataEvent, str] | None = None  # what wrote the bytes that it reads, as numbers of that dtype
     unwritten: tuple[str, ...] = ()  # arguments that it reads, and of which nothing wrote any element
 
     @property
@@ -236,7 +237,9 @@ def _origin(
     old = next((contents.old[one.storage] for one in read if one.storage in contents.old), None)
     verb = _verb(event, read, wrote, kind)
     first, unseen = not contents.undecided(), contents.unseen
-    return NonFiniteOrigin(event, verb, tuple(read or wrote), (), old=old, first=first, unseen=unseen)
+    cast = next(filter(None, map(contents.other_dtype, read)), None)
+    tensors = tuple(read or wrote)
+    return NonFiniteOrigin(event, verb, tensors, (), old=old, first=first, unseen=unseen, cast=cast)
 
 
 def _old_origin(contents: MemoryContents) -> NonFiniteOrigin | None:

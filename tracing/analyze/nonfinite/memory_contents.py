@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor
 from tracing.model import CallSite
+from tracing.views import extent, same_digest
 
 # Their results are computed, though an input may hold numbers of the program.
 _PRODUCTS = {
@@ -61,6 +62,17 @@ class MemoryContents:
     def unseen(self) -> bool:
         """True if an operator without digests may have made such a value, which no digest has shown."""
         return self._unseen or any(one.computed for one in self.undigested.values())
+
+    def other_dtype(self, read: NonFiniteTensor) -> tuple[DataEvent, str] | None:
+        """The event that wrote exactly these bytes last, as numbers of another dtype, and that dtype."""
+        event = self._last.get(read.storage) if read.storage is not None else None
+        for one in event.writes if event is not None else ():
+            placed = one.storage == read.storage and extent(one.meta)[0] == extent(read.meta)[0]
+            if placed and one.meta.dtype != read.meta.dtype and same_digest(one.meta, read.meta):
+                left = one.digest.bits if one.digest is not None else ""
+                if event is not None and read.digest is not None and left and left == read.digest.bits:
+                    return event, one.meta.dtype
+        return None
 
     def allocated(self, event: DataEvent) -> None:
         """Memory was allocated, and nothing has written it since."""
