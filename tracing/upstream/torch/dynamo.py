@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import torch
@@ -94,8 +94,15 @@ def nothing_compiled() -> Iterator[None]:
 
         return choose
 
-    with patched(eval_frame, "_callback_from_stance", choosing):
+    with patched(eval_frame, "_callback_from_stance", choosing), _frames_not_counted():
         yield
+
+
+def _frames_not_counted() -> AbstractContextManager[None]:
+    # with fullgraph=True a call raises if it compiles no frame: a count that has begun is not begun anew
+    if not hasattr(eval_frame, "set_fullgraph_compiled_frame_count"):  # as in torch 2.11
+        return nullcontext()
+    return patched(eval_frame, "set_fullgraph_compiled_frame_count", lambda original: lambda count: 0)
 
 
 def _interprets(callback: Callable[..., Any]) -> bool:
@@ -150,10 +157,11 @@ def contract() -> None:
     compiled = torch.compile(traced, backend=backend)
     with nothing_compiled():
         compiled(torch.ones(1))
+        torch.compile(traced, backend=backend, fullgraph=True)(torch.ones(1))
         interpreted = torch.compile(torch.compiler.is_compiling, backend="eager")()
     require(interpreted, "a function of the backend eager that is traced")
     with compiled_calls_reported():
-        flag = torch.compile(torch.compiler.is_compiling)()
+        flag = torch.compile(torch.compiler.is_compiling, fullgraph=True)()
     require(flag and not torch.compiler.is_compiling(), "a flag that is set inside of wrapped functions")
     with FramesSkipped([__file__]):
         compiled(torch.ones(1))
