@@ -7,7 +7,7 @@ after a pass can be compared by its stores, if every operation is known.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from tracing.mlir.edits import functions
 from tracing.mlir.generic import Block, Module, Operation, split
 from tracing.mlir.memory import ByteMemory
-from tracing.mlir.types import Unknown, integer, integers, type_of
+from tracing.mlir.types import Type, Unknown, integer, integers, type_of
 
 STEPS = 100_000  # operations that one evaluation may take
 NOTHING = object()  # the value of a token
@@ -31,6 +31,8 @@ class MachineLaunch:
     scale: int  # magnitude of the scalars
     program: tuple[int, int, int]
     programs: tuple[int, int, int] = (3, 3, 3)
+    scalars: Mapping[int, float] = field(default_factory=dict)  # known ones, by position of the argument
+    steps: int = STEPS  # operations that it may take
 
 
 class Machine:
@@ -97,7 +99,7 @@ class Machine:
 
     def _step(self, one: Operation, operands: list[Any]) -> None:
         self._steps += 1
-        if self._steps > STEPS:
+        if self._steps > self.launch.steps:
             raise Unknown("it takes too many steps")
         evaluate = self._operations.get(one.name) or self._operations.get(one.name.partition(".")[0])
         if evaluate is None:
@@ -118,6 +120,8 @@ def _arguments(function: Operation, memory: ByteMemory, launch: MachineLaunch) -
         known = attributes[number] if number < len(attributes) else ""
         if of.pointee:
             made_up.append(memory.pointer(number, of.pointee))
+        elif number in launch.scalars:
+            made_up.append(_scalar(launch.scalars[number], of))
         elif of.element == "i1":
             made_up.append(np.bool_(True))
         elif of.element.startswith("i"):
@@ -127,6 +131,13 @@ def _arguments(function: Operation, memory: ByteMemory, launch: MachineLaunch) -
         else:
             raise Unknown(f"an argument of type {kind}")
     return made_up
+
+
+def _scalar(value: float, of: Type) -> Any:
+    try:
+        return of.dtype(value)
+    except _UNFORESEEN:  # as of an unsigned integer that the signed type does not have
+        raise Unknown(f"{value} as {of.element}") from None
 
 
 def _size(number: int, scale: int, divisible: bool) -> int:

@@ -125,6 +125,21 @@ def test_executing_the_ir_decides_between_passes_that_nothing_is_built_without(t
     assert isinstance(seen[-1].answer, Undecided)
 
 
+def test_a_pass_is_not_cleared_by_an_execution_that_shows_no_difference(tmp_path: Path) -> None:
+    meaning = Meaning(last=Step(1, "pipeline"))
+
+    *_, answered, last = events(tmp_path, Judge("pipeline"), Compiler(mandatory="lower"), meaning)
+
+    assert isinstance(answered, Answered) and isinstance(answered.weighed, Undecided)
+    assert "differs by more than 2 % of the largest: it is to blame, or a later" in answered.weighed.because
+    assert isinstance(last, NoAnswer)
+    assert {one.step.name: one.why for one in last.suspects} == {
+        "lower": "it reads the output of that pass",
+        "pipeline": "executed on generated inputs, no value differs by more than 2 % of the largest; "
+        "execution does not reveal a race, a layout, a hint, or what only other inputs show",
+    }
+
+
 def test_a_judge_that_reads_ir_names_the_pass_without_another_build(tmp_path: Path) -> None:
     seen = events(tmp_path, Judge("lower"), Compiler(mandatory="lower"), languages=["ttgir"])
 

@@ -11,6 +11,7 @@ from recorded.runs import recorded_passes
 from tracing.analyze.bisect.execution import Change, argument_names, difference, first_change, meaning
 from tracing.analyze.passes.pass_table import passes_of
 from tracing.compiler.generic_text import generic_texts
+from tracing.mlir.machine import MachineLaunch
 from tracing.mlir.types import Unknown, constant, integers, rounded, type_of
 from tracing.model import Compilation
 
@@ -71,6 +72,49 @@ def test_a_fault_is_located_in_the_first_faulty_ir(
     assert isinstance(change, Change)
     assert (change.before, change.after) == (first - 1, first)
     assert re.fullmatch(r"argument \d\[-?\d+\] is .*, and was.*", change.what)
+
+
+MASKED = """
+tt.func public @scale(%x: !tt.ptr<f32>, %n: i32) {
+  %factor = arith.constant dense<1.500000e+00> : tensor<32xf32>
+  %o = tt.make_range {end = 32 : i32, start = 0 : i32} : tensor<32xi32>
+  %sizes = tt.splat %n : i32 -> tensor<32xi32>
+  %mask = arith.cmpi slt, %o, %sizes : tensor<32xi32>
+  %starts = tt.splat %x : !tt.ptr<f32> -> tensor<32x!tt.ptr<f32>>
+  %at = tt.addptr %starts, %o : tensor<32x!tt.ptr<f32>>, tensor<32xi32>
+  %loaded = tt.load %at, %mask : tensor<32x!tt.ptr<f32>>
+  %scaled = arith.mulf %loaded, %factor : tensor<32xf32>
+  tt.store %at, %scaled, %mask : tensor<32x!tt.ptr<f32>>
+  tt.return
+}
+"""
+
+
+def masked(*replaced: str) -> list[str]:
+    return generic_texts([MASKED, MASKED.replace(*replaced)], seconds=60)
+
+
+def test_a_mask_is_compared_with_the_sizes_of_a_recorded_launch() -> None:
+    row = masked("slt", "sle")
+    recorded = [MachineLaunch(0, (0, 0, 0), (1, 1, 1), {1: 20})]
+
+    assert first_change(2, row.__getitem__) == 1
+    assert first_change(2, row.__getitem__, ["x", "n"], recorded) == Change(
+        0, 1, "x[20] is stored, and was not"
+    )
+
+
+def test_a_recorded_launch_that_cannot_be_executed_is_left_out() -> None:
+    row = masked("slt", "sle")
+    recorded = [MachineLaunch(0, (0, 0, 0), (1, 1, 1), {1: 1 << 40})]
+
+    assert first_change(2, row.__getitem__, ["x", "n"], recorded) == 1
+
+
+def test_without_sums_a_small_difference_is_a_change() -> None:
+    row = masked("1.500000e+00", "1.501000e+00")
+
+    assert isinstance(first_change(2, row.__getitem__), Change)
 
 
 def test_a_fault_next_to_ir_that_cannot_be_executed_is_located_as_narrowly_as_possible(

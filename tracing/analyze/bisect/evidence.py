@@ -11,7 +11,7 @@ from tracing.analyze.bisect.search import Changed, FirstBad, Judgement, Suspect,
 from tracing.analyze.bisect.search_events import Answer
 from tracing.analyze.bisect.snapshots import FirstSeen
 
-_UNSEEN = "executed, its IR is right; execution does not reveal a race, a layout or a hint"
+_UNSEEN = "execution does not reveal a race, a layout, a hint, or what only other inputs show"
 
 
 class Evidence:
@@ -27,7 +27,7 @@ class Evidence:
         names -- the judgements of builds without the passes of one name, as far as they were made
         """
         step = self.meaning.certain
-        if isinstance(answer, FirstBad) and answer.layer == MLIR and self._is_right(answer):
+        if isinstance(answer, FirstBad) and answer.layer == MLIR and self._is_equal(answer):
             return self._unavoidable_suspected(answer)
         if isinstance(answer, Undecided) and answer.layer == MLIR and step is None:
             return replace(answer, suspects=self._ordered(answer.suspects))
@@ -46,16 +46,15 @@ class Evidence:
         suspects = (Suspect(answer.step, "it turns a good result bad"), Suspect(step, self.meaning.what))
         return Undecided(answer.layer, because, suspects)
 
-    def _is_right(self, answer: FirstBad) -> bool:
-        # True if the IR up to this pass computes the right values, and a later pass may be the faulty one
+    def _is_equal(self, answer: FirstBad) -> bool:
+        # True if no difference was seen in the IR up to this pass, and a later pass may be the faulty one
         last = self.meaning.last
         return bool(answer.unavoidable) and last is not None and last.index >= answer.step.index
 
     def _unavoidable_suspected(self, answer: FirstBad) -> Undecided:
         because = (
-            f"with {answer.step} the result turns bad, although its output IR computes the values of "
-            "its input "
-            "IR: a later pass that cannot be left out may compile that IR wrongly"
+            f"with {answer.step} the result turns bad, although, {self.meaning.equal}: it is to blame, or a "
+            "later pass that cannot be left out compiles its output wrongly"
         )
         among = (
             Suspect(one, "it reads the output of that pass") for one in (*answer.unavoidable, answer.step)
@@ -63,9 +62,10 @@ class Evidence:
         return Undecided(answer.layer, because, self._ordered(tuple(among)))
 
     def _ordered(self, suspects: Sequence[Suspect]) -> tuple[Suspect, ...]:
-        # the passes that execution did not prove to be correct come first
+        # the passes that were not executed come first
         last = self.meaning.last.index if self.meaning.last else -1
-        seen = (Suspect(one.step, _UNSEEN) for one in suspects if one.step.index <= last)
+        why = f"{self.meaning.equal}; {_UNSEEN}"
+        seen = (Suspect(one.step, why) for one in suspects if one.step.index <= last)
         return (*(one for one in suspects if one.step.index > last), *seen)
 
     def _without(self, name: str) -> Judgement:

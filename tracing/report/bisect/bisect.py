@@ -107,7 +107,7 @@ def meaning_text(meaning: Meaning) -> Iterator[Line]:
             f"executed on generated inputs, the IR first computes other values {which}: {meaning.what}"
         )
     elif meaning.last:
-        yield Text(f"executed on generated inputs, the IR computes equal values up to {meaning.last}")
+        yield Text(f"{meaning.equal} up to {meaning.last}")
 
 
 def believed_text(answer: FirstBad | FirstSeen) -> Iterator[Line]:

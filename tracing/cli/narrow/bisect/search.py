@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from rich.text import Text
@@ -40,7 +41,7 @@ from tracing.analyze.passes.source_map import artefacts
 from tracing.cli.answers.hints import latest, record_anew
 from tracing.cli.app import err, out, progress, silent, spinner
 from tracing.cli.narrow.bisect.builder import VariantBuilder
-from tracing.cli.narrow.bisect.execution import meaning_of
+from tracing.cli.narrow.bisect.execution import meaning_of, signatures_of
 from tracing.cli.narrow.bisect.snapshots import llvm_snapshots, mlir_snapshots, reads_llvm
 from tracing.compiler.history import History, history
 from tracing.compiler.identity import identity
@@ -172,10 +173,11 @@ class _Search:
         self._advance: Callable[[], None] = lambda: None
         self._snapshots = SnapshotSearch(probes, languages, mlir, llvm)
         self._seconds = seconds
+        self._signatures = partial(signatures_of, run, chosen.hash)
 
     def _layers(self) -> LayerSearch:
         def execute() -> Meaning:
-            return meaning_of(self._snapshots.mlir, self._seconds)
+            return meaning_of(self._snapshots.mlir, self._signatures(), self._seconds)
 
         return LayerSearch(self.bisection, self._snapshots, execute, self.happened.stages)
 
