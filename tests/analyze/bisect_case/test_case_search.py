@@ -343,6 +343,23 @@ def test_the_graph_that_is_wrong_is_named_and_the_rest_of_the_search_is_about_it
     assert named(searched(compiler)) == [(GRAPHS, ["graph 1 forward"]), (LOWERINGS, ["mul"])]
 
 
+@pytest.mark.parametrize("step", ["add", "sin_1", "sum"])
+def test_a_compile_that_dies_and_tells_no_steps_is_searched_from_builds_that_end(step: str) -> None:
+    dead = Symptom("dies", "it was ended by SIGABRT", error="SIGABRT")
+    compiler = Compiler(lambda at, made: dead if at == INDUCTOR and made(LOWERINGS, step) else RIGHT)
+
+    def dying(variation: Variation, number: int) -> Evaluation:
+        build = compiler(variation, number)
+        return replace(build, steps={}) if build.symptom.kind == "dies" else build
+
+    events = searched(dying)
+
+    tried = {one.part: (one.count, one.judgement.verdict) for one in events if isinstance(one, PartTried)}
+    assert tried[FUSION] == (0, "bad") and tried[LOWERINGS] == (6, "good")
+    assert named(events) == [(LOWERINGS, [step])]
+    assert not [one for one in events if isinstance(one, Planned)]
+
+
 def test_a_part_that_is_not_to_blame_costs_one_build() -> None:
     compiler = Compiler(wrong_if(INDUCTOR, lambda made: made(LOWERINGS, "exp")))
     events = searched(compiler)

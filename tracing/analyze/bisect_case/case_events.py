@@ -61,7 +61,7 @@ class PartTried:
     """A build without all steps of a part."""
 
     part: str
-    count: int  # steps
+    count: int  # steps; 0: unknown, because the builds with and without them die
     judgement: Judgement
 
 

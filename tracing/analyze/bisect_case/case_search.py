@@ -119,7 +119,7 @@ class CaseSearch:
         stages = [blamed, *stage_blamed.unknown]
         parts = list(dict.fromkeys(part for one in stages for part in one.parts))
         base = Variation(blamed.name)
-        if parts:
+        if parts and prober.evaluation(base).steps:  # a build that dies tells none
             yield self._plan(prober.evaluation(base), parts)
         culprits: list[Culprit | PartUndecided | TogetherBlamed] = []
         if len(prober.evaluation(base).steps.get(GRAPHS, ())) > 1:

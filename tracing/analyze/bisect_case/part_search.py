@@ -28,13 +28,13 @@ def search_part(prober: Prober, base: Variation, part: str) -> PartSearch:
     Cost: a build for the whole part, log2(steps) and 2 more if it is to blame; more for several culprits. If
     the build without the whole part cannot be judged, one for each kind of steps.
     """
-    steps = prober.evaluation(base).steps.get(part, ())
-    if not steps:
+    steps = _steps(prober, base, part)
+    if not steps and prober.symptom.kind != "dies":
         return None
     yield Building(f"{part}: {WITHOUT[part]}")
     without = prober.judge(base.up_to(part, 0))
     yield PartTried(part, len(steps), without)
-    if without.verdict == "bad":
+    if without.verdict == "bad" or not steps:
         return None
     yield Building(f"{part}: searching {len(steps)} steps")
     search = _culprit if without.verdict == "good" else _single
@@ -42,6 +42,14 @@ def search_part(prober: Prober, base: Variation, part: str) -> PartSearch:
     if answer is not None:
         yield answer
     return answer
+
+
+def _steps(prober: Prober, build: Variation, part: str) -> Sequence[CompileStep]:
+    known = prober.evaluation(build).steps.get(part, ())
+    if known or prober.symptom.kind != "dies":
+        return known
+    # a build that dies tells none; without them it may end, and tells what it left out
+    return prober.evaluation(build.up_to(part, 0)).steps.get(part, ())
 
 
 def _single(prober: Prober, base: Variation, part: str, steps: Sequence[CompileStep]) -> Culprit | None:
@@ -80,12 +88,14 @@ def _culprit(
 
 
 def _first(prober: Prober, base: Variation, part: str) -> CompileStep | PartUndecided:
-    steps = prober.evaluation(base).steps.get(part, ())
+    steps = _steps(prober, base, part)
     last_good, first_bad = border(len(steps), lambda on: prober.judge(base.up_to(part, on)).verdict)
     if first_bad - last_good > 1 or first_bad > len(steps):
         return _undecided(part, steps[last_good:first_bad], "no build between the two can be judged")
-    # labels may depend on earlier steps: read them from a build in which the step is the last one
-    return prober.evaluation(base.up_to(part, first_bad)).steps[part][last_good]
+    # labels may depend on earlier steps: read them from a build in which the step is the last one, or,
+    # if that build dies, the first one that is left out
+    builds = (prober.evaluation(base.up_to(part, count)) for count in (first_bad, last_good))
+    return next((one.steps[part] for one in builds if one.steps.get(part)), steps)[last_good]
 
 
 def _confirmed(

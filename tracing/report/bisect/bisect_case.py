@@ -78,7 +78,8 @@ def planned_text(event: Planned) -> Line:
 
 def part_tried_text(event: PartTried) -> Line:
     """The result of a build without a part."""
-    return _tried(event.part, f"{WITHOUT[event.part]} ({plural(event.count, 'step')})", event.judgement)
+    counted = f" ({plural(event.count, 'step')})" if event.count else ""
+    return _tried(event.part, f"{WITHOUT[event.part]}{counted}", event.judgement)
 
 
 def culprit_text(event: Culprit) -> Iterator[Line]:

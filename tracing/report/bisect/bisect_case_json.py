@@ -55,7 +55,7 @@ def case_search_json(events: Sequence[CaseEvent], sources: Mapping[str, str]) ->
 def _tried(event: StageTried | PartTried) -> dict[str, Any]:
     if isinstance(event, StageTried):
         return {"stage": event.stage.name, "part": None, "steps": None, **_judged(event.judgement)}
-    return {"stage": None, "part": event.part, "steps": event.count, **_judged(event.judgement)}
+    return {"stage": None, "part": event.part, "steps": event.count or None, **_judged(event.judgement)}
 
 
 def _culprit(one: Culprit | PartUndecided | TogetherBlamed) -> dict[str, Any]:

@@ -93,6 +93,52 @@ def test_the_lowering_that_makes_a_program_raise_is_named(tmp_path: Path) -> Non
     assert answer["symptom"]["kind"] == "raises" and answer["kernels"]
 
 
+FAILING = """
+import os, torch
+from torch._inductor import decomposition, lowering
+
+def abort(x):
+    os.abort()
+
+def fail(x):
+    raise ValueError("no decomposition today")
+
+PLANTED
+torch.compile(lambda x: torch.nn.functional.silu(x) + torch.erf(x))(torch.ones(3))
+"""
+
+
+@pytest.mark.parametrize(
+    ("planted", "accused"),
+    [
+        ("lowering.lowerings[torch.ops.aten.erf.default] = abort", "inductor > lowerings > erf"),
+        (
+            "decomposition.decompositions[torch.ops.aten.silu.default] = fail",
+            "aot_eager_decomp_partition > decompositions > aten.silu.default",
+        ),
+    ],
+)
+def test_a_compile_that_ends_before_it_tells_its_graphs_is_searched(
+    planted: str, accused: str, tmp_path: Path
+) -> None:
+    (program := tmp_path / "program.py").write_text(FAILING.replace("PLANTED", planted))
+
+    done = bisect(tmp_path, str(program))
+
+    assert done.returncode == 1 and f"accused: {accused}" in done.stdout, done.stdout + done.stderr
+
+
+def test_of_a_program_that_dies_in_every_compile_no_step_is_accused(tmp_path: Path) -> None:
+    backend = "import os, torch\ndef backend(graph, inputs):\n    os.abort()\n"
+    compiled = "torch.compile(lambda x: x + 1, backend=backend)(torch.ones(3))\n"
+    (program := tmp_path / "program.py").write_text(backend + compiled)
+
+    done = bisect(tmp_path, str(program))
+
+    assert done.returncode == 2
+    assert "nothing can be searched: the process of the program dies before it tells what" in done.stderr
+
+
 def test_a_backend_of_the_program_is_accused_not_dynamo(tmp_path: Path) -> None:
     (program := tmp_path / "program.py").write_text(BACKEND.replace("REPLACEMENT", "sin") + CHECKED)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from tracing.analyze.bisect.judge import run_command
 from tracing.analyze.bisect_case.evaluation import Evaluation, Variation
-from tracing.analyze.bisect_case.stages import EAGER_PROGRAM, GRAPHS, OBSERVED_PROGRAM
+from tracing.analyze.bisect_case.stages import AOT, EAGER_PROGRAM, GRAPHS, OBSERVED_PROGRAM
 from tracing.analyze.bisect_case.symptom import Symptom, judged_as
 from tracing.cli.narrow.bisect.builds import CachedBuilds, evaluated, nothing
 from tracing.compiler.child import ChildResult, in_child
@@ -29,6 +29,10 @@ _NOT_COMPILED = (
     "the process of the program compiles no graph by Inductor",
     "a search follows the first process only, and backends of torch.compile that call Inductor; of a "
     "recorded kernel: `tracing bisect RUN --kernel K -- COMMAND`",
+)
+_DIES = (
+    "the process of the program dies before it tells what it compiles, so no step can be left out",
+    "cut the program down to the call that dies",
 )
 _IN_EAGER = (
     "mend the program so that it is right without torch.compile; each build executes it once more in this "
@@ -50,9 +54,15 @@ def _unsearchable(compiled: Evaluation, uncompiled: Evaluation) -> Symptom | Non
     if eager.kind != "right":
         text = f"compiled it ends with {compiled.symptom.text}; without torch.compile it fails: {eager.text}"
         return Symptom("no answer", text, remedy=_remedy(uncompiled))
-    if not compiled.steps.get(GRAPHS):
-        return Symptom("no answer", _NOT_COMPILED[0], remedy=_NOT_COMPILED[1])
     return None
+
+
+def _not_compiled(*builds: Evaluation) -> Symptom | None:
+    # the reason why no step of Inductor is known, if none of the builds tells a graph that it compiles
+    if any(one.steps.get(GRAPHS) for one in builds):
+        return None
+    text, remedy = _DIES if all(one.symptom.kind == "dies" for one in builds) else _NOT_COMPILED
+    return Symptom("no answer", text, remedy=remedy)
 
 
 def _remedy(uncompiled: Evaluation) -> str:
@@ -104,7 +114,7 @@ class ProgramBuilds(CachedBuilds):
         if variation != Variation() or evaluation.symptom.kind == "no answer":
             return evaluation
         eager = super().__call__(Variation(EAGER_PROGRAM), number)
-        symptom = _unsearchable(evaluation, eager)
+        symptom = _unsearchable(evaluation, eager) or self._not_compiled(evaluation, number)
         if symptom is None and evaluation.symptom.kind != "right":
             observed = super().__call__(Variation(OBSERVED_PROGRAM), 0).symptom
             symptom = observed if observed.kind == "no answer" and observed.remedy else None
@@ -115,6 +125,12 @@ class ProgramBuilds(CachedBuilds):
         """True if the program is right without torch.compile in so many builds."""
         builds = (super(ProgramBuilds, self).__call__(Variation(EAGER_PROGRAM), n) for n in range(times))
         return all(one.symptom.kind == "right" for one in builds)
+
+    def _not_compiled(self, evaluation: Evaluation, number: int) -> Symptom | None:
+        # a build that fails or dies before Inductor tells its graphs only if less is compiled
+        if evaluation.steps.get(GRAPHS) or evaluation.symptom.kind == "right":
+            return _not_compiled(evaluation)
+        return _not_compiled(evaluation, super().__call__(Variation(AOT), number))
 
     def _built(self, variation: Variation) -> Evaluation:
         self._rewind()
