@@ -20,3 +20,18 @@ def test_a_setting_that_is_left_out_has_its_least_value_inside() -> None:
 
     assert inside == (False, True)
     assert config.split_reductions
+
+
+def test_a_partitioner_of_the_program_can_be_left_out() -> None:
+    def partitioner(*args: object) -> None: ...
+
+    steps = CompileSteps(without={compiler_switches.SETTINGS: ["inductor.custom_partitioner_fn"]})
+
+    with (
+        config.patch({"custom_partitioner_fn": partitioner}),
+        compiler_switches.switches_asked([compiler_switches.OF_GRAPHS], steps),
+    ):
+        inside = config.custom_partitioner_fn
+
+    (asked,) = [one for one in steps.asked[compiler_switches.SETTINGS] if "partitioner" in one.label]
+    assert inside is None and asked.detail == "function; left out: None"

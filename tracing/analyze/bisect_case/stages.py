@@ -55,7 +55,7 @@ STAGES: Sequence[CompileStage] = (
     ),
     CompileStage(
         JOINED, "the same after the pre-grad and joint-graph passes, by ATen",
-        "a pass of Inductor before or on the joint graph",
+        "a pass of Inductor before or on the joint graph, or the partition into forward and backward",
         (JOINT, PRE_GRAD, PATTERNS, DECOMPOSITIONS, SETTINGS),
     ),
     CompileStage(

@@ -48,6 +48,7 @@ _GRAPHS: Mapping[str, object] = {  # of Inductor, and of its graph passes
     "dce": False,
     "online_softmax": False,
     "fallback_random": True,
+    "custom_partitioner_fn": None,
 }
 _CODE: Mapping[str, object] = {  # of Inductor, after its graph passes
     "memory_planning": False,
@@ -116,7 +117,8 @@ def switches_asked(groups: list[str], steps: StepChoice) -> Iterator[None]:
                 value = _value(config, name)
                 if value in (None, least) and name != "triton.max_tiles":
                     continue
-                if not steps.make(SETTINGS, f"{owner}.{name}", detail=f"{value}; left out: {least}"):
+                shown = value if isinstance(value, (bool, int, float, str)) else type(value).__qualname__
+                if not steps.make(SETTINGS, f"{owner}.{name}", detail=f"{shown}; left out: {least}"):
                     stack.enter_context(config.patch({name: least}))
         yield
 
