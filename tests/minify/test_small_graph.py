@@ -30,6 +30,32 @@ def captured(fn: Callable[..., Any], *args: Any, backward: bool = False) -> Capt
     return graph
 
 
+def training(w: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
+    def step(x: torch.Tensor) -> torch.Tensor:
+        loss = (w * x).sin().sum()
+        loss.backward()
+        torch.set_grad_enabled(False)
+        torch._dynamo.graph_break()
+        w.sub_(x)
+        torch._dynamo.graph_break()
+        torch.set_grad_enabled(True)
+        return loss.detach()
+
+    return step
+
+
+def test_graphs_of_a_training_step_have_gradients_only_where_it_makes_them() -> None:
+    step = training(torch.ones(3, requires_grad=True))
+    case = Case("small", Path(__file__), "", lambda device: Workload(step, (torch.ones(3),)))
+    graphs = captured_graphs(Experiment(case, Device("sm_90").host(), 0))
+    small = [kept(one, *(node.name for node in one.calls)) for one in graphs]
+
+    made = [{name for name in results(one) if name.startswith("grad of")} for one in small]
+
+    assert made == [{"grad of l_w_"}, *[set()] * (len(graphs) - 1)]
+    assert any(node.target == "sub_" for one in graphs for node in one.calls)
+
+
 def kept(graph: CapturedGraph, *names: str, **more: Any) -> SmallGraph:
     return small_graph(graph, GraphEdit(0, names, **more))
 

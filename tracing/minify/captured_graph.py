@@ -23,9 +23,14 @@ class CapturedGraph:
 
     module: GraphModule
     values: RecordedValues
-    backward: bool  # the case asks for gradients
+    asks_gradients: bool  # the case does, by Workload.backward
     dynamic: bool  # sizes are inputs
     compiling: Mapping[str, Any]  # the case's mode, options and backend, as arguments of torch.compile
+
+    @property
+    def backward(self) -> bool:
+        """True if gradients are results: the case asks for them, or it ran a backward through this graph."""
+        return self.asks_gradients or bool(self.values.gradients)
 
     @property
     def calls(self) -> list[Node]:

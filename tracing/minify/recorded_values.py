@@ -31,7 +31,7 @@ class StoredTensor:
     shape: tuple[int, ...]
     stride: tuple[int, ...]
     offset: int
-    grad: bool  # it requires gradients
+    grad: bool  # it requires gradients, and the graph began where they are made
 
 
 @dataclass(slots=True)
@@ -56,6 +56,7 @@ class ValueRecorder(Interpreter):
             module, garbage_collect_values=False
         )  # keeps the storage alive, so that no other one gets its address
         self.values = RecordedValues()
+        self._makes_gradients = torch.is_grad_enabled()
         self._storages: dict[int, int] = {}  # address -> number
         self._alive: list[torch.Tensor] = []
         self._order = {node: number for number, node in enumerate(module.graph.nodes)}
@@ -84,9 +85,8 @@ class ValueRecorder(Interpreter):
             return value
         storage = self._note(value, order)
         shape, stride = tuple(value.shape), tuple(value.stride())
-        return StoredTensor(
-            storage, value.dtype, shape, stride, int(value.storage_offset()), value.requires_grad
-        )
+        grad = value.requires_grad and self._makes_gradients
+        return StoredTensor(storage, value.dtype, shape, stride, int(value.storage_offset()), grad)
 
     def _note(self, tensor: torch.Tensor, order: int) -> int:
         # the number of the storage, whose bytes are kept if they are new
