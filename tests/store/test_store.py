@@ -289,8 +289,10 @@ def test_the_name_of_a_program_names_its_newest_run(name: str, tmp_path: Path) -
     checked = msgspec.structs.replace(INFO, argv=("/venv/bin/tracing", "check", "silu"))
     store.create(tmp_path, checked)
     assert store.open_run(name, tmp_path).path == last.path  # a run of `check` has no launches
-    with pytest.raises(Problem, match="there is no run sil,"):
+    with pytest.raises(Problem, match="there is no run sil,") as raised:
         store.open_run("sil", tmp_path)
+    assert f"list runs with `tracing list --runs {tmp_path}`" in (raised.value.remedy or "")
+    assert store.listing(Path("runs")) == "list runs with `tracing list`"
 
 
 def test_every_line_is_read_although_the_compressed_files_have_no_end_mark(tmp_path: Path) -> None:

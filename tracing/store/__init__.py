@@ -23,6 +23,7 @@ from tracing.store.run_folder import create, now, reopened
 from tracing.store.runs import (
     is_latest,
     is_run,
+    listing,
     names_program,
     near_runs,
     open_run,
@@ -40,6 +41,7 @@ __all__ = [
     "create",
     "is_latest",
     "is_run",
+    "listing",
     "names_program",
     "near_runs",
     "now",

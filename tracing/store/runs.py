@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from difflib import get_close_matches
@@ -13,6 +14,7 @@ from tracing.model.one_line import one_line
 from tracing.model.run_info import LAUNCHLESS
 from tracing.store.reader import Run
 
+_DEFAULT = Path("runs")  # the folder of a command without --runs
 _LATEST = re.compile(r"latest(?:~(\d{1,4}))?")  # latest~2: the one that is two before the latest
 _STARTED = re.compile(r"-\d{8}-\d{6}(-\d+)?$")  # the end of a run's name
 NEW_RECORDINGS = "anew"  # the folder in a run that has new recordings of its program
@@ -38,7 +40,7 @@ def open_run(name: str, runs: Path) -> Run:
     """
     known = recorded(runs)
     if known and (latest := _LATEST.fullmatch(name)):
-        return _before_latest(known, int(latest[1] or 0))
+        return _before_latest(runs, known, int(latest[1] or 0))
     path = runs / name
     if Path(name).exists() or not path.exists():
         path = Path(name)
@@ -52,8 +54,14 @@ def open_run(name: str, runs: Path) -> Run:
     remedy = f"nearest: {', '.join(near)}" if near else recording
     raise Problem(
         f"there is no run {one_line(name)}, neither here nor below {runs}",
-        f"{remedy}; list runs with `tracing list`",
+        f"{remedy}; {listing(runs)}",
     )
+
+
+def listing(runs: Path) -> str:
+    """Text: the command that lists the runs of a folder."""
+    below = [] if runs == _DEFAULT else ["--runs", str(runs)]
+    return f"list runs with `{shlex.join(['tracing', 'list', *below])}`"
 
 
 def near_runs(name: str, runs: Path) -> list[str]:
@@ -91,13 +99,13 @@ def is_latest(name: str) -> bool:
     return _LATEST.fullmatch(name) is not None
 
 
-def _before_latest(known: list[Path], count: int) -> Run:
+def _before_latest(runs: Path, known: list[Path], count: int) -> Run:
     # of those that this version reads
     for number, run in enumerate(_readable(reversed(known))):
         if number == count:
             return run
     if count:
-        raise Problem(f"there are no {count + 1} runs that can be read", "list runs with `tracing list`")
+        raise Problem(f"there are no {count + 1} runs that can be read", listing(runs))
     return Run(known[-1])
 
 

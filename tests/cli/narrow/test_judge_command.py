@@ -276,6 +276,8 @@ def test_a_search_of_a_case_names_it_and_not_the_latest_run() -> None:
     text = " ".join(line.plain for line in no_pass_text("wrong.py", triton=True))
 
     assert "`tracing run wrong.py --judge`" in text and "latest" not in text
+    quoted = " ".join(line.plain for line in no_pass_text("a dir/wrong.py", ["--runs", "other"], triton=True))
+    assert "`tracing run 'a dir/wrong.py' --judge --runs other`" in quoted
 
 
 FOLDING = """

@@ -23,7 +23,7 @@ def names_case(name: str, runs: Path) -> bool:
         return False
     name, _ = split_options(name)
     near = [*near_cases(name), *store.near_runs(name, runs)]
-    listed = "`tracing cases` and `tracing list` list them"
+    listed = f"list cases with `tracing cases`; {store.listing(runs)}"
     raise Problem(
         f"there is neither a case {name} nor a run of that name below {runs}",
         f"nearest: {', '.join(near)}; {listed}" if near else listed,

@@ -36,7 +36,7 @@ def clean(
     """
     if bool(names) == every:
         raise Problem("no run is named" if not names else "runs are named, and --all is given",
-                      "name runs, or give --all; list runs with `tracing list`")  # fmt: skip
+                      f"name runs, or give --all; {store.listing(runs)}")  # fmt: skip
     paths = store.recorded(runs) if every else [_path(one, runs) for one in names or ()]
     deleted: list[Path] = []
     kept: dict[str, str] = {}
@@ -62,7 +62,7 @@ def _path(name: str, runs: Path) -> Path:
     path = next((one for one in (runs / name, Path(name)) if (one / "run.json").is_file()), None)
     if path is None:
         near = get_close_matches(name, [one.name for one in known], n=3, cutoff=0.5)
-        listed = "list runs with `tracing list`"
+        listed = store.listing(runs)
         raise Problem(
             f"{name} is no run, neither here nor below {runs}",
             f"nearest: {', '.join(near)}; {listed}" if near else listed,

@@ -207,9 +207,10 @@ def smallest_graph_text(command: str) -> Line:
     return Text(f"    next      {command}  # the fewest nodes that fail, as a script")
 
 
-def no_pass_text(case: str, *, triton: bool) -> Iterator[Line]:
+def no_pass_text(case: str, below: Sequence[str] = (), *, triton: bool) -> Iterator[Line]:
     """The reason why no compiler pass is searched on the virtual GPU, and the alternative.
 
+    below  -- the option for the folder of runs
     triton -- True: Inductor wrote Triton kernels; False: C++
     """
     if not triton:
@@ -221,7 +222,8 @@ def no_pass_text(case: str, *, triton: bool) -> Iterator[Line]:
         "The virtual GPU executes the source of kernels, so no pass of Triton, LLVM or ptxas can make a "
         "value wrong here: the search ends with the source."
     )
-    yield Text(f"  each launch and the FX nodes that it computes: `tracing run {case} --judge`")
+    command = shlex.join(["tracing", "run", case, "--judge", *below])
+    yield Text(f"  each launch and the FX nodes that it computes: `{command}`")
 
 
 def right_program_text() -> Iterator[Line]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tracing.analyze.bisect_case.case_events import CaseAnswer, CaseTried
 from tracing.analyze.bisect_case.stages import EAGER, INDUCTOR, UNCOMPILED
-from tracing.cli.app import err
+from tracing.cli.app import RUNS, err
 from tracing.cli.narrow.bisect.case_builds import CaseBuilds
 from tracing.cli.narrow.bisect.case_passes import PassesOfKernel, passes_of_kernel
 from tracing.cli.narrow.bisect.step_search import StepSearch
@@ -36,7 +36,7 @@ def search_case(
         builds = CaseBuilds(experiment, words, runs, seconds)
     if fresh:
         builds.forget()
-    passes = _Passes(words, None if device.virtual else runs)
+    passes = _Passes(words, runs, virtual=device.virtual)
     search = StepSearch(builds, times, passes.lines, cpp=device.virtual)
     if as_json:
         return search.printed_json(experiment.case.name, passes.json)
@@ -46,9 +46,10 @@ def search_case(
 class _Passes:
     # the search of the passes of the accused kernel, after that of the case
 
-    def __init__(self, words: list[str], runs: Path | None) -> None:
-        # runs -- where the accused kernel is recorded; None: on the virtual GPU, for nothing
-        self._words, self._runs = words, runs
+    def __init__(self, words: list[str], runs: Path, *, virtual: bool) -> None:
+        # runs -- where the accused kernel is recorded; on the virtual GPU none is
+        self._words, self._runs, self._virtual = words, runs, virtual
+        self._below = [] if runs == RUNS else ["--runs", str(runs)]
         self._searched: PassesOfKernel | None = None
 
     def json(self) -> object:
@@ -62,11 +63,12 @@ class _Passes:
         if event.stage.name not in (UNCOMPILED, EAGER) and not event.own_kernels:
             name, target, seed = self._words
             options = ["--target", target] * (target != DEFAULT_TARGET) + ["--seed", seed] * (seed != "0")
-            yield report.smallest_graph_text(shlex.join(["tracing", "minify", name, *options]))
+            words = ["tracing", "minify", name, *options, *self._below]
+            yield report.smallest_graph_text(shlex.join(words))
 
     def _of_kernel(self, event: CaseAnswer) -> Iterator[Line]:
-        if self._runs is None or not event.triton:
-            yield from report.no_pass_text(self._words[0], triton=event.triton)
+        if self._virtual or not event.triton:
+            yield from report.no_pass_text(self._words[0], self._below, triton=event.triton)
         elif event.kernels:
             name = event.kernels[0].name
             with err.status(f"searching the passes of {name}"):

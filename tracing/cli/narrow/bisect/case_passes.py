@@ -7,6 +7,7 @@ the kernel with its inputs, `tracing bisect RUN` compares its builds with Triton
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,4 +55,4 @@ def _answer(words: list[str]) -> tuple[str, dict[str, Any], str]:
         answer = json.loads(done.stdout)
     except ValueError:
         answer = {}
-    return " ".join(["tracing", *words]), answer, failure
+    return shlex.join(["tracing", *words]), answer, failure
