@@ -211,6 +211,7 @@ def test_a_forward_kernel_is_not_accused_of_gradients(backward: bool) -> None:
         "the hand-written kernel rowmean (case.py:9), or the code around it" if backward else formula
     )
     said = " ".join(str(line) for line in answer_text(ended, {}))
+    assert f"stage {UNCOMPILED} launches it, and a run without torch.compile does not" in said
     assert ("only gradients are wrong, and no backward pass launches it" in said) == (not backward)
 
 

@@ -62,7 +62,8 @@ def guards(
     Example: tracing guards gated_mlp --frame 0/0
 
     Exit status: 0 if each frame is compiled once to one graph, 1 with a graph break, a recompilation or a
-    limit of them, 2 if nothing was compiled, or the case or the program failed.
+    limit of them, 2 if nothing was compiled, or the case or the program raised. The exit status of a program
+    has no effect.
     """
     with redirect_stdout(sys.stderr if as_json else sys.stdout):  # the program may print
         run = _run(words, backend, target, seed, runs)

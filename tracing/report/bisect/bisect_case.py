@@ -137,7 +137,9 @@ def answer_text(event: CaseAnswer, sources: Mapping[str, str], *, separated: boo
     if event.own_kernels:
         them = "it" if len(event.own_kernels) == 1 else "them"
         before = (
-            "eager does not" if event.stage.name in (UNCOMPILED, EAGER) else "the stage before it does not"
+            "a run without torch.compile does not"
+            if event.stage.name in (UNCOMPILED, EAGER)
+            else "the stage before it does not"
         )
         yield Text(f"    {'why':<14} stage {event.stage.name} launches {them}, and {before}")
         if event.code == "backward formula":
