@@ -82,6 +82,9 @@ UNMARKED = NotCovered(
 )
 
 
+UNMATCHED = "a constraint that was given: "  # begins a NotCovered of one that checks nothing
+
+
 class ReadVariable(Record, frozen=True, file="variables"):
     """An environment variable that the code of the case read, as it was when it was first read."""
 

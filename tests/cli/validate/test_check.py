@@ -151,3 +151,25 @@ def test_a_case_that_fails_is_no_answer(tmp_path: Path) -> None:
     )
 
     assert "the case failed: " in refused("check", str(case), "--runs", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "text"),
+    [
+        (
+            ("--alignment", "1", "--dimension", "7"),
+            2,
+            "no tensor has dimension 7; to cover it: name",
+        ),
+        (("--alignment", "1", "--dimension", "-1"), 0, ""),
+        (("--unsupported", "triton.TYPO"), 2, "no graph launches triton.TYPO"),
+    ],
+)
+def test_a_constraint_that_names_what_no_graph_has_is_no_success(
+    options: tuple[str, ...], status: int, text: str, tmp_path: Path
+) -> None:
+    done = tracing("check", CASE, *options, runs=tmp_path)
+
+    assert done.returncode == status, done.stderr
+    assert text in done.stdout and ("not covered" in done.stdout) == bool(text)
+    assert printed("check", str(next(tmp_path.glob("checked-*"))))[0] == status

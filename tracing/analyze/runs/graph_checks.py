@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tracing.model import CheckedGraph, GraphCoverage, GraphTime, Violation
+from tracing.model import UNMATCHED, CheckedGraph, GraphCoverage, GraphTime, NotCovered, Violation
 from tracing.store import Run
 
 
@@ -48,6 +48,12 @@ def graph_reports(run: Run) -> Iterator[GraphReport]:
             if graph.id in coverages:  # else the process was killed in between
                 own = violations.get(graph.id, [])
                 yield GraphReport(graph, own, coverages[graph.id], times.get(graph.id))
+
+
+def check_status(run: Run, reports: Sequence[GraphReport]) -> int:
+    """The exit status: that of the summary; 2 instead of 0 if a given constraint checked nothing."""
+    unmatched = any(one.what.startswith(UNMATCHED) for one in run.records(NotCovered))
+    return summary(reports).status or 2 * unmatched
 
 
 def summary(reports: Sequence[GraphReport]) -> CheckSummary:

@@ -7,6 +7,7 @@ contain.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -43,6 +44,10 @@ class NodeConstraint(ABC):
 
         node -- of a graph after AOTAutograd: `meta["val"]` holds fake tensors
         """
+
+    def unmatched(self, nodes: Sequence[Node]) -> Iterator[str]:
+        """Text for each thing that the constraint names, and that none of the nodes has."""
+        yield from ()
 
 
 class TensorConstraint(NodeConstraint):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from torch.fx import Node
@@ -39,6 +39,13 @@ class UnsupportedOpsConstraint(NodeConstraint):
                 text = name if name == asked else f"{name} of {asked}"
                 return Rejection(text, f"no {asked}").at(node, self)
         return None
+
+    def unmatched(self, nodes: Sequence[Node]) -> Iterator[str]:
+        """The Triton kernels that no node launches: unlike those of torch, their names are not known."""
+        called = {key for node in nodes if node.op.startswith("call_") for key in keys_of(node)}
+        for key, asked in self._names.items():
+            if key.startswith("triton.") and key not in called:
+                yield f"no graph launches {asked}"
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch.fx import Node
 
 from tracing.backend.constraints.constraint import Rejection, TensorConstraint
+from tracing.backend.node_values import tensors_of
 from tracing.upstream.torch.symbolic_sizes import example, known
 
 _MULTIPLES = (*range(1, 17), 32, 64)  # torch does not conclude from `size % 16 == 0` that `size % 8` is 0
@@ -49,6 +51,13 @@ class ShapeConstraint(TensorConstraint):
                 return finding
             undecided = finding
         return undecided
+
+    def unmatched(self, nodes: Sequence[Node]) -> Iterator[str]:
+        """The dimensions that no tensor has."""
+        ranks = {tensor.dim() for node in nodes for _, tensor in tensors_of(node)}
+        for one in self.dimensions or ():
+            if not any(-rank <= one < rank for rank in ranks):
+                yield f"no tensor has dimension {one}"
 
     def _dimensions(self, rank: int) -> Iterator[int]:
         if self.dimensions is None:

@@ -74,7 +74,7 @@ class CheckOptions:
         from tracing.backend.mock import default_constraints
 
         try:
-            chosen = self._own()
+            chosen = self.own()
         except ValueError as error:
             names = f"{page('docs/backend.md')} lists how operators and dtypes are named"
             raise Problem(str(error), names) from None
@@ -82,7 +82,8 @@ class CheckOptions:
             chosen = (*accelerator(self.accelerator).capabilities().constraints(), *chosen)
         return chosen or default_constraints(mock_settings())
 
-    def _own(self) -> tuple[Constraint, ...]:
+    def own(self) -> tuple[Constraint, ...]:
+        """The constraints that these options spell, without those of an accelerator; raises ValueError."""
         from tracing.backend import constraints as kinds
 
         chosen: list[Constraint] = []

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.runs.graph_checks import graph_reports, summary
+from tracing.analyze.runs.graph_checks import check_status, graph_reports
 from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.app import RUNS, VALIDATE, Json, Runs, app, err, out, spinner
 from tracing.cli.options.case_or_run import names_case
@@ -53,8 +53,8 @@ def check(
 
     Example: tracing check silu --alignment 8 --dtype float16
 
-    Exit status: 0 if no constraint is violated, 1 if one is, 2 if one cannot be decided for all sizes or the
-    case failed.
+    Exit status: 0 if no constraint is violated, 1 if one is, 2 if one cannot be decided for all sizes, names
+    a dimension or a Triton kernel that no graph has, or the case failed.
     """
     if not names_case(case, runs):
         run = open_run(case, runs)
@@ -73,7 +73,7 @@ def check(
     reports = list(graph_reports(run))
     if not reports:
         raise Problem(f"{run.path} has no checked graph", "check a case that torch.compile compiles")
-    status = summary(reports).status
+    status = check_status(run, reports)
     *graphs, total = check_text(reports)
     uncovered = list(uncovered_text([run]))
     if as_json:
@@ -92,4 +92,4 @@ def _checked(case: str, options: CheckOptions, target: str, seed: int, runs: Pat
     constraints = options.constraints()
     experiment, writer = begin_case_run(case, target, seed, runs)
     with closing(writer):
-        return writer.path, check_case(experiment, writer, constraints)
+        return writer.path, check_case(experiment, writer, constraints, options.own())
