@@ -136,16 +136,27 @@ def test_operators_that_only_one_run_calls_are_named(tmp_path: Path) -> None:
     assert ["aten::neg" in one for one in verdict.comparison.notes.notes] == [True]
 
 
+def before_a_launch(first: Callable[[torch.Tensor], object]) -> Then:
+    def then(y: torch.Tensor) -> None:
+        first(y)
+        torch.compile(torch.cos)(torch.ones(8))
+
+    return then
+
+
+def test_a_check_of_values_in_one_run_leaves_the_runs_equal(tmp_path: Path) -> None:
+    verdict = compared(
+        tmp_path, before_a_launch(lambda y: None), before_a_launch(lambda y: y.isnan()), "writers"
+    )
+
+    assert verdict.status == 0
+    assert any("unequally often" in one for one in verdict.comparison.notes.left_out)
+
+
 def test_an_operator_of_one_run_before_an_unrelated_launch_is_not_compared(tmp_path: Path) -> None:
-    def added(*, more: bool) -> Then:
-        def then(y: torch.Tensor) -> None:
-            if more:
-                y[0:1].add_(0.5)
-            torch.compile(torch.cos)(torch.ones(8))
-
-        return then
-
-    verdict = compared(tmp_path, added(more=False), added(more=True), "writers")
+    verdict = compared(
+        tmp_path, before_a_launch(lambda y: None), before_a_launch(lambda y: y[0:1].add_(0.5)), "writers"
+    )
 
     assert verdict.status == 2
     (note,) = verdict.comparison.notes.notes
