@@ -201,11 +201,9 @@ def edited(device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
     return judged
 
 
-def test_kernels_whose_functions_have_one_name_are_distinguished(
-    device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch._inductor.config.triton, "unique_kernel_names", False)
-    with torch._inductor.config.patch(force_disable_caches=True):
+def test_kernels_whose_functions_have_one_name_are_distinguished(device: Device, runs: Path) -> None:
+    changes = {"triton.unique_kernel_names": False, "force_disable_caches": True}
+    with torch._inductor.config.patch(changes):
         run = recorded(Program(layered, lambda: (values(8, 8), values(8, 8, g=1))), runs, device)
 
     assert len({one.kernel_name for one in run.launches()}) == 3

@@ -6,7 +6,6 @@ import inspect
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -173,7 +172,7 @@ def test_patched_functions_are_restored(tmp_path: Path) -> None:
 def test_a_fork_is_reported_and_the_start_of_another_program_is_not() -> None:
     reported: list[str] = []
     with watched(lambda what, setting: reported.append(what)):
-        subprocess.run([sys.executable, "-c", ""], check=True, preexec_fn=os.getpid)
+        subprocess.run(["true"], check=True, preexec_fn=os.getpid)
         assert reported == []
 
         if (child := os.fork()) == 0:
