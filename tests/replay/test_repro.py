@@ -135,7 +135,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Run:
         workload.fn(*workload.args)
         exact[(1,)](x, torch.zeros(16), math.inf, -math.inf, math.nan, -0.0, BLOCK=16)
         halves[(1,)](half, torch.zeros_like(half), BLOCK=16)
-        of_tuples[(1,)](Inputs(x, Scaled(x + 1, 3)), (), (torch.zeros(16),), BLOCK=16)
+        of_tuples[(1,)](Inputs(x, Scaled(x + 1, tl.constexpr(3))), (), (torch.zeros(16),), BLOCK=16)
         if not triton.__version__.startswith("3.6."):
             variadic[(1,)](torch.zeros(16), x, (3,))
         of_empty_tuples[(1,)]((x, ((), 2, ()), ()), ((),), torch.zeros(16))

@@ -246,11 +246,21 @@ def test_backward_passes_make_tensors_on_the_device(start: str) -> None:
     assert gradient.tolist() == [4, 4]
 
 
+def test_a_gradient_in_compiled_code_is_that_of_eager() -> None:
+    def gradient(x: torch.Tensor) -> torch.Tensor:
+        return torch.autograd.grad((x**2).sum(), x)[0]
+
+    with virtual_gpu():
+        x = torch.full((3,), 3.0, device="cuda", requires_grad=True)
+        assert torch.compile(gradient)(x).tolist() == gradient(x).tolist() == [6, 6, 6]
+
+
 def test_operators_of_the_program_make_tensors_on_the_device() -> None:
     with virtual_gpu(), torch.library._scoped_library("tracing_placed", "FRAGMENT") as library:
         library.define("both(Tensor x) -> Tensor")
         library.impl("both", lambda x: x * 3, "CPU")
         library.impl("both", lambda x: x + torch.ones(2, device="cuda") * x.is_cuda, "CUDA")
+        library.impl("both", torch.library.fallthrough_kernel, "AutogradCUDA")
 
         @torch.library.custom_op(
             "tracing_placed::more", mutates_args=(), device_types="cuda", schema="(Tensor x) -> Tensor"

@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import triton.language as tl
+
 from tracing.launch.launch_site import (
     FlatSite,
     Grid,
@@ -222,7 +224,8 @@ def _static(autotuner: Any, launcher: Any) -> KernelArtefacts:
 
 
 def _text(value: object) -> str:
-    # a string keeps its quotes: without them it would look like a Triton type
+    # a string keeps its quotes: without them it would look like a Triton type; tuples wrap their constants
+    value = value.value if isinstance(value, tl.constexpr) else value
     return repr(value) if isinstance(value, str) else str(value)
 
 

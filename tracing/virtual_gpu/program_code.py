@@ -17,9 +17,11 @@ from torch.overrides import TorchFunctionMode
 
 from tracing.upstream.patch import Method, Wrapper, patched
 from tracing.upstream.torch.autograd import around_engine
+from tracing.upstream.torch.dynamo import untraced
 from tracing.upstream.torch.dynamo_tracing import function_modes
 from tracing.upstream.torch.operator_schemas import OWN_NAMESPACES
 
+_ON_HOST = {"CUDA": "CPU", "AutogradCUDA": "AutogradCPU"}
 _TRACED = ("Meta",)  # kernels that see the devices of fake tensors
 
 
@@ -37,6 +39,7 @@ def program_code_placed(placement: TorchFunctionMode) -> Iterator[None]:
 
 def _placed(placement: TorchFunctionMode, ended: threading.Event) -> Wrapper:
     def wrapper(original: Method) -> Method:
+        @untraced  # Dynamo traces the engine's function, as of autograd.grad in compiled code, not this one
         @functools.wraps(original)
         def called(*args: Any, **kwargs: Any) -> Any:
             if ended.is_set() or any(one is placement for one in function_modes()):
@@ -50,20 +53,22 @@ def _placed(placement: TorchFunctionMode, ended: threading.Event) -> Wrapper:
 
 
 def _kernels(placed: Wrapper) -> Wrapper:
-    on_device: set[str] = set()  # operators with a kernel for CUDA, which replaces that for the host
+    on_device: set[tuple[str, str, str]] = set()  # with a kernel for CUDA, which replaces that for the host
 
     def wrapper(original: Method) -> Method:
         def impl(self: Any, op_name: Any, fn: Any, dispatch_key: str = "", **options: Any) -> Any:
             key = dispatch_key or self.dispatch_key
-            if self.ns in OWN_NAMESPACES or key in _TRACED or not hasattr(fn, "__code__"):
+            if self.ns in OWN_NAMESPACES or key in _TRACED:
                 return original(self, op_name, fn, dispatch_key, **options)
-            name = f"{self.ns}::{op_name}"
-            if key == "CUDA":
-                on_device.add(name)
-                key, options = "CPU", {**options, "allow_override": True}
-            elif key == "CPU" and name in on_device:
+            target = _ON_HOST.get(key, key)
+            if target != key:
+                on_device.add((self.ns, str(op_name), target))
+                options = {**options, "allow_override": True}
+            elif (self.ns, str(op_name), key) in on_device:
                 return None
-            return original(self, op_name, placed(fn), key, **options)
+            # C++ knows the function for a fallthrough by its identity
+            runs = hasattr(fn, "__code__") and fn is not torch.library.fallthrough_kernel
+            return original(self, op_name, placed(fn) if runs else fn, target, **options)
 
         return impl
 

@@ -153,6 +153,21 @@ def test_a_check_of_values_in_one_run_leaves_the_runs_equal(tmp_path: Path) -> N
     assert any("unequally often" in one for one in verdict.comparison.notes.left_out)
 
 
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (lambda y: None, lambda y: torch.sum(y, 0, out=torch.empty(()))),
+        (lambda y: None, lambda y: (y + 1).tolist()),
+        (lambda y: y.add_(0.5), lambda y: (y.add_(0.5), y.add_(0.5))),
+    ],
+    ids=["an operator with out", "a value for the host", "an update made twice"],
+)
+def test_runs_are_not_equal_where_one_calls_operators_more_often(a: Then, b: Then, tmp_path: Path) -> None:
+    verdict = compared(tmp_path, before_a_launch(a), before_a_launch(b), "writers")
+
+    assert verdict.status == 2 and "unequally often" in " ".join(verdict.comparison.notes.notes)
+
+
 def test_an_operator_of_one_run_before_an_unrelated_launch_is_not_compared(tmp_path: Path) -> None:
     verdict = compared(
         tmp_path, before_a_launch(lambda y: None), before_a_launch(lambda y: y[0:1].add_(0.5)), "writers"

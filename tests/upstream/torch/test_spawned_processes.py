@@ -54,6 +54,32 @@ def test_a_process_of_python_is_noted_while_active(start: Callable[[], object], 
     assert calls == ["noted"] * noted
 
 
+@pytest.mark.parametrize(
+    ("start", "noted"),
+    [
+        (lambda: subprocess.run(b"cd .;python3 --version", shell=True, check=True), True),
+        (
+            lambda: subprocess.run("x=$(python3 --version)", shell=True, executable="/bin/bash", check=True),
+            True,
+        ),
+        (lambda: subprocess.run(["name", "-c", "0"], executable=sys.executable, check=True), True),
+        (lambda: subprocess.run(["env", "A=1", "python3", "--version"], check=True), True),
+        (lambda: subprocess.run(["bash", "-c", "python3 --version"], check=True), True),
+        (lambda: os.system(command="python3 --version"), True),
+        (lambda: subprocess.run("which python3", shell=True, check=True), False),
+        (lambda: subprocess.run(["echo", "-c", "python3"], check=True), False),
+        (lambda: os.system("echo python3"), False),
+        (lambda: subprocess.run(map(str, ["echo", 1]), check=True), False),
+    ],
+)
+def test_the_program_of_a_command_decides(start: Callable[[], object], noted: bool) -> None:
+    calls: list[str] = []
+    with spawns_noted(lambda: calls.append("noted")):
+        start()
+
+    assert calls == ["noted"] * noted
+
+
 def test_a_script_of_python_is_noted(tmp_path: Path) -> None:
     (script := tmp_path / "script").write_text(f"#!{sys.executable}\n")
     script.chmod(0o755)

@@ -36,7 +36,7 @@ from tracing.views import extent, relation, same_digest
 _ASYNCHRONOUS = ("c10d::", "_c10d_functional", "symm_mem::")
 _NOT_WAITED_FOR = "non_blocking=True"
 _DEEP = 64  # operators in a row that are followed back
-_IN_PLACE = re.compile(r"\w_(\.|$)|\.out")  # "aten::add_.Tensor", "aten::mm.out"
+_IN_PLACE = re.compile(r"\w_(\.|$)|out$")  # "aten::add_.Tensor", "aten::mm.out", "aten::eq.Tensor_out"
 
 Bits: TypeAlias = Literal["unknown", "equal", "other inputs", "other results"]
 What: TypeAlias = Literal["arguments", "results", "random"]
@@ -314,7 +314,7 @@ def _unpaired(a: _Calls, b: _Calls) -> tuple[bool, _Called] | None:
     # for which it returns True
     unequal = {kind for kind in (*a.counts, *b.counts) if a.counts[kind] != b.counts[kind]}
     them = (
-        (not (a.counts[kind] and b.counts[kind]) and _is_of_program(one.site) and _changes_memory(one), one)
+        (_is_of_program(one.site) and not _is_check(one), one)
         for calls in (a, b)
         for kind, one in calls.called()
         if kind in unequal
@@ -322,9 +322,10 @@ def _unpaired(a: _Calls, b: _Calls) -> tuple[bool, _Called] | None:
     return max(them, key=lambda one: (one[0], one[1].call.launch), default=None)
 
 
-def _changes_memory(one: _Called) -> bool:
-    # in place: it makes no new tensor, as a check whether values are finite does
-    return _IN_PLACE.search(one.signature.name) is not None
+def _is_check(one: _Called) -> bool:
+    # a new tensor of truth values, as of `isfinite`: the program looks at values, and changes none
+    made = all(write.dtype == "bool" for write in one.signature.writes)
+    return made and _IN_PLACE.search(one.signature.name) is None
 
 
 def _is_of_program(site: CallSite | None) -> bool:

@@ -8,8 +8,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import popen_forkserver, popen_spawn_posix
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,9 @@ from tracing.upstream.contract import require, require_methods, require_paramete
 from tracing.upstream.patch import Method, Wrapper, patched
 
 _PYTHON = re.compile(r"(pypy|python)[\d.]*")
+_SHELLS = ("sh", "bash", "dash", "zsh")
+_SEPARATORS = frozenset("();<>|&")
+_BEFORE = ("env", "exec", "nice", "nohup", "time", "timeout")
 _COMPILERS = ("torch._inductor", "triton", "tracing")  # what they start is none of the program's processes
 
 
@@ -32,7 +35,10 @@ def spawns_noted(note: Callable[[], object]) -> Iterator[None]:
     def noting(starts_python: Callable[..., bool]) -> Wrapper:
         def wrapper(original: Method) -> Method:
             def start(*args: Any, **kwargs: Any) -> Any:
-                if starts_python(*args) and not _is_of_a_compiler():
+                starts = False
+                with suppress(TypeError, ValueError):  # of what the call itself refuses
+                    starts = starts_python(*args, **kwargs)
+                if starts and not _is_of_a_compiler():
                     note()
                 return original(*args, **kwargs)
 
@@ -42,35 +48,66 @@ def spawns_noted(note: Callable[[], object]) -> Iterator[None]:
 
     with ExitStack() as stack:
         for process in (popen_spawn_posix.Popen, popen_forkserver.Popen):
-            stack.enter_context(patched(process, "_launch", noting(lambda *args: True)))
-        popen = noting(lambda self, args, *rest: _is_python(args))
+            stack.enter_context(patched(process, "_launch", noting(lambda *args, **options: True)))
+        # the words may be another list than the program: Popen(["name", "-c", "pass"], executable="python")
+        popen = noting(lambda self, args, executable=None, *rest, **options: _is_python(args, executable))
         stack.enter_context(patched(subprocess.Popen, "_execute_child", popen))
-        stack.enter_context(patched(os, "system", noting(lambda command="", *rest: _is_python(command))))
+        stack.enter_context(patched(os, "system", noting(lambda command="": _is_python(command))))
         for name in ("posix_spawn", "posix_spawnp"):
-            stack.enter_context(patched(os, name, noting(lambda path="", *rest: _is_python([path]))))
+            stack.enter_context(
+                patched(os, name, noting(lambda path="", *rest, **options: _is_python([path])))
+            )
         yield
 
 
-def _is_python(command: Any) -> bool:
-    # a word of a shell's command, or the program of a list
-    try:
-        if isinstance(command, str):
-            return any(map(_executes_python, shlex.split(command)))
-        if isinstance(command, (bytes, os.PathLike)):
-            return _executes_python(os.fsdecode(command))
-        words = [os.fsdecode(one) for one in command]
-        return bool(words) and (_executes_python(words[0]) or ("-c" in words and _is_python(words[-1])))
-    except (TypeError, ValueError):  # what the call itself refuses, or a shell's syntax
+def _is_python(command: Any, executable: Any = None) -> bool:
+    # command -- the text of a shell's command, or a list of words; an iterator is not read
+    if executable is not None and Path(os.fsdecode(executable)).name not in _SHELLS:
+        return _executes_python(os.fsdecode(executable))
+    if isinstance(command, (str, bytes)):
+        return any(map(_executes_python, _commands(os.fsdecode(command))))
+    if isinstance(command, os.PathLike):
+        return _executes_python(os.fsdecode(command))
+    if not isinstance(command, (list, tuple)) or not command:
         return False
+    words = [os.fsdecode(one) for one in command]
+    if Path(words[0]).name in _SHELLS and "-c" in words[:-1]:
+        return _is_python(words[words.index("-c") + 1])
+    return _executes_python(_program(words))
+
+
+def _commands(text: str) -> Iterator[str]:
+    # the program of each simple command of a shell's text
+    words: list[str] = []
+    try:
+        lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        for word in lexer:
+            if {*word} <= _SEPARATORS:
+                yield _program(words)
+                words = []
+            else:
+                words.append(word)
+    except ValueError:  # a shell's syntax that shlex does not know
+        pass
+    yield _program(words)
+
+
+def _program(words: Sequence[str]) -> str:
+    # without `A=1`, and without programs that execute another one
+    return next((one for one in words if "=" not in one and Path(one).name not in _BEFORE), "")
 
 
 def _executes_python(word: str) -> bool:
     if _PYTHON.fullmatch(Path(word).name):
         return True
+    path = Path(shutil.which(word) or "")
     try:
-        with Path(shutil.which(word) or "").open("rb") as script:
+        if not path.is_file():
+            return False
+        with path.open("rb") as script:
             return re.match(rb"#!.*python", script.read(256)) is not None
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
