@@ -157,8 +157,8 @@ class RecordedProgram:
             return  # a kernel of the program, and what it does wrong, are named
         if seen and run.info.world_size == 1:
             _say(self._judging(run))
-        virtual_or_gpu = NO_VIRTUAL_GPU not in self._session.device.options  # as the builds of a search
-        if self.outcome.fails and virtual_or_gpu and any(one.operators for one in run.records(FrameCompile)):
+        on_host = NO_VIRTUAL_GPU in self._session.device.options  # where `tracing bisect` compiles nothing
+        if self.outcome.fails and not on_host and any(one.operators for one in run.records(FrameCompile)):
             _say(f"whether torch.compile is to blame: {self._bisection(run)}")
 
     def _judging(self, run: Run) -> str:

@@ -178,10 +178,11 @@ def unread_operators(runs: tuple[Run, Run], rank: int, processes: tuple[str, str
         return UnreadOperators(made)
     left_out, called = [], sum(1 for _ in runs[0].rows(processes[0]))
     if (latest := _unpaired(a, b)) is not None:
-        of_one, unpaired = latest
+        by_program, unpaired = latest
         which = f"operators that the runs call unequally often, as {_named(unpaired)}"
-        # no launch reads what it computes, or perhaps none: a first run that compiles may call others more
-        if unpaired.call.launch >= called or of_one:
+        # no launch reads what it computes, or perhaps none; calls of torch itself, as in a first run that
+        # compiles, are no doubt
+        if unpaired.call.launch >= called or by_program:
             doubt = doubt or which
         else:
             left_out.append(which)
@@ -310,8 +311,8 @@ def _cause(a: _Called | None, b: _Called | None) -> OperatorCause:
 
 
 def _unpaired(a: _Calls, b: _Calls) -> tuple[bool, _Called] | None:
-    # of the calls without partners, the latest; first of those that a line of only one run's program makes,
-    # for which it returns True
+    # of the operators that the runs call unequally often, the latest call, and True if a line of the program
+    # makes it: such calls come before those of torch itself
     unequal = {kind for kind in (*a.counts, *b.counts) if a.counts[kind] != b.counts[kind]}
     them = (
         (_is_of_program(one.site) and not _is_check(one), one)

@@ -94,8 +94,12 @@ def _commands(text: str) -> Iterator[str]:
 
 
 def _program(words: Sequence[str]) -> str:
-    # without `A=1`, and without programs that execute another one
-    return next((one for one in words if "=" not in one and Path(one).name not in _BEFORE), "")
+    # without `A=1`; of a program that executes another one, as `nice -n 10 python`, the other one
+    called = [one for one in words if "=" not in one]
+    if not called or Path(called[0]).name not in _BEFORE:
+        return called[0] if called else ""
+    others = (one for one in called if Path(one).name not in _BEFORE)
+    return next((one for one in others if not (one.startswith("-") or one[:1].isdigit())), "")
 
 
 def _executes_python(word: str) -> bool:
@@ -125,7 +129,7 @@ def contract() -> None:
     """Raise Broken or another error if Python has changed what this file relies on."""
     require_methods(popen_spawn_posix.Popen, "_launch")
     require_methods(popen_forkserver.Popen, "_launch")
-    require_parameters(subprocess.Popen._execute_child, "self", "args")  # type: ignore[attr-defined]
+    require_parameters(subprocess.Popen._execute_child, "self", "args", "executable")  # type: ignore[attr-defined]
     noted: list[None] = []
     with spawns_noted(lambda: noted.append(None)):
         require(os.system("true") == 0 and not noted, "a command of a shell")
