@@ -70,7 +70,7 @@ class Server:
 
 
 def served(runs: Path) -> Server:
-    words = [sys.executable, "-m", "tracing", "serve", str(runs)]
+    words = [sys.executable, "-m", "tracing", "serve", "--runs", str(runs)]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "200"})
     assert process.stdout is not None
     return Server(process.stdout.readline().strip(), runs, process)
@@ -253,7 +253,7 @@ def test_a_seed_that_is_an_option_is_no_case() -> None:
 
 
 def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tracing", "serve", "typo"]
+    command = [sys.executable, "-m", "tracing", "serve", "--runs", "typo"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
 
     assert done.returncode == 2

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import socket
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tracing.cli.app import LOOK, RUNS, Json, app, err, out
+from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
 from tracing.errors import Problem
 
 
 @app.command(rich_help_panel=LOOK)
 def serve(
-    runs: Annotated[Path, typer.Argument(metavar="[RUNS]", help="Folder of the runs.")] = RUNS,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of 127.0.0.1; 0: any.")] = 0,
     as_json: Json = False,
+    runs: Runs = RUNS,
 ) -> None:
     """Show the runs of a folder in a browser, while they are recorded; start cases from the page.
 
@@ -30,7 +29,7 @@ def serve(
     Exit status: 0 after Ctrl-C; 2 if the port is not free, or there is no such folder.
     """
     if runs != RUNS and not runs.is_dir():  # that of new runs may be missing: the page starts cases
-        raise Problem(f"there is no folder {runs}", "name a folder of runs; without a name it is ./runs")
+        raise Problem(f"there is no folder {runs}", "name a folder of runs: `--runs DIR`; without it it is ./runs")
     listening = _bound(port)
     # imports the web server, which other commands need not wait for
     import uvicorn
