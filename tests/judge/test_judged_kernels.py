@@ -21,7 +21,7 @@ from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.graph import GraphLowering
 
 from tracing import store
-from tracing.analyze.judge.judgement import LibraryOff, OutputOff, Overwritten, RunJudgement
+from tracing.analyze.judge.judgement import LibraryOff, OutputOff, Overwritten, RunJudgement, SharedResult
 from tracing.cli.narrow.judge import judge
 from tracing.model import CompiledGraph, Selection, TracedGraph
 from tracing.program.device import Device
@@ -199,6 +199,59 @@ def edited(device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
         return "\n".join(map(str, judgement_text(judgement(run), [])))
 
     return judged
+
+
+def copied(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    a = x.sin()
+    return a, a.clone(), x.clone(), a.T, y
+
+
+def merged(graph: torch.fx.Graph) -> None:
+    clone = next(one for one in graph.nodes if one.target is torch.ops.aten.clone.default)
+    clone.replace_all_uses_with(clone.args[0])
+
+
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        ((r"return \(buf0, buf\d", "return (buf0, buf0"), "output 1 shares memory with output 0"),
+        (
+            (r"del arg0_1\s+return \(buf0, buf1, buf2", "return (buf0, buf1, arg0_1"),
+            "output 2 shares memory with input 0",
+        ),
+    ],
+)
+def test_results_that_share_memory_and_should_not_are_named(
+    edit: tuple[str, str], sentence: str, edited: Callable[..., str]
+) -> None:
+    said = edited(*edit, function=copied)
+
+    assert said.startswith(f"✗ {sentence}, and should not")
+    assert "cause     Inductor's generated code" in said
+
+
+def test_a_pass_that_makes_results_share_memory_is_the_cause(device: Device, runs: Path) -> None:
+    with torch._inductor.config.patch(post_grad_custom_post_pass=merged, force_disable_caches=True):
+        run = recorded(Program(copied, lambda: (values(8, 8), values(8, 8, g=1))), runs, device)
+    said = judgement(run)
+
+    assert [(one.result, one.other, one.cause) for one in said.findings if isinstance(one, SharedResult)] == [
+        ("output 1", "output 0", "Inductor's graph passes")
+    ]
+    assert said.status == 1
+
+
+def test_views_and_inputs_that_are_results_share_memory_rightly(device: Device, runs: Path) -> None:
+    def views(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        a = x.sin()
+        y.add_(1)
+        left, right = torch.cat([a, a.cos()]).split(8)
+        return a, a.view(-1), left, right, left.T, x, x[0], y, a.reshape(2, -1), a.expand(2, 8, 8)
+
+    program = Program(views, lambda: (values(8, 8), values(8, 8, g=1)))
+    said = judgement(recorded(program, runs, device))
+
+    assert (said.findings, said.status) == ((), 0)
 
 
 def test_kernels_whose_functions_have_one_name_are_distinguished(device: Device, runs: Path) -> None:

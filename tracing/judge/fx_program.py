@@ -14,6 +14,7 @@ import torch
 
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import (
+    allocates,
     executes_graphs,
     is_empty,
     is_generated,
@@ -98,6 +99,15 @@ class FxProgram:
         while node in self._views:
             node = self.tensor(self._views[node])
         return node
+
+    def allocates(self, node: str) -> bool:
+        """True if a node is computed by an operator of torch whose results have memory of their own."""
+        return allocates(self.nodes[self.maker(node)])
+
+    def maker(self, node: str) -> str:
+        """The node that calls the operator of which a node is a result; an operator may have several."""
+        known = self.nodes[node]
+        return next(references(known.args)) if known.target == "_operator.getitem" else node
 
     def is_view(self, node: str) -> bool:
         return node in self._views

@@ -27,7 +27,7 @@ from tracing.judge.no_reference import NoReference
 from tracing.judge.step_referee import GENERATED, StepReferee
 from tracing.store.graph_file import PythonLine
 
-_PASSES = "Inductor's graph passes"
+PASSES = "Inductor's graph passes"
 _SAVED = "AOTAutograd, whose graph saves its input for the backward without a copy, and writes to it"
 
 
@@ -123,7 +123,7 @@ class GraphCause:
         own = self._program.writers.get(self._program.root(result.value.node))
         return Overwritten(
             steps.graph, result.name, result.buffer, wrong.node,
-            by.index if by else None, by.kernel_name if by else writer, _SAVED if own else _PASSES,
+            by.index if by else None, by.kernel_name if by else writer, _SAVED if own else PASSES,
             wrong, self._lines(wrong.node),
         )  # fmt: skip
 

@@ -26,6 +26,7 @@ _REFUSED = ("aten::from_file",)  # a graph may come from an untrusted run
 _CALLERS = ("attrgetter", "call", "__call__", "itemgetter", "methodcaller")  # they reach any function
 _SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
 _RANDOM = (*_SEEDS, "prims::inductor_random", "prims::inductor_randint")
+_UNDECLARED_VIEWS = ("aten::_unsafe_view",)
 _EMPTY = ("aten::empty", "aten::new_empty", "prims::empty")
 
 
@@ -133,6 +134,14 @@ def viewed(node: FxNode) -> str | None:
     if not returns or not all(one.alias_info and not one.alias_info.is_write for one in returns):
         return None
     return next(references(node.args), None)
+
+
+def allocates(node: FxNode) -> bool:
+    """True if a node calls an operator of torch's own that returns new memory, as its schema says."""
+    function = _operator(node)
+    if function is None or is_custom(node) or node.target.startswith(_UNDECLARED_VIEWS):
+        return False
+    return all(one.alias_info is None for one in schema_of(function).returns)
 
 
 def returned(node: FxNode) -> str | None:

@@ -20,6 +20,7 @@ from tracing.judge.operator_writes import OperatorWrites
 from tracing.judge.operators import callers_of_graphs, is_custom
 from tracing.judge.overwritten_inputs import OverwrittenInputs
 from tracing.judge.own_kernels import Interpreted, judged_own
+from tracing.judge.shared_results import shared_results
 from tracing.judge.step_referee import StepReferee
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome
 from tracing.store import Run
@@ -152,6 +153,8 @@ class _RunReferee:
                 dataclasses.replace(one, complete=complete) if isinstance(one, OutputOff) else one
                 for one in results
             ]
+        backward = self._graphs[call.graph].phase == "backward"
+        self._findings += shared_results(call, traced, lowered, backward=backward)
         self._not_covered += whole.not_covered
         others = [one for one in launches if one.index in extra and not one.kernel.copied]
         inner = _inside(lowered, schedule, call.graph, others)

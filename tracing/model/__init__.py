@@ -10,7 +10,7 @@ from tracing.model.answers import AnswerBars, AnswerHeat, AnswerTable, KeptAnswe
 from tracing.model.bench import BackendBench, CaseBench
 from tracing.model.case import Case, Workload
 from tracing.model.checks import CheckedGraph, GraphCoverage, GraphKind, GraphTime, Violation
-from tracing.model.graphs import CompiledGraph, GraphCall, GraphTensor, GraphText, TracedGraph
+from tracing.model.graphs import CompiledGraph, GraphCall, GraphTensor, GraphText, SharedBytes, TracedGraph
 from tracing.model.guards import CompiledFrame, FailedGuard, FrameCompile, FrameGuard, GraphBreak
 from tracing.model.launches import (
     Argument,
@@ -202,6 +202,7 @@ __all__ = [
     "Segment",
     "Selection",
     "SeriesDifference",
+    "SharedBytes",
     "Side",
     "Signature",
     "StageArtefact",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
+
+import msgspec
 
 from tracing.model.launches import Phase
 from tracing.model.record import Blob, Record, ScalarField
@@ -43,6 +45,14 @@ class CompiledGraph(Record, frozen=True, file="compiledgraphs"):
     precision: str = ""  # of products of float32 when it was called first: "high" allows TF32; "": not known
 
 
+class SharedBytes(msgspec.Struct, frozen=True, array_like=True):
+    """A result of a call has bytes in common with an earlier result, or with an input."""
+
+    output: int
+    side: Literal["input", "output"]  # of the other one
+    other: int  # its position
+
+
 class GraphCall(Record, frozen=True, file="graphcalls", compressed=True, segmented=True):
     """One call of a compiled graph that has returned."""
 
@@ -51,6 +61,7 @@ class GraphCall(Record, frozen=True, file="graphcalls", compressed=True, segment
     launches: tuple[int, int]  # of this process while it ran: START, STOP
     thread: int
     numbers: Mapping[int, ScalarField] = {}  # inputs that are no tensors, as sizes, by position
+    shared: Sequence[SharedBytes] = ()  # of a run that keeps contents
 
 
 class GraphTensor(Record, frozen=True, file="graphtensors", segmented=True):

@@ -16,6 +16,7 @@ from tracing.analyze.judge.judgement import (
     Overwritten,
     PassesOff,
     RunJudgement,
+    SharedResult,
     WrongElements,
 )
 from tracing.model.numbers import number_text
@@ -169,14 +170,22 @@ def _of_calls(findings: Sequence[Finding]) -> Iterator[tuple[Finding, int]]:
     # the first finding of each kind, and the number of calls of its graph that have it
     calls: dict[tuple[str, ...], list[Finding]] = {}
     for one in findings:
-        wrong = (one.wrong.name, one.wrong.buffer) if one.wrong is not None else ()
-        by = (one.buffer, *one.kernels) if isinstance(one, Overwritten) else ()
-        calls.setdefault((_KINDS[type(one)], str(one.graph), *wrong, *by), []).append(one)
+        calls.setdefault((_KINDS[type(one)], str(one.graph), *_subject(one)), []).append(one)
     yield from ((alike[0], len(alike)) for alike in calls.values())
+
+
+def _subject(finding: Finding) -> tuple[str, ...]:
+    if isinstance(finding, SharedResult):
+        return finding.result, finding.other
+    wrong = (finding.wrong.name, finding.wrong.buffer) if finding.wrong is not None else ()
+    return (*wrong, finding.buffer, *finding.kernels) if isinstance(finding, Overwritten) else wrong
 
 
 def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
     match finding:
+        case SharedResult():
+            yield from _shared(finding)
+            return
         case Overwritten():
             yield f"✗ {_misread(finding)}"
             node = finding.node or "another value"
@@ -211,6 +220,14 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
         yield from _elements(finding.wrong, "rounding")
     if not isinstance(finding, LibraryOff) and finding.also:
         yield f"    also off  {_some(finding.also)}"
+
+
+def _shared(finding: SharedResult) -> Iterator[str]:
+    yield f"✗ {finding.result} shares memory with {finding.other}, and should not"
+    yield f"    graph     {finding.graph}: {finding.node} is no view of {finding.other_node}"
+    yield f"    cause     {finding.cause}"
+    yield "    so        a program that writes to one of them changes both"
+    yield from _lines(finding.lines)
 
 
 def _library(finding: LibraryOff) -> str:
@@ -335,6 +352,7 @@ _KINDS = {
     LibraryOff: "library",
     PassesOff: "graph passes",
     OutputOff: "output",
+    SharedResult: "shared memory",
 }
 
 

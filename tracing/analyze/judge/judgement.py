@@ -123,8 +123,21 @@ class OutputOff:
     complete: bool = True  # False: the run lacks launches of its call
 
 
+@dataclass(frozen=True, slots=True)
+class SharedResult:
+    """A result of a graph shares memory with another one, or with an input, that it is no view of."""
+
+    graph: int
+    result: str  # "output 1"
+    node: str
+    other: str  # "output 0", "input 2"
+    other_node: str
+    cause: str  # as of `Overwritten`
+    lines: tuple[PythonLine, ...] = ()
+
+
 ResultFinding: TypeAlias = Overwritten | PassesOff | OutputOff  # of a result that is off
-Finding: TypeAlias = ResultFinding | LibraryOff
+Finding: TypeAlias = ResultFinding | LibraryOff | SharedResult
 
 
 @dataclass(frozen=True, slots=True)

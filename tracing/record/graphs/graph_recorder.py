@@ -19,6 +19,7 @@ import torch
 from tracing.errors import message
 from tracing.model import CompiledGraph, GraphCall, GraphTensor, TracedGraph
 from tracing.record.graphs.graph_nodes import graph_json, graph_text
+from tracing.record.graphs.shared_memory import passed_inputs, shared_memory
 from tracing.record.outputs import OutputKeeper
 from tracing.record.recording import Recording
 from tracing.store.graph_file import FxGraph, GraphFile, Schedule
@@ -27,6 +28,7 @@ from tracing.upstream.patch import Method
 from tracing.upstream.torch.float32_precision import float32_precision
 
 _UNCACHED = "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1"
+_UNREADABLE = b""  # attached to a graph of an unknown form
 _encode = msgspec.json.encode
 
 
@@ -48,6 +50,7 @@ class GraphRecorder:
         self._keeper = keeper
         self._compiling = _Compiling()
         self._calls = itertools.count()
+        self._failed = False  # True: a graph could not be read, and the run says why
         self._known: dict[int, tuple[Any, _Known | None]] = {}  # by id of the graph, which is held
 
     @contextmanager
@@ -81,11 +84,12 @@ class GraphRecorder:
 
     def failed(self, why: str) -> None:
         self._compiling.facts = None
+        self._failed = True
         self._recording.catalogue.not_covered(f"the code of a graph that Inductor compiled: {why}", "")
 
     def ended(self) -> bytes | None:
         facts, self._compiling.facts = self._compiling.facts, None
-        return _encode(facts) if facts is not None and "code" in facts else None
+        return _encode(facts) if facts is not None and "code" in facts else _UNREADABLE
 
     @contextmanager
     def _survived(self) -> Iterator[None]:
@@ -109,12 +113,15 @@ class GraphRecorder:
             self._keep(index, "input", range(len(inputs)), inputs)
             # generated code clears the list to free memory early
             overwritten = {i: inputs[i] for i in known.overwritten if self._keeper is not None}
+            passed = passed_inputs(inputs) if self._keeper is not None else []
             results = original(graph, inputs)
+            shared = shared_memory(results, passed) if self._keeper is not None else ()
             self._keep(index, "output", range(len(results)), results)
             self._keep(index, "afterwards", [*overwritten], overwritten)
             with self._recording.lock:
                 stop, thread = self._recording.launches, self._recording.thread.number
-                self._recording.writer.append(GraphCall(index, known.id, (started, stop), thread, numbers))
+                call = GraphCall(index, known.id, (started, stop), thread, numbers, shared)
+                self._recording.writer.append(call)
             return results
 
         return called
@@ -128,6 +135,11 @@ class GraphRecorder:
         if content is None:
             what = "graphs of a compile from before the recording, or from Inductor's cache"
             self._recording.catalogue.not_covered(what, _UNCACHED)
+            return None
+        if content == _UNREADABLE:
+            if not self._failed:
+                what = "graphs from Inductor's cache that an earlier recording could not read"
+                self._recording.catalogue.not_covered(what, _UNCACHED)
             return None
         facts = msgspec.json.decode(content, type=GraphFile)
         schedule = msgspec.json.decode(facts.schedule, type=Schedule)

@@ -58,7 +58,7 @@ def test_the_pass_that_is_faulty_is_named(name: str, tmp_path: Path, library: Pa
 
 
 @pytest.mark.soak
-def test_once_the_pass_is_fixed_the_same_command_says_that_none_of_the_recorded_ones_was_judged(tmp_path: Path, library: Path) -> None:
+def test_once_the_pass_is_fixed_no_pass_of_the_run_is_judged(tmp_path: Path, library: Path) -> None:
     fault = planted("ttgir-tritongpu-coalesce-gfx942")
     variables = environment(fault, library)
     run = recorded(tmp_path, variables, fault.kernel, fault.target)

@@ -29,7 +29,9 @@ def serve(
     Exit status: 0 after Ctrl-C; 2 if the port is not free, or there is no such folder.
     """
     if runs != RUNS and not runs.is_dir():  # that of new runs may be missing: the page starts cases
-        raise Problem(f"there is no folder {runs}", "name a folder of runs: `--runs DIR`; without it it is ./runs")
+        raise Problem(
+            f"there is no folder {runs}", "name a folder of runs: `--runs DIR`; the default is ./runs"
+        )
     listening = _bound(port)
     # imports the web server, which other commands need not wait for
     import uvicorn

@@ -1,0 +1,34 @@
+"""Results that share memory with each other or with inputs of a call."""
+
+from __future__ import annotations
+
+import torch
+
+from tracing.model import SharedBytes
+from tracing.record.graphs.shared_memory import passed_inputs, shared_memory
+
+
+def test_results_share_memory_with_earlier_results_and_with_inputs() -> None:
+    x, a = torch.ones(4), torch.ones(2, 4)
+    passed = passed_inputs([3, x])
+
+    shared = shared_memory([a, a[1], x.view(2, 2), a[0], None, x.clone()], passed)
+
+    assert shared == (
+        SharedBytes(1, "output", 0),
+        SharedBytes(2, "input", 1),
+        SharedBytes(3, "output", 0),
+    )
+
+
+def test_neighbours_gaps_and_what_has_no_elements_share_nothing() -> None:
+    a, square = torch.ones(8), torch.ones(4, 4)
+
+    assert shared_memory([a[:4], a[4:], a[:0], a[:0], square[:, :2], square[0, 2:]], []) == ()
+
+
+def test_the_memory_of_an_input_that_was_freed_is_not_shared() -> None:
+    memory = torch.ones(4)
+    passed = passed_inputs([memory.view(4)])  # its tensor is freed, and another one has its memory
+
+    assert shared_memory([memory], passed) == ()
