@@ -18,7 +18,6 @@ from tracing import environment
 from tracing.errors import message, page
 from tracing.model import Failure, FrameCompile, KeptTensor
 from tracing.numerics.undeclared_effects import UndeclaredEffects
-from tracing.program.device import NO_VIRTUAL_GPU
 from tracing.program.named_variables import variables_of_program
 from tracing.program.seeding import seed_generators
 from tracing.program.user_program import (
@@ -157,8 +156,7 @@ class RecordedProgram:
             return  # a kernel of the program, and what it does wrong, are named
         if seen and run.info.world_size == 1:
             _say(self._judging(run))
-        on_host = NO_VIRTUAL_GPU in self._session.device.options  # where `tracing bisect` compiles nothing
-        if self.outcome.fails and not on_host and any(one.operators for one in run.records(FrameCompile)):
+        if self.outcome.fails and any(one.operators for one in run.records(FrameCompile)):
             _say(f"whether torch.compile is to blame: {self._bisection(run)}")
 
     def _judging(self, run: Run) -> str:

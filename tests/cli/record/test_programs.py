@@ -471,14 +471,8 @@ def test_where_a_kernel_of_the_program_fails_no_other_suspect_is_proposed(tmp_pa
     assert "bisect" not in done.stderr and "judge" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "bisects"),
-    [(("--target", "sm_80"), True), (("--no-virtual-gpu",), False)],
-    ids=["target", "host"],
-)
-def test_proposed_commands_choose_the_device_of_the_run(
-    options: tuple[str, ...], bisects: bool, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("options", [("--target", "sm_80"), ("--no-virtual-gpu",)], ids=["target", "host"])
+def test_proposed_commands_choose_the_device_of_the_run(options: tuple[str, ...], tmp_path: Path) -> None:
     (program := tmp_path / "wrong.py").write_text(
         "import torch\ntorch.compile(torch.sin)(torch.ones(4)).wrong()\n"
     )
@@ -486,7 +480,7 @@ def test_proposed_commands_choose_the_device_of_the_run(
     proposed = [line for line in done.stderr.splitlines() if line.startswith("tracing: whether")]
 
     assert f" tracing run --keep-inputs {' '.join(options)} --runs " in proposed[0]
-    assert [" tracing bisect --target sm_80 " in line for line in proposed[1:]] == [True] * bisects
+    assert f" tracing bisect {' '.join(options)} --runs " in proposed[1]
 
 
 def test_a_program_that_python_cannot_read_is_reported_as_by_python_and_not_recorded(tmp_path: Path) -> None:

@@ -106,6 +106,8 @@ def bisection(run: store.Run) -> str:
     options = seed_of(info)
     if is_virtual(info.environment) and target_of(info.environment) != DEFAULT_TARGET:
         options += ["--target", target_of(info.environment)]
+    if info.kind == "program" and info.environment.device == "CPU":
+        options += ["--no-virtual-gpu"]
     return join([*with_variables(run), *elsewhere(info), "tracing", "bisect", *what_ran(info, *options)])
 
 

@@ -93,6 +93,16 @@ def test_the_lowering_that_makes_a_program_raise_is_named(tmp_path: Path) -> Non
     assert answer["symptom"]["kind"] == "raises" and answer["kernels"]
 
 
+def test_without_the_virtual_gpu_the_compile_for_the_cpu_is_searched(tmp_path: Path) -> None:
+    (program := tmp_path / "host.py").write_text(f"{COMPILED}assert not torch.cuda.is_available()\n")
+
+    done = bisect(tmp_path, "--no-virtual-gpu", str(program))
+    of_case = bisect(tmp_path, "--no-virtual-gpu", "silu")
+
+    assert done.returncode == 0, done.stderr
+    assert (of_case.returncode, "--no-virtual-gpu is for a program" in of_case.stderr) == (2, True)
+
+
 FAILING = """
 import os, torch
 from torch._inductor import decomposition, lowering

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -21,6 +22,7 @@ from tracing.cli.narrow.bisect.options import (
     FreshOption,
     GoodTorchOption,
     LaunchOption,
+    NoVirtualGpuOption,
     RepeatJudgeOption,
     RtolOption,
     TimesOption,
@@ -36,6 +38,9 @@ from tracing.errors import Problem
 from tracing.model import Compilation
 from tracing.model.chips import DEFAULT_TARGET
 from tracing.program.case import require_case
+
+if TYPE_CHECKING:
+    from tracing.cli.narrow.bisect.program import ProgramSearch
 
 _GPUS = ("nvidia", "kfd", "dxg")  # devices of NVIDIA, of AMD, and of either under WSL
 
@@ -53,6 +58,7 @@ def bisect(
     crash: CrashOption = False,
     times: TimesOption = 3,
     target: TargetOption = DEFAULT_TARGET,
+    no_virtual_gpu: NoVirtualGpuOption = False,
     seed: RecordSeedOption = None,
     good_torch: GoodTorchOption = None,
     fresh: FreshOption = False,
@@ -94,7 +100,10 @@ def bisect(
                     ("--crash", crash),
                     ("--good-torch", good_torch),
                 )
-                answer.status = _of_program(words, target, seed, times, seconds, runs, fresh, as_json)
+                search = _of_program(words, target, seed, times, seconds, runs, virtual=not no_virtual_gpu)
+                answer.status = search.printed(fresh=fresh, as_json=as_json)
+            elif no_virtual_gpu:
+                raise Problem("--no-virtual-gpu is for a program", "leave it out")
             elif good_torch is not None:
                 answer.status = _with_good_torch(name, good_torch, target, seed or 0, runs, seconds, as_json)
             elif not (command or kernel or crash) and names_case(name, runs):
@@ -148,17 +157,16 @@ def _of_program(
     times: int,
     seconds: float,
     runs: Path,
-    fresh: bool,
-    as_json: bool,
-) -> int:
+    *,
+    virtual: bool,
+) -> ProgramSearch:
     end = words.index("--") if "--" in words else len(words)
     program = program_of(words[:end])
     assert program is not None
     environment.require_compiler()
     from tracing.cli.narrow.bisect.program import ProgramSearch
 
-    search = ProgramSearch(program, words[end + 1 :], target, seed, times, seconds, runs)
-    return search.printed(fresh=fresh, as_json=as_json)
+    return ProgramSearch(program, words[end + 1 :], target, seed, times, seconds, runs, virtual)
 
 
 def _of_kernel(

@@ -29,6 +29,13 @@ RepeatJudgeOption = Annotated[
     int, typer.Option("--repeat-judge", min=1, help="Calls of a flaky COMMAND for each build.")
 ]
 CrashOption = Annotated[bool, typer.Option("--crash", help="Bad: the compile dies or hangs as in the run.")]
+NoVirtualGpuOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-virtual-gpu",
+        help="PROGRAM: do not emulate a GPU: Inductor compiles C++ for tensors on the CPU.",
+    ),
+]
 TimesOption = Annotated[
     int, typer.Option(min=1, help="CASE, PROGRAM: compiles that measure how often it goes wrong.")
 ]

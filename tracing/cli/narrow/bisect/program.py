@@ -31,6 +31,7 @@ class ProgramSearch:
     times: int  # compiles, to measure how often the program goes wrong
     seconds: float  # time limit of one build, and of the command
     runs: Path
+    virtual: bool = True  # False: without a GPU, Inductor writes C++ for tensors on the CPU
 
     def printed(self, *, fresh: bool, as_json: bool) -> int:
         """Search, print, and return the exit status: 0 right, 1 a step is accused, 2 no answer."""
@@ -39,10 +40,10 @@ class ProgramSearch:
             from tracing.program.warm_compiler import warm_up
             from tracing.record.repeated_input import repeated_input
 
-            device = Device(self.target, select=False)
+            device = Device(self.target, select=False, virtual=self.virtual)
             if device.virtual:
                 warm_up(device)
-        spec = ProgramSpec(tuple(self.program.words), self.target, self.seed)
+        spec = ProgramSpec(tuple(self.program.words), self.target, self.seed, self.virtual)
         with repeated_input() as rewind:
             builds = ProgramBuilds(spec, device, self.command, self.runs, self.seconds, rewind)
             if fresh:

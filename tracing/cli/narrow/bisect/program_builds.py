@@ -79,6 +79,7 @@ class ProgramSpec(msgspec.Struct, frozen=True):
     words: tuple[str, ...]  # as after `python`
     target: str
     seed: int | None
+    virtual: bool = True  # False: without a GPU there is none
 
 
 class ProgramBuilds(CachedBuilds):
@@ -105,7 +106,7 @@ class ProgramBuilds(CachedBuilds):
         key = [msgspec.to_builtins(spec), list(command), str(Path.cwd())]
         super().__init__(runs, program.name.replace("/", "_"), key)
         self._program, self._spec = PartialProgram(program, device, spec.seed), spec
-        self._forks = device.virtual  # a fork cannot use a GPU that this process has used
+        self._forks = device.type == "cpu"  # a fork cannot use a GPU that this process has used
         self._command, self._seconds, self._rewind = command, seconds, rewind
 
     def __call__(self, variation: Variation, number: int) -> Evaluation:

@@ -20,7 +20,8 @@ def main() -> None:
     from tracing.program.device import Device
     from tracing.replay.partial_program import PartialProgram
 
-    program = PartialProgram(UserProgram(spec.words), Device(spec.target, select=False), spec.seed)
+    device = Device(spec.target, select=False, virtual=spec.virtual)
+    program = PartialProgram(UserProgram(spec.words), device, spec.seed)
     respond(lambda: program.evaluate(*arguments), pipe)
 
 
