@@ -81,6 +81,15 @@ class Asked:
     def context(self, a: Launch, b: Launch) -> int:
         return int(a.position == b.position)
 
+    def repeats(self, earlier: Launch, later: Launch, side: int) -> bool:
+        return False
+
+    def same_tensors(self, a: Launch, b: Launch) -> bool:
+        return False
+
+    def as_often(self, kernel: str) -> bool:
+        return True
+
 
 class Consequences(Asked):
     """Inputs that differ follow from what is reported already; `place` says with which arguments."""
@@ -329,3 +338,53 @@ def test_one_launch_that_adds_an_equal_tensor_is_not_reordered() -> None:
     a, b = [Launch(0, "k", 10), Launch(1, "k", 21)], [Launch(0, "k", 30), Launch(1, "k", 12)]
 
     assert text(aligned(a, b, ask=Accumulated())) == ["00", "11"]
+
+
+class Updated(Asked):
+    """Each launch reads one tensor, whose updates its value counts; `position` names that tensor."""
+
+    def __init__(self, *, as_often: bool = True) -> None:
+        self._as_often = as_often
+
+    def repeats(self, earlier: Launch, later: Launch, side: int) -> bool:
+        return earlier.position == later.position
+
+    def same_tensors(self, a: Launch, b: Launch) -> bool:
+        return a.position == b.position
+
+    def as_often(self, kernel: str) -> bool:
+        return self._as_often
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [("1123", "1234"), ("1212", "2121")],
+    ids=["an update made earlier", "an update that changes a sign"],
+)
+def test_launches_that_repeat_each_other_on_one_tensor_stay_in_order(a: str, b: str) -> None:
+    pairs = aligned(launches("kkkk", a), launches("kkkk", b), ask=Updated())
+
+    assert text(pairs) == ["00", "11", "22", "33"]
+
+
+def test_launches_on_a_new_tensor_of_each_step_stay_in_order() -> None:
+    a, b = (places(launches("kkkk", values), "wxyz") for values in ("1123", "1234"))
+
+    assert text(aligned(a, b, ask=Updated())) == ["00", "11", "22", "33"]
+
+
+def test_launches_on_other_tensors_are_reordered_although_one_of_them_differs() -> None:
+    a, b = places(launches("kkk", "123"), "xyz"), places(launches("kkk", "239"), "yzx")
+
+    assert sorted(text(aligned(a, b, ask=Updated()))) == ["02", "10", "21"]
+
+
+@pytest.mark.parametrize("tensors", ["x" * 90, "".join(map(chr, range(200, 290)))], ids=["one", "several"])
+def test_a_launch_that_one_run_lacks_has_no_partner_far_after_it(tensors: str) -> None:
+    a = [Launch(n, "k", n, position=tensor) for n, tensor in enumerate(tensors)]
+    b = [one._replace(number=n) for n, one in enumerate(a[:3] + a[4:])]
+
+    pairs = aligned(a, b, 1024, Updated(as_often=False))
+
+    assert [one for one, other, _ in pairs if other is None] == [a[3]]
+    assert all(one == other._replace(number=one.number) for one, other, _ in pairs if one and other)

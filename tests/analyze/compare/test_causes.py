@@ -386,6 +386,21 @@ def test_an_operator_that_the_other_run_calls_later_is_reported_as_moved(compare
     ]
 
 
+def test_an_update_that_one_run_makes_at_an_earlier_step_differs_at_that_step(compared: Compare) -> None:
+    def run(values: str, after: Sequence[int]) -> Side:
+        called = Operators().call(0, "aten::ones", [], [X])
+        for launches in after:
+            called.call(launches, "aten::add_", [X], [X])
+        return [reader(step, value) for step, value in enumerate(values)], called.records
+
+    divergences, comparison = compared(run("xxyz", (2, 3)), run("xyzw", (1, 2, 3)))
+
+    (first, *_) = divergences
+    assert isinstance(first, InputDiffers) and isinstance(first.cause, OperatorCause)
+    assert [one and one.index for one in (first.pair.a, first.pair.b)] == [1, 1]
+    assert (first.cause.runs, comparison.notes.swapped) == ("b", 0)
+
+
 def test_an_operator_after_the_reader_cannot_be_the_cause(why: Why) -> None:
     late = operators(("aten::add_", [X], [X]), after=2).records
 
@@ -675,6 +690,22 @@ def test_an_update_that_one_run_skips_is_the_cause_and_not_what_it_reads(
     )
 
     assert cause == OperatorCause(("aten::add_", ""), ("", ""), "a", proven=True, more=1)
+
+
+def test_an_update_that_one_run_skips_is_counted_on_its_own_tensor(compared: Compare) -> None:
+    def run(skipped: int, values: str) -> Side:
+        called = Operators().call(0, "aten::ones", [], [X]).call(0, "aten::ones", [], [Y])
+        for step in (1, 2):
+            for number, storage in enumerate((X, Y)):
+                if 2 * step + number != skipped:
+                    called.call(step, "aten::mul_", [storage], [storage], arguments="0.5")
+        return [reader(step, value) for step, value in enumerate(values)], called.records
+
+    divergences, _ = compared(run(0, "xyz"), run(4, "xyy"))
+
+    assert [one.cause for one in divergences if isinstance(one, InputDiffers)] == [
+        OperatorCause(("aten::mul_", ""), ("0.5", ""), "a", proven=True, more=1)
+    ]
 
 
 @pytest.mark.parametrize("bits", [("x", "y"), ()], ids=["digests", "no digests"])

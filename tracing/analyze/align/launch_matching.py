@@ -63,6 +63,15 @@ class Launches(Protocol[T_contra]):
     def context(self, a: T_contra, b: T_contra) -> int:
         """A score of how similar their positions in the program are: the line, the preceding operators."""
 
+    def repeats(self, earlier: T_contra, later: T_contra, side: int) -> bool:
+        """True if two launches of one run have equal settings and one line, and read the same tensors."""
+
+    def same_tensors(self, a: T_contra, b: T_contra) -> bool:
+        """True if both are known to read the same tensors, whatever these hold."""
+
+    def as_often(self, kernel: str) -> bool:
+        """False if it is known that one of the runs launches a kernel more often."""
+
 
 def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
     """The positions of launches of `a`, in order, and of their partners in `b`.
@@ -71,7 +80,7 @@ def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
     else of one kernel. Among several candidates, those with the most equal inputs come first, then those at
     the most similar positions in the program, then the nearest. Launches of one kernel stay in order, except
     for those that are known to have moved: by all of their inputs, by what both only read, or by their
-    settings.
+    settings. Launches that only repeat each other on the same tensors have not moved, whatever they read.
     """
     exact = [[ask.exact(one, side) for one in launches] for side, launches in enumerate((a, b))]
     kernels = [[ask.kernel(one, side) for one in launches] for side, launches in enumerate((a, b))]
@@ -90,6 +99,7 @@ def matched(a: Sequence[T], b: Sequence[T], ask: Launches[T]) -> dict[int, int]:
             lambda n, m: ask.context(a[n], b[m]),
         )
     _put_in_order(partner, equal, a, b, ask)
+    _put_repeats_in_order(partner, contents, a, b, ask)
     return dict(sorted(partner.items()))
 
 
@@ -159,6 +169,38 @@ def _put_in_order(
             continue
         if not _moved((a[n], a[later]), (b[m], b[earlier]), ask):
             partner[n], partner[later] = earlier, m
+
+
+def _put_repeats_in_order(
+    partner: dict[int, int],
+    contents: Sequence[Sequence[tuple[str, Hashable]]],
+    a: Sequence[T],
+    b: Sequence[T],
+    ask: Launches[T],
+) -> None:
+    # contents -- settings and bits of each launch; the bits show how often a tensor was updated before it
+    ours, theirs = contents
+    for n, later in combinations(sorted(partner), 2):
+        m, earlier = partner.get(n, -1), partner.get(later, -1)
+        if m <= earlier or earlier < 0:
+            continue
+        if ours[n][0] != ours[later][0] or theirs[m][0] != theirs[earlier][0]:
+            continue
+        unequal = [one for one in (n, later) if ours[one] != theirs[partner[one]]]
+        repeats = _only_repeat((a[n], a[later]), (b[m], b[earlier]), ask, by_tensors=bool(unequal))
+        if ask.as_often(ask.kernel(a[n], 0)):
+            if repeats:
+                partner[n], partner[later] = earlier, m
+        elif len(unequal) == 1 and (repeats or not ask.same_tensors(a[unequal[0]], b[partner[unequal[0]]])):
+            del partner[unequal[0]]  # the equal launches show which one the other run lacks
+
+
+def _only_repeat(a: tuple[T, T], b: tuple[T, T], ask: Launches[T], *, by_tensors: bool) -> bool:
+    # by_tensors -- also if more of them read the same tensors in order: a[0] with b[1], and a[1] with b[0]
+    if all(ask.repeats(*pair, side) for side, pair in enumerate((a, b))):
+        return True
+    crossed, straight = (sum(map(ask.same_tensors, a, other)) for other in (b, b[::-1]))
+    return by_tensors and straight > crossed
 
 
 def _moved(a: tuple[T, T], b: tuple[T, T], ask: Launches[T]) -> bool:

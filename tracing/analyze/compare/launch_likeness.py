@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import zip_longest
 
 from tracing.analyze.compare.causes.cause_answer import Follows
 from tracing.analyze.compare.causes.input_causes import Causes
 from tracing.analyze.compare.kernel_code import KernelCodes
+from tracing.analyze.compare.launch_counts import LaunchCounts
 from tracing.analyze.compare.launch_difference import LaunchDifferences, touched_equally
 from tracing.analyze.compare.signature_pair import Signatures, identities
 from tracing.analyze.compare.timeline.timeline import Timeline
@@ -25,8 +27,9 @@ class LaunchLikeness:
         differences: LaunchDifferences,
         causes: Causes,
         timelines: tuple[Timeline, Timeline],
+        counts: LaunchCounts,
     ) -> None:
-        self._timelines = timelines
+        self._timelines, self._counts = timelines, counts
         self._sites, self._codes, self._differences, self._causes = sites, codes, differences, causes
         self._keys: tuple[dict[int, str], dict[int, str]] = ({}, {})  # by signature
         self._identities = identities(known[0]), identities(known[1])
@@ -105,6 +108,33 @@ class LaunchLikeness:
             for step, other in zip((a, b), reversed(self._timelines), strict=True)
         ]
         return 16 * same_site + _common_end(*called)
+
+    def repeats(self, earlier: TimelineStep, later: TimelineStep, side: int) -> bool:
+        """True if two launches of one run have equal settings and one line, and read the same tensors."""
+        pair = earlier, later
+        settings, lines = ([of(one, side) for one in pair] for of in (self.settings, self._site))
+        read = [[tensor.storage for tensor in one.read_tensors()] for one in pair]
+        return settings[0] == settings[1] and lines[0] == lines[1] and bool(read[0]) and read[0] == read[1]
+
+    def same_tensors(self, a: TimelineStep, b: TimelineStep) -> bool:
+        """True if both are known to read the same tensors: those that were created alike.
+
+        A tensor that a launch accessed first tells nothing.
+        """
+        ours, theirs = (
+            [born and born._replace(earlier=0) for born in map(timeline.born, step.read_tensors())]
+            for timeline, step in zip(self._timelines, (a, b), strict=True)
+        )
+        pairs = [
+            pair
+            for pair in zip_longest(ours, theirs)
+            if not all(one and one.kind == "launch" for one in pair)
+        ]
+        return bool(pairs) and all(one is not None and one == other for one, other in pairs)
+
+    def as_often(self, kernel: str) -> bool:
+        """False if it is known that one of the runs launches a kernel more often."""
+        return self._counts.are_equal(kernel)
 
     def _site(self, step: TimelineStep, side: int) -> tuple[str, int, int] | None:
         site = self._sites[side].get(step.row.line.site)

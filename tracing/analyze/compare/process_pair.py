@@ -14,6 +14,7 @@ from tracing.analyze.compare.comparison_notes import Notes
 from tracing.analyze.compare.divergence_kinds import Cause, Divergence, LaunchPair, OrderDiffers
 from tracing.analyze.compare.equal_prefix import FIRST, Prefix, equal_prefix
 from tracing.analyze.compare.kernel_code import KernelCodes
+from tracing.analyze.compare.launch_counts import LaunchCounts
 from tracing.analyze.compare.launch_difference import LaunchDifferences
 from tracing.analyze.compare.launch_divergences import LaunchDivergences
 from tracing.analyze.compare.launch_likeness import LaunchLikeness
@@ -71,7 +72,10 @@ class ProcessPair:
         self._pairing = Pairing()
         self._causes = Causes(a, b, self._pairing, notes.unknown, notes.unrecorded)
         self._differences = LaunchDifferences(notes, codes)
-        self._likeness = LaunchLikeness(known, sites, codes, self._differences, self._causes, self._timelines)
+        counts = LaunchCounts(self._runs, processes, notes.covers, self._steps_in_both)
+        self._likeness = LaunchLikeness(
+            known, sites, codes, self._differences, self._causes, self._timelines, counts
+        )
         self._divergences = LaunchDivergences(notes, self._pairing, self._causes, self._differences)
         self._one_sided = OneSidedLaunches(self._pairing, self._launches)
         self._pauses = 0

@@ -134,7 +134,7 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
             there, other = names if cause.runs == "a" else names[::-1]
             times = "once" if cause.more == 1 else f"{cause.more} times"
             yield f"{one} wrote this tensor last, outside of Triton; by then"
-            yield f"{there} has called that operator {times} more than {other}"
+            yield f"{there} has called that operator on it {times} more than {other}"
         else:
             yield f"{one} wrote this tensor last, outside of Triton, only in {_runs(cause.runs, names)}"
             if cause.also:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tracing.analyze.compare.causes.memory_read import ReadPair
+from tracing.analyze.compare.causes.memory_read import MemoryRead, ReadPair
 from tracing.analyze.compare.causes.write_pairs import WritePairs
 from tracing.analyze.compare.causes.write_text import input_with, operator_cause
 from tracing.analyze.compare.divergence_kinds import OperatorCause, Writer, WrittenElsewhere
 from tracing.analyze.compare.pairing import Pairing
 from tracing.analyze.compare.timeline.memory import FirstAccess, Input, PlacedTensor, Write
-from tracing.analyze.compare.timeline.timeline import Timeline
+from tracing.analyze.compare.timeline.timeline import CallOnTensor, Timeline
 from tracing.model import TensorMeta
 from tracing.views import dense, extent
 
@@ -53,37 +53,43 @@ class RedirectedWrites:
         return self._operator(later, side, reads)
 
     def of_more_calls(self, a: Write, b: Write, reads: ReadPair) -> OperatorCause | None:
-        """The later of two calls of an operator, if only its run updates this tensor once more.
+        """The later of two calls of an operator, if only its run updates this tensor more often.
 
         Both runs make the earlier one on this tensor, at the same point of the program. An update also reads
         what it overwrites.
         """
-        later, side = (a, 0) if a.call > b.call else (b, 1)
-        earlier = b if side == 0 else a
-        counts = self._counts(a.name, a.argument, reads)
-        more = counts[side] - counts[1 - side]
+        calls = [self._calls_on_read(*one) for one in zip(self._timelines, (a, b), reads, strict=True)]
+        more = len(calls[0]) - len(calls[1])
+        side, later = (0, a) if more > 0 else (1, b)
         updates = any(one.address == later.address for one in later.reads)
-        if not updates or earlier.call < 0 or more != later.call - earlier.call:
+        if not (more and updates and calls[1 - side]):
             return None
-        if not self._is_shared(earlier, later, side, reads):
+        earlier = [made[len(calls[1 - side]) - 1] for made in calls]
+        same = self.is_same_tensor(a, b, reads)
+        if same is None:
+            same = earlier[0].number == earlier[1].number
+        if not (same and self._is_shared(*earlier)):
             return None
         total = [one.total(later) for one in self._timelines]
         sides: tuple[Write | None, Write | None] = (later, None) if side == 0 else (None, later)
         cause = operator_cause(*sides, "a" if side == 0 else "b")
-        return replace(cause, more=more, elsewhere=total[0] == total[1])
+        return replace(cause, more=abs(more), elsewhere=total[0] == total[1])
 
-    def _is_shared(self, earlier: Write, later: Write, side: int, reads: ReadPair) -> bool:
-        # whether the run of the later of two equal calls makes the earlier one as the other run does
-        here = input_with(later, reads[side])
-        made, _ = self._timelines[side].results(earlier)
-        distance = later.address - here.address if here is not None else 0
-        if here is None or here.tensor is None or not _is_among(made, distance, later.region, here.tensor):
-            return False
-        left = self._timelines[side].bits_left_by(earlier), earlier.left.bits
-        before = [one.launches_before(earlier) for one in self._timelines]
-        return (not all(left) or left[0] == left[1]) and self._is_same_point(*before)
+    def _calls_on_read(self, timeline: Timeline, write: Write, read: MemoryRead) -> list[CallOnTensor]:
+        # the calls like a write, up to it, on the region of the tensor that it wrote
+        given = input_with(write, read)
+        if given is None or given.tensor is None or write.call < 0:
+            return []
+        distance = write.address - given.address
+        calls = timeline.calls_on(given.tensor, write)
+        return [one for one in calls if _is_among(one.results, distance, write.region, given.tensor)]
 
-    def _is_same_point(self, a: int | None, b: int | None) -> bool:
+    def _is_shared(self, a: CallOnTensor, b: CallOnTensor) -> bool:
+        # whether both runs make these equal calls at the same point of the program, and with equal results
+        equal = not (a.bits and b.bits) or a.bits == b.bits
+        return equal and self._is_same_point(a.launches, b.launches)
+
+    def _is_same_point(self, a: int, b: int) -> bool:
         # whether as many launches had been made, of each run, as the pairing says
         if not a or not b:
             return a == b == 0

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, takewhile
 
 from tracing.model import OperatorCall, OperatorDigests, OperatorSignature
 from tracing.store import Run
@@ -65,6 +65,19 @@ class CalledOperators:
         calls = self._run.view(self._process, OperatorCall, OperatorCall)
         alike = (call for call in calls if self.name(call) == (name, arguments))
         return next(islice(alike, number, None), None)
+
+    def on(self, storage: int, name: str, arguments: str, last: int) -> Iterator[tuple[int, OperatorCall]]:
+        """The equal calls that wrote a storage, each with its number of earlier equal calls.
+
+        last -- the number of the last one among all calls; reads the calls up to it
+        """
+        calls = takewhile(
+            lambda one: one.index <= last, self._run.view(self._process, OperatorCall, OperatorCall)
+        )
+        alike = (call for call in calls if self.name(call) == (name, arguments))
+        for number, call in enumerate(alike):
+            if storage in call.storages[len(self.signatures[call.signature].reads) :]:
+                yield number, call
 
     def draws(self, name: str) -> bool:
         """True if the operators of a name draw random numbers."""

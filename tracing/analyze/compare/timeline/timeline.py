@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -54,6 +54,15 @@ _UNKNOWN = 44  # bits: storages of a run without addresses lie this far apart
 _REPEATED = 10_000  # launches with their tensors that are remembered
 
 Covers: TypeAlias = Callable[[int, str, str, int], bool]
+
+
+class CallOnTensor(NamedTuple):
+    """A call of an operator that wrote the storage of a tensor."""
+
+    number: int  # of earlier calls with these arguments
+    launches: int  # before it
+    results: Sequence[PlacedTensor]
+    bits: str  # of one of the results; empty: no digest was taken
 
 
 class Timeline:
@@ -133,24 +142,27 @@ class Timeline:
         call = self._operators.numbered(operator.name, operator.argument, operator.call)
         if call is None:
             return [], None
-        signature = self._operators.signatures[call.signature]
-        written = zip(call.storages[len(signature.reads) :], signature.writes, strict=False)
-        return [PlacedTensor(*one) for one in written], self._sites.get(call.site)
+        return self._results(call), self._sites.get(call.site)
 
-    def launches_before(self, operator: Write) -> int | None:
-        """The launches before the call of this run with the number of a call of the other run; None: no call.
+    def calls_on(self, tensor: PlacedTensor, operator: Write) -> list[CallOnTensor]:
+        """The calls up to a call of an operator, and equal to it, that wrote the storage of a tensor.
 
         Reads the calls up to it.
         """
-        call = self._operators.numbered(operator.name, operator.argument, operator.call)
-        return None if call is None else call.launch
+        calls = self._operators.on(tensor.storage, operator.name, operator.argument, operator.number)
+        return [
+            CallOnTensor(number, call.launch, self._results(call), self._bits_left(call, operator.position))
+            for number, call in calls
+        ]
 
-    def bits_left_by(self, operator: Write) -> str:
-        """The bits that the same call left in the same result; empty: no digest was taken."""
-        call = self._operators.numbered(operator.name, operator.argument, operator.call)
-        digests = self._operators.digests(call.index) if call is not None else None
-        known = digests is not None and operator.position < len(digests.after)
-        return digests.after[operator.position].bits if digests is not None and known else ""
+    def _results(self, call: OperatorCall) -> list[PlacedTensor]:
+        signature = self._operators.signatures[call.signature]
+        written = zip(call.storages[len(signature.reads) :], signature.writes, strict=False)
+        return [PlacedTensor(*one) for one in written]
+
+    def _bits_left(self, call: OperatorCall, position: int) -> str:
+        digests = self._operators.digests(call.index)
+        return digests.after[position].bits if digests and position < len(digests.after) else ""
 
     def total(self, operator: Write) -> int:
         """How often an operator is called like this in the whole process."""

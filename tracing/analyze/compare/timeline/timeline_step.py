@@ -56,6 +56,11 @@ class TimelineStep:
             if n == position
         )
 
+    def read_tensors(self) -> list[PlacedTensor]:
+        """The storages and layouts of the tensors that it reads."""
+        args, tensors = self.signature.args, storages_of(self.signature, self.row.line.storages)
+        return [PlacedTensor(storage, meta) for n, meta, storage in tensors if args[n].reads]
+
     def address(self, position: int) -> int:
         """The address of the storage of an argument."""
         return next(address for n, _, address in tensors_of(self.signature, self.addresses) if n == position)
