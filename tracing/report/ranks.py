@@ -21,6 +21,7 @@ _WHAT = {
     "altered": "all ranks received equal bits from a collective; code changed them before this launch",
     "update": "this parameter was equal on all ranks before this update, and differs after it",
     "output": "all ranks read equal bits: the kernel or the device is not deterministic",
+    "operator": "these ranks read equal bits: the operator or the device is not deterministic",
 }
 
 _UNDECIDED = "which rank diverged cannot be decided"
@@ -138,6 +139,7 @@ def agreement_text(comparison: RankComparison) -> str:
     """The verdict where no rank diverged, with what it covers."""
     compared = {
         "launch": (comparison.same_inputs, comparison.launches, " on equal data"),
+        "operator": (comparison.same_operators, comparison.same_operators, " on equal data"),
         "collective": (comparison.compared_collectives, comparison.collectives, ""),
         "update": (comparison.compared_updates, comparison.updates, ""),
     }
@@ -174,6 +176,7 @@ def ranks_json(
         "updates": comparison.updates,
         "compared": {
             "launches": comparison.same_inputs,
+            "operators": comparison.same_operators,
             "collectives": comparison.compared_collectives,
             "updates": comparison.compared_updates,
         },
@@ -184,13 +187,14 @@ def ranks_json(
 
 def _divergence_json(one: RankDivergence, commands: Sequence[str]) -> dict[str, Any]:
     # the keys of `tracing compare --json`, where both commands know the fact
-    launched = one.event.row is not None
+    launched, called = one.event.row is not None, one.event.operator is not None
     return {
         "kind": one.kind,
         "rank": one.event.rank,
         "launch": one.event.launch,
         "kernel": one.event.name if launched else None,
-        "landmark": None if launched else one.event.name,
+        "landmark": None if launched or called else one.event.name,
+        "operator": f"#{one.event.operator} {one.event.name}" if called else None,
         "argument": one.argument or None,
         "accused": {"ranks": list(one.diverged), "certain": bool(one.diverged)},
         "groups": [{"ranks": list(ranks), "has": has} for ranks, has in one.groups],

@@ -15,6 +15,7 @@ import pytest
 from commands import DATA, tracing
 from handmade.jobs import ALL_REDUCE, REDUCE_SCATTER, job
 from handmade.records import META, arg, launch
+from handmade.runs import Operators
 
 from tracing import store
 from tracing.analyze.ranks.rank_divergence import RankDivergence
@@ -110,6 +111,35 @@ def test_a_rank_departs_at_a_launch_with_equal_inputs_and_different_results(tmp_
     (divergence,) = divergences(job(tmp_path, [alike(0)], [alike(0)], [alike(0, "z")]))
 
     assert (divergence.kind, divergence.diverged, divergence.argument) == ("output", (2,), "y")
+
+
+@pytest.mark.parametrize(
+    ("name", "random", "diverged"),
+    [("aten::mm", False, [(2,)]), ("aten::bernoulli", True, []), ("mine::of_this_rank", False, [])],
+)
+def test_an_operator_that_reads_equal_bits_must_leave_all_ranks_alike(
+    name: str, random: bool, diverged: list[tuple[int, ...]], tmp_path: Path
+) -> None:
+    def called(rank: int, left: str) -> list[Record]:
+        own = Operators().call(1, "aten::sin", [3], [4], bits=(f"x{rank}", f"of x{rank}"))
+        return own.call(1, name, [1], [2], bits=("x", left), random=random).records
+
+    records = [called(rank, left) for rank, left in enumerate(("y", "y", "z"))]
+    comparison = RankComparison(job(tmp_path, *([alike(0)] for _ in range(3)), records=records))
+
+    divergences = list(comparison)
+    assert [(one.kind, one.event.name, one.diverged) for one in divergences] == [
+        ("operator", name, ranks) for ranks in diverged
+    ]
+    assert comparison.same_operators == len(diverged)
+
+
+def test_the_ranks_agree_also_in_operators_on_equal_data(tmp_path: Path) -> None:
+    records = [Operators().call(1, "aten::mm", [1], [2], bits=("x", "y")).records for _ in range(2)]
+    run = job(tmp_path, [alike(0)], [alike(0)], records=records)
+
+    assert verdict(run)[0] == 0
+    assert "the ranks agree: 1 launch on equal data, 1 operator on equal data" in verdict(run)[1]
 
 
 def test_an_all_reduce_must_leave_all_ranks_alike(tmp_path: Path) -> None:

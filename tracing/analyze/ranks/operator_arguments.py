@@ -46,8 +46,13 @@ def _calls(run: Run, rank: int, launch: int) -> Sequence[Operator]:
 def _unlike(calls: Mapping[int, Sequence[Operator]]) -> Iterator[UnlikeArguments]:
     seen = set()
     for made in zip(*calls.values(), strict=True):
-        by_rank = dict(zip(calls, (_DEVICE.sub("", one.arguments) for one in made), strict=True))
+        by_rank = dict(zip(calls, (without_device(one.arguments) for one in made), strict=True))
         key = (made[0].name, made[0].site)  # later steps, and other parameters, repeat the call
         if len(set(by_rank.values())) > 1 and key not in seen:
             seen.add(key)
             yield UnlikeArguments(made[0].name, by_rank, made[0].site)
+
+
+def without_device(arguments: str) -> str:
+    """The arguments of a call without the device, of which each rank has its own."""
+    return _DEVICE.sub("", arguments)

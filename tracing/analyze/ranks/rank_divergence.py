@@ -13,7 +13,7 @@ from tracing.analyze.ranks.parameter_writes import Gradient, UnlikeParameterWrit
 from tracing.analyze.ranks.rank_events import RankEvent
 
 RankDivergenceKind: TypeAlias = Literal[
-    "launch", "missing", "added", "collective", "altered", "update", "output"
+    "launch", "missing", "added", "collective", "altered", "update", "output", "operator"
 ]
 Groups: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # ranks and their value, the largest group first
 

@@ -29,10 +29,10 @@ _OPEN = 1 << 62  # beyond every step and launch
 
 @dataclass(frozen=True, slots=True)
 class RankEvent:
-    """One launch, or one landmark, of one rank."""
+    """One launch, one landmark or one call of an operator, of one rank."""
 
     name: str  # of the kernel, the collective, the update
-    launch: int  # its index; of a landmark how many launches came before
+    launch: int  # its index; else how many launches came before
     ordinal: int  # of a landmark among those of its name, from 0
     row: Row | None = None
     launched: tuple[Kernel, Signature] | None = None  # with which a row was launched
@@ -42,11 +42,14 @@ class RankEvent:
     rank: int = 0
     site: CallSite | None = None  # of a launch
     access: Access | None = None  # of a launch; None: only digests are known
+    operator: int | None = None  # number of the call of an operator
 
     def __str__(self) -> str:
         if self.row is not None:
             return f"launch #{self.launch} {self.name}"
         before = f"launch #{self.launch}" if self.launch else "any launch"
+        if self.operator is not None:
+            return f"operator #{self.operator} {self.name}, before {before}"
         return f"{self.name} #{self.ordinal}, before {before}"
 
 

@@ -8,7 +8,8 @@ Inputs differ between ranks on purpose, so unequal bits prove nothing. These do:
 - the result of such a collective that a launch reads later: other bits, or another last writer, on some
   ranks;
 - an update of parameters that were equal on all ranks before the first update;
-- a launch that read equal bits on all ranks and wrote other bits on some.
+- a launch that read equal bits on all ranks and wrote other bits on some, and an operator that did so on
+  several ranks, if the run has digests of operators.
 
 A rank diverged if it disagrees with most others. With two ranks, or two halves, this is undecidable.
 
@@ -30,6 +31,7 @@ from tracing.analyze.ranks.parameter_writes import OwnParameter, unlike_gradient
 from tracing.analyze.ranks.rank_divergence import RankDivergence, RankDivergenceKind, groups_of, joined
 from tracing.analyze.ranks.rank_events import RankEvent, RankEvents, RankStep, ranks_of, side_by_side
 from tracing.analyze.ranks.rank_launches import RankLaunch, RankLaunches, is_other_program
+from tracing.analyze.ranks.unlike_operators import UnlikeOperators
 from tracing.store import Run
 
 EXPLAINED = 3  # parameters that differed before the first update, whose operators are compared
@@ -50,6 +52,7 @@ class RankComparison:
     updates: int = 0
     compared_updates: int = 0  # of parameters that were equal on all ranks before
     same_inputs: int = 0  # launches that read the same bits on all ranks, and were compared
+    same_operators: int = 0  # calls of operators that read the same bits on several ranks, and were compared
     own_launches: int = 0  # that read each rank's own data
     undigested_launches: int = 0  # that may have read or written what was not digested
     unproven: int = 0  # of these, with other results in memory that held other bits before
@@ -101,12 +104,19 @@ class RankComparison:
     def _divergences(
         self, ranks: list[RankEvents], done: Mapping[int, deque[str]], launches: RankLaunches
     ) -> Iterator[RankDivergence]:
+        operators = UnlikeOperators(self.run, self.ranks)
+        unlike = deque(operators.divergences())
+        self.same_operators = operators.compared
         for step, absent in side_by_side(ranks):
+            reached = max(event.launch for event in step.values())
+            while unlike and unlike[0].event.launch <= reached:
+                yield unlike.popleft()
             for divergence in self._at(step, absent, launches):
                 before = {rank: tuple(done[rank]) for rank in divergence.diverged}
                 yield replace(divergence, before=before)
             for rank, event in step.items():
                 done[rank].append(str(event))
+        yield from unlike
 
     def _at(
         self, step: RankStep, absent: Mapping[int, str], launches: RankLaunches
