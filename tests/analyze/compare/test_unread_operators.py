@@ -217,6 +217,24 @@ def test_operators_in_another_order_on_unlike_tensors_are_no_difference(tmp_path
     assert verdict.status == 2
 
 
+def test_the_last_writers_of_other_values_are_named_where_the_cause_is_not_known(tmp_path: Path) -> None:
+    def updated(add_first: bool) -> Then:
+        def then(y: torch.Tensor) -> None:
+            for step in range(3):
+                if add_first and step == 1:
+                    y.add_(1.0).mul_(0.5)
+                else:
+                    y.mul_(0.5).add_(1.0)
+
+        return then
+
+    verdict = compared(tmp_path, updated(False), updated(True))
+
+    (note,) = verdict.comparison.notes.notes
+    assert verdict.status == 2
+    assert note.count("aten::add_.Tensor, called at") == 2 and note.endswith(" in b")
+
+
 def test_an_operator_that_one_run_calls_on_another_layout_is_not_only_in_that_run(tmp_path: Path) -> None:
     def product(*, upper: bool) -> Then:
         def then(y: torch.Tensor) -> None:

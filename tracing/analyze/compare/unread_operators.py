@@ -157,7 +157,7 @@ def unread_operators(runs: tuple[Run, Run], rank: int, processes: tuple[str, str
         if bits == "other inputs":
             if not doubt and (only := _writer((a, b), (one, other))) is not None:
                 return UnreadOperators((_differing((one, other), (a, b), rank), only))
-            doubt = doubt or f"{_named(one)} reads other values, and what wrote them is not known"
+            doubt = doubt or _other_values((a, b), (one, other))
         elif bits != "equal" and arguments[0] != arguments[1]:
             texts = f"({arguments[0]})", f"({arguments[1]})"
             return UnreadOperators(_difference(rank, (one, other), texts, "arguments"))
@@ -278,6 +278,14 @@ def _writer(of: tuple[_Calls, _Calls], pair: tuple[_Called, _Called]) -> Operato
     # else the runs may make these calls in another order
     unequal = any(of[0].counts[kind] != of[1].counts[kind] for kind, _ in (a, b))
     return _cause(a[1], b[1]) if unequal else None
+
+
+def _other_values(of: tuple[_Calls, _Calls], pair: tuple[_Called, _Called]) -> str:
+    # of a pair whose inputs differ, and no call is known to be the cause: the facts
+    a, b = _last_writers(of, pair)
+    if a is None or b is None:
+        return f"{_named(pair[0])} reads other values, and what wrote them is not known"
+    return f"{_named(pair[0])} reads other values: {_named(a[1])} wrote them in a, {_named(b[1])} in b"
 
 
 def _last_writers(
