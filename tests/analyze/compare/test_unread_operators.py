@@ -10,6 +10,7 @@ from typing import Literal
 import pytest
 import torch
 from handmade.records import INFO
+from msgspec.structs import replace
 
 from tracing import store
 from tracing.analyze.align.alignment import WINDOW
@@ -32,24 +33,29 @@ def counted(x: torch.Tensor) -> torch.Tensor:
 counted.calls = 0  # type: ignore[attr-defined]
 
 
-def recorded(folder: Path, then: Then, operators: Literal["writers", "digests"]) -> store.Run:
+Operators = Literal["none", "writers", "digests"]
+
+
+def recorded(folder: Path, then: Then, operators: Operators, *, ended: bool = True) -> store.Run:
     """A run of a program that calls a compiled function, and then operators on what it returns."""
-    writer = store.create(folder, INFO)
+    writer = store.create(folder, replace(INFO, operators=operators))
     torch._dynamo.reset()
     with virtual_gpu():
         compiled, x = torch.compile(torch.sin), torch.ones(8)
         with LaunchRecorder(writer, operators=operators):
             then(compiled(x))
-    writer.append(Outcome("ended", "exit status 0; 1 launch seen"))
+    if ended:
+        writer.append(Outcome("ended", "exit status 0; 1 launch seen"))
     writer.close()
     return store.Run(writer.path)
 
 
-def compared(
-    folder: Path, a: Then, b: Then, operators: Literal["writers", "digests"] = "digests"
-) -> ComparisonVerdict:
-    runs = [recorded(folder, then, operators) for then in (a, b)]
-    verdict = ComparisonVerdict.of(*runs, WINDOW)
+def compared(folder: Path, a: Then, b: Then, operators: Operators = "digests") -> ComparisonVerdict:
+    return verdict_of(*(recorded(folder, then, operators) for then in (a, b)))
+
+
+def verdict_of(a: store.Run, b: store.Run) -> ComparisonVerdict:
+    verdict = ComparisonVerdict.of(a, b, WINDOW)
     assert list(verdict) == []  # no launch differs
     return verdict
 
@@ -127,6 +133,24 @@ def test_equal_operators_are_equal_and_left_out_only_without_digests(tmp_path: P
     assert list(digested.comparison.notes.left_out) == []
     (left_out,) = without.comparison.notes.left_out
     assert "aten::sum" in left_out and "--operators digests" in left_out
+
+
+def test_operators_that_no_run_recorded_are_not_called_equal(tmp_path: Path) -> None:
+    verdict = compared(tmp_path, times(3), times(4), "none")
+
+    assert verdict.status == 0  # as without digests of operators
+    (left_out,) = verdict.comparison.notes.left_out
+    assert "which neither run recorded" in left_out and "--operators digests" in left_out
+
+
+def test_a_run_that_lacks_operators_is_not_said_to_call_them_less_often(tmp_path: Path) -> None:
+    without, killed = recorded(tmp_path, times(3), "none"), recorded(tmp_path, len, "digests", ended=False)
+    whole = recorded(tmp_path, times(3), "digests")
+
+    for run, why in ((without, f"which {without.name} did not record"), (killed, "was interrupted")):
+        verdict = verdict_of(run, whole)
+        (note,) = verdict.comparison.notes.notes
+        assert verdict.status == 2 and why in note
 
 
 def test_operators_that_only_one_run_calls_are_named(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tracing import recording, step, store
 from tracing.analyze.nonfinite.data_events import Kind
 from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, first_nonfinite
 from tracing.cli.compare.nan import commands_of_nan
-from tracing.model import StepSelection
+from tracing.model import Cut, Outcome, StepSelection
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
 from tracing.report.nonfinite import nonfinite_text
@@ -89,6 +89,7 @@ def recorded(call: Callable[[], Any], runs: Path, keep: Keep | None = None) -> s
     writer = store.create(runs, replace(INFO, operators="digests"))
     with LaunchRecorder(writer, operators="digests", keep=keep):
         call()
+    writer.append(Outcome("ended", "exit status 0"))
     return store.Run(writer.path)
 
 
@@ -256,6 +257,17 @@ def test_a_damaged_run_has_no_answer(tmp_path: Path) -> None:
 
     answer = first_nonfinite(store.Run(run.path))
     assert answer.status == 2 and any("all its records are lost" in one for one in answer.unknown)
+
+
+def test_a_run_that_ended_before_its_program_is_not_called_finite(tmp_path: Path) -> None:
+    launches, full = [launch(0, arg("in_ptr0", "in", "x"))], Cut("OSError: No space left on device", 1)
+
+    killed = first_nonfinite(saved(tmp_path / "killed", launches, ended=False))
+    cut = first_nonfinite(saved(tmp_path / "cut", launches, [full]))
+
+    assert killed.status == cut.status == 2
+    assert killed.unknown == ["later launches: the run was interrupted, or is still being recorded"]
+    assert cut.unknown == [f"later launches: the run was not recorded after launch 0: {full.error}"]
 
 
 FILLED = """

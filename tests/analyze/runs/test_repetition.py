@@ -11,7 +11,7 @@ from handmade.runs import saved
 from msgspec.structs import replace
 
 from tracing.analyze.runs.repetition import Repetition, changed_since, repetition
-from tracing.model import Access, KernelLaunch, Selection
+from tracing.model import Access, Cut, KernelLaunch, Selection
 from tracing.store import Run
 
 
@@ -49,6 +49,16 @@ def test_the_same_calls_of_each_kernel_are_a_repetition_in_any_order(order: int,
 )
 def test_other_kernels_are_named(now: list[KernelLaunch], kernels: str, tmp_path: Path) -> None:
     assert compared(tmp_path, [scale(0, module="0" * 32)], now) == Repetition(kernels)
+
+
+def test_a_new_recording_that_ended_early_is_said_to_lack_the_launch(tmp_path: Path) -> None:
+    early = saved(tmp_path / "now", [scale(0)], [Cut("OSError: No space left on device", 1)])
+    ended = "was not recorded after launch 0: OSError: No space left on device"
+
+    whole = saved(tmp_path / "whole", [scale(0), scale(1)])
+    part = saved(tmp_path / "part", [scale(1)], selection=Selection(launches=(1, 2)))
+
+    assert repetition(whole, early).ended == repetition(part, early).ended == ended
 
 
 def test_the_first_launch_that_read_another_content_is_named(tmp_path: Path) -> None:

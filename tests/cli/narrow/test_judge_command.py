@@ -155,6 +155,21 @@ def test_a_program_that_is_gone_is_named_as_such(program: tuple[Path, str], tmp_
     assert "recording it anew failed: there is no file" in done.stderr
 
 
+def test_a_new_recording_that_ends_early_is_not_called_another_program(
+    program: tuple[Path, str],
+) -> None:
+    path, name = program
+    written = path.read_text()
+    path.write_text("raise KeyboardInterrupt")
+
+    done = tracing("judge", name, runs=path.parent / "runs")
+
+    path.write_text(written)
+    assert done.returncode == 2 and done.stdout == ""
+    assert "cannot be judged, as its new recording was interrupted\n" in done.stderr
+    assert "--keep-inputs" in done.stderr and "other kernels" not in done.stderr
+
+
 @pytest.mark.soak
 def test_a_judgement_of_other_contents_is_no_answer_for_the_run(program: tuple[Path, str]) -> None:
     path, name = program

@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from tracing.analyze.compare.divergence_kinds import Cause, Host, OperatorCause
+from tracing.analyze.runs.outcomes import ending
 from tracing.analyze.runs.results import ResultDiffers, value_text
 from tracing.model import (
     CallSite,
@@ -177,7 +178,8 @@ def unread_operators(runs: tuple[Run, Run], rank: int, processes: tuple[str, str
     if made is not None:  # of numbers of the program, as a measured time
         return UnreadOperators(made)
     left_out, called = [], sum(1 for _ in runs[0].rows(processes[0]))
-    if (latest := _unpaired(a, b)) is not None:
+    whole = not any(ending(run, rank) for run in runs)  # else a run may lack the last calls of its program
+    if whole and (latest := _unpaired(a, b)) is not None:
         by_program, unpaired = latest
         which = f"operators that the runs call unequally often, as {_named(unpaired)}"
         # no launch reads what it computes, or perhaps none; calls of torch itself, as in a first run that

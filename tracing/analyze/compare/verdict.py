@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tracing.analyze.compare.causes.cause_answer import Follows
@@ -94,6 +94,9 @@ class ComparisonVerdict:
         for rank, processes in comparison.processes:
             if any(one == rank for one, _ in (*results(a), *results(b))):
                 continue
+            if without := [run.name for run in self._runs if run.info.operators == "none"]:
+                self._without_operators(without)
+                return
             with notes.damage("operators are not compared"):
                 one = unread_operators((a, b), rank, processes)
                 if one.doubt:
@@ -103,6 +106,14 @@ class ComparisonVerdict:
                     self.why = ResultCause(*one.difference)
                     self.results = (self.why.result,)
                     return
+
+    def _without_operators(self, names: Sequence[str]) -> None:
+        # names -- of the runs that were recorded with `--operators none`
+        notes, what = self.comparison.notes, "operators outside of Triton, which"
+        if len(names) == 1:
+            notes.add(f"{what} {names[0]} did not record")
+        else:
+            notes.left_out[f"{what} neither run recorded; `--operators digests` records them"] = None
 
     def _explain_unwritten_memory(self) -> None:
         notes = self.comparison.notes

@@ -16,6 +16,7 @@ from tracing.analyze.nonfinite.carriers import Carriers
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor, data_events
 from tracing.analyze.nonfinite.memory_contents import MemoryContents, OldContents, Undigested
 from tracing.analyze.nonfinite.stored_constants import Share, stored_constants
+from tracing.analyze.runs.outcomes import cut_off
 from tracing.analyze.runs.recorded_steps import RecordedSteps, not_covered_steps
 from tracing.model import Access, KernelLaunch
 from tracing.model.collectives import is_collective
@@ -321,7 +322,11 @@ def _unknown(run: Run, answer: NonFiniteAnswer) -> None:
         lacks = not info.steps.watched(answer.kind) and _lacks_earlier(run, answer.origin.event)
         if answer.selected or lacks:
             answer.origin = replace(answer.origin, partial=True)
-    answer.unknown += [f"{cut.path.name}: {cut.how}" for cut in cut_files(run.path) if cut.damaged]
+    damaged = [f"{cut.path.name}: {cut.how}" for cut in cut_files(run.path) if cut.damaged]
+    answer.unknown += damaged
     if not run.processes():
         answer.unknown.append("the run has no launches")
+    elif answer.origin is None and not damaged:
+        ends = (cut_off(run, rank) for rank in sorted({rank_of(process) for process in run.processes()}))
+        answer.unknown += [f"later launches: the run {end}" for end in dict.fromkeys(ends) if end]
     answer.record[:] = dict.fromkeys(answer.record)

@@ -21,16 +21,21 @@ def ending(run: Run, rank: int) -> str:
 
     Also an error of the recorder itself, after which the program continued.
     """
+    outcome = outcome_of(run, rank)
+    if (cut := cut_off(run, rank)) or outcome is None:
+        return cut
+    if outcome.status == "interrupted":
+        return "was interrupted"
+    return f"failed: {outcome.detail}" if outcome.status == "failed" else ""
+
+
+def cut_off(run: Run, rank: int) -> str:
+    """The reason why the recording of a rank ended, or may have, before its program; "": it did not."""
     own = (process for process in run.processes(Cut) if rank_of(process) == rank)
     cut = next((one for process in own for one in run.view(process, Cut, Cut)), None)
     if cut is not None:
         return f"was not recorded after launch {cut.launches - 1}: {cut.error}"
-    outcome = outcome_of(run, rank)
-    if outcome is None:
-        return "was interrupted, or is still being recorded"
-    if outcome.status == "interrupted":
-        return "was interrupted"
-    return f"failed: {outcome.detail}" if outcome.status == "failed" else ""
+    return "was interrupted, or is still being recorded" if outcome_of(run, rank) is None else ""
 
 
 def outcome_of(run: Run, rank: int) -> Outcome | None:

@@ -20,6 +20,7 @@ class Repetition:
 
     kernels: str = ""  # "launch 3 triton_poi_fused_sin_0 has other code"
     contents: str = ""  # "launch 3 triton_poi_fused_sin_0 read another in_ptr0"
+    ended: str = ""  # how the new recording ended early, if it lacks the launch
 
 
 def repetition(run: Run, anew: Run) -> Repetition:
@@ -38,7 +39,7 @@ def _of_part(run: Run, anew: Run) -> Repetition:
         kernel, other = call.launch.kernel, now.get(call.position)
         name = f"launch {call.launch.index} {kernel.name}"
         if other is None or other.launch.kernel.name != kernel.name:
-            return Repetition(f"{name} is made no more at this position")
+            return Repetition(f"{name} is made no more at this position", ended=ending(anew, 0))
         if len({kernel.module, other.launch.kernel.module} - {None}) > 1:
             return Repetition(f"{name} has other code")
         if argument := call.other(other):
@@ -55,7 +56,7 @@ def _of_whole(run: Run, anew: Run) -> Repetition:
         kernel = call.launch.kernel
         name = f"launch {call.launch.index} {kernel.name}"
         if not calls[kernel.name]:
-            return Repetition(f"{name} is made no more")
+            return Repetition(f"{name} is made no more", ended=ending(anew, 0))
         now = calls[kernel.name].popleft()
         codes = {kernel.module, now.launch.kernel.module}
         if len(codes) > 1 and None not in codes:

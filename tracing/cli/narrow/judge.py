@@ -90,6 +90,11 @@ def _recorded_anew(asked: store.Run, lacking: str, runs: Path) -> tuple[store.Ru
         run, when = record_all_anew(asked, runs), "was recorded anew"
         repeated = repetition(asked, run)
     err.print(f"{asked.path} {lacking}; it {when}, with the contents of tensors, into {run.path}")
+    if repeated.ended:
+        raise Problem(
+            f"{asked.path} cannot be judged, as its new recording {repeated.ended}",
+            f"record it with the contents of tensors: `{hints.keep_inputs(asked)}`{_with_input(asked)}",
+        )
     if repeated.kernels:
         other = f"{repeated.kernels}{changed_since(asked)}"
         raise Problem(
