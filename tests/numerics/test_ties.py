@@ -73,6 +73,17 @@ def test_a_comparison_of_equal_inputs_is_not_rounded(
     assert judge(~right, right, exact).verdict == "compiled is off"
 
 
+def test_a_number_that_a_score_mod_converts_is_no_tensor_that_is_rounded() -> None:
+    x = torch.tensor([0.25, 0.5])
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.ops.aten._to_copy(0.1, dtype=torch.float32)
+
+    right = program(x)
+
+    assert judge(right, right, expected(program, x)).right
+
+
 WHOLE = (torch.round, torch.floor, torch.ceil, torch.trunc)
 
 

@@ -47,10 +47,11 @@ def _exact(number: Any, dtype: torch.dtype) -> bool:
 
 
 def rounded(name: str, args: Any) -> list[torch.Tensor]:
-    """The operand of a conversion to whole numbers; else empty."""
-    if name in _TO_INTEGERS or (name in _CONVERTING and args[0].is_floating_point()):
-        return [args[0]]
-    return []
+    """The operand of a conversion to whole numbers; else empty, also if a number is converted."""
+    if not args or not isinstance(args[0], torch.Tensor):
+        return []
+    whole = name in _TO_INTEGERS or (name in _CONVERTING and args[0].is_floating_point())
+    return [args[0]] if whole else []
 
 
 def without_rounding(func: Any, name: str, own: Any, result: Any) -> bool:
