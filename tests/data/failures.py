@@ -46,6 +46,12 @@ def undefined(x, out, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def größe(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at))
+
+
+@triton.jit
 def turned_over(x, out, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.store(out + at, tl.flip(tl.load(x + at), 5))
@@ -96,6 +102,7 @@ def launched(kernel: object, x: torch.Tensor) -> torch.Tensor:
 
 PROGRAMS = {
     "frontend": lambda x: launched(undefined, x),
+    "name": lambda x: launched(größe, x),
     "of triton": lambda x: launched(turned_over, x),
     "copied": by_inductor,
     "called": lambda x: by_inductor(x, calling, 2.0),

@@ -53,6 +53,14 @@ def test_a_helper_that_the_frontend_refuses_is_named_with_its_line(tmp_path: Pat
     assert ">     4      return value * exponent" in "\n".join(map(str, failure_text(failure, run.text)))
 
 
+def test_a_name_that_the_frontend_refuses_is_named_with_its_line(tmp_path: Path) -> None:
+    _, failure, detail = failed("name", tmp_path)
+
+    assert (failure.kind, failure.name, failure.line) == ("frontend", "größe", 1)
+    assert detail.startswith("kernel größe does not compile: invalid function identifier: größe")
+    assert f"(failures.py:{line_of('def größe')}: def größe(" in detail
+
+
 def test_a_function_of_triton_that_the_frontend_refuses_is_located_where_the_kernel_calls_it(
     tmp_path: Path,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from pathlib import Path
@@ -36,6 +37,8 @@ def frontend_failure(chain: ErrorChain) -> Failure | None:
         return None
     innermost = errors[-1]  # of a helper that the kernel calls
     known = [function for frame in chain.innermost() for function in functions_in(frame)]
+    if not isinstance(innermost.node, ast.AST) and known:
+        return _refused_name(known[0], innermost)
     kernel = next((one for one in known if one.src == errors[0].src), None)
     sources = [(one, _with_source(one.src, known)) for one in reversed(errors)]
     own = (one for one in sources if not _is_of_triton(one[1]))  # not tl.flip, but the line that calls it
@@ -57,6 +60,13 @@ def frontend_failure(chain: ErrorChain) -> Failure | None:
         line=line,
         file=_file(function),
     )
+
+
+def _refused_name(function: Any, error: Any) -> Failure:
+    # of a function whose name is no identifier of PTX: Triton gives the message in place of the source
+    python, source, code = _position(function, 1), function.src, function.src.splitlines()[0]
+    reason, file = one_line(error.src or ""), _file(function)
+    return Failure("frontend", function.__name__, reason, python, code, source=source, line=1, file=file)
 
 
 def _code(error: Any) -> tuple[str, int, str]:
