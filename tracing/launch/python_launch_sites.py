@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import copy
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,8 @@ from tracing.upstream.inductor.code import kernel_folders
 from tracing.upstream.triton.backends import options_of
 from tracing.upstream.triton.compiled_kernel import CompiledKernel
 from tracing.upstream.triton.interpreter import InterpretedFunction
+
+_NUM_WARPS = re.compile(r'"ttg\.num-warps" = (\d+)')
 
 
 class CompiledSite:
@@ -183,17 +186,26 @@ def describe(kernel: CompiledKernel) -> KernelArtefacts:
         return ".".join([names[key[0]], *map(str, key[1:])]) if isinstance(key, tuple) else str(key)
 
     constants = {name(key): _text(value) for key, value in _constants(kernel).items()}
+    warps, options = _warps(kernel), options_of(metadata)
     return KernelArtefacts(
         hash=kernel.hash,
         target=f"{metadata.target.backend}:{metadata.target.arch}",
-        settings={key: getattr(metadata, key) for key in ("num_warps", "num_stages", "num_ctas")},
+        settings={"num_warps": warps, "num_stages": metadata.num_stages, "num_ctas": metadata.num_ctas},
         constants=constants | dict.fromkeys(empty_members(getattr(kernel.src, "signature", {})), "()"),
         artefacts={stage: kernel.asm[stage] for stage in kernel.asm},
         declared=lambda: declared(kernel.asm["ttir"], kernel.src.signature),
         types=getattr(kernel.src, "signature", {}),
         function=getattr(kernel.src, "fn", None),
-        options=options_of(metadata),
+        options=options | {"num_warps": str(warps)} if "num_warps" in options else options,
     )
+
+
+def _warps(kernel: CompiledKernel) -> int:
+    # the option: Triton's make_llir adds the warps of specialized partitions to that of the metadata
+    ttgir = kernel.asm.get("ttgir")
+    option = _NUM_WARPS.search(ttgir) if isinstance(ttgir, str) else None
+    warps: int = kernel.metadata.num_warps
+    return int(option[1]) if option else warps
 
 
 def _static(autotuner: Any, launcher: Any) -> KernelArtefacts:

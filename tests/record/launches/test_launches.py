@@ -19,6 +19,7 @@ from triton.compiler import CompiledKernel
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import InterpretedFunction
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tracing import DebugMode, TritonKernelCall, store
 from tracing.digest.host import digest
@@ -90,6 +91,24 @@ def test_a_kernel_has_its_hash_target_and_stages(gpu: None, tmp_path: Path) -> N
 
     assert (launch.kernel.kind, launch.kernel.target, launch.kernel.num_warps) == ("triton", "cuda:90", 4)
     assert {"ttir", "ttgir", "llir", "ptx", "cubin"} <= set(launch.kernel.stages)
+
+
+@triton.jit
+def product_kernel(x, y, out, n, SIZE: tl.constexpr):
+    total = tl.zeros((SIZE, SIZE), tl.float32)
+    for k in tl.range(0, n, SIZE, warp_specialize=True):
+        total = tl.dot(x.load([0, k]), y.load([k, 0]), total)
+    out.store([0, 0], total.to(tl.float16))
+
+
+def test_a_kernel_has_the_num_warps_of_its_launch_without_those_of_warp_specialization(
+    gpu: None, tmp_path: Path
+) -> None:
+    x, y, out = (TensorDescriptor.from_tensor(torch.ones(64, 64).half(), [64, 64]) for _ in range(3))
+    (launch,) = recorded(tmp_path, lambda: product_kernel[(1,)](x, y, out, 64, SIZE=64, num_warps=4))
+    kernel = launch.kernel
+
+    assert (kernel.num_warps, kernel.options["num_warps"]) == (4, "4")
 
 
 def test_benchmark_launches_of_an_autotuner_are_not_recorded(gpu: None, tmp_path: Path) -> None:
