@@ -15,6 +15,7 @@ from triton.runtime.jit import JITFunction
 
 from tracing.launch.kernel_module import kernel_module
 from tracing.replay.loaded_kernel import load_kernel
+from tracing.virtual_gpu import virtual_gpu
 
 WEIGHTS = {"a": 1}
 HALF = tl.constexpr(0.5)
@@ -94,20 +95,39 @@ def of_nothing(out_ptr):
     tl.store(out_ptr, missing)  # type: ignore[name-defined]  # noqa: F821
 
 
-def of_a_module() -> JITFunction[Any]:
-    @triton.jit
-    def doubled(out_ptr):
-        tl.store(out_ptr, helped.scaled(2.0))
+@triton.jit
+def doubled(out_ptr):
+    tl.store(out_ptr, helped.tl.load(out_ptr) + helped.scaled(2.0) * helped.SCALE)
 
-    return doubled
+
+def of_two_modules() -> JITFunction[Any]:
+    helped = math
+
+    @triton.jit
+    def both(out_ptr):
+        doubled(out_ptr)
+        tl.store(out_ptr, helped.pi)
+
+    return both
 
 
 @pytest.mark.parametrize(
     ("kernel", "name"),
-    [(lambda: of_a_dictionary, "WEIGHTS"), (lambda: of_nothing, "missing"), (of_a_module, "helped")],
+    [(lambda: of_a_dictionary, "WEIGHTS"), (lambda: of_nothing, "missing"), (of_two_modules, "helped")],
 )
 def test_an_object_without_source_text_is_named(kernel: Callable[[], JITFunction[Any]], name: str) -> None:
     assert undefined(kernel()) == (name,)
+
+
+def test_a_module_of_the_program_has_the_members_that_the_kernel_uses() -> None:
+    out = torch.zeros(1)
+
+    with load_kernel(text(doubled) + "CONSTANTS = {}\nOPTIONS = {}\n") as kernel, virtual_gpu():
+        compiled = kernel.function[1, 1, 1](out)
+
+    assert 'helped = type(triton)("helped")' in text(doubled)
+    assert out.tolist() == [1.5]  # (2 / 2 + 4 // 2) / 2
+    assert "tt.store" in compiled.asm["ttir"]
 
 
 def test_two_objects_of_one_name_are_not_mixed_up() -> None:

@@ -1,8 +1,9 @@
 """Write a kernel, and the parts of its module that it uses, as a standalone Python file.
 
 Objects of torch, Triton or the standard library are imported. Constants are written as literals, functions
-that the kernel calls as their source, with their own dependencies. Other
-objects, and two objects with one name, are reported by name, so that no incomplete kernel is executed.
+that the kernel calls as their source, with their own dependencies, and a module of the program as one with
+the members that the kernel uses. Other objects, and two objects with one name, are reported by name, so that
+no incomplete kernel is executed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import builtins
 import math
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -94,6 +95,23 @@ class _Written:
         else:
             self.undefined[name] = None
 
+    def _define_module(self, path: str, module: Any, members: Sequence[tuple[str, ...]]) -> None:
+        # a module of the program with those of its members that a function uses: (("helpers", "square"), ...)
+        if path not in self._values:
+            self._values[path] = module
+            self.blocks.append(f'{path} = type(triton)("{path}")')
+        if self._values[path] is not module or not all(members):
+            self.undefined[path] = None  # two modules of one name, or used as a value
+            return
+        for name, *further in members:
+            value, whole = getattr(module, name, None), f"{path}.{name}"
+            if _is_of_program(name, value):
+                self._define_module(whole, value, [tuple(further)])
+            elif whole not in self._values:
+                self._values[whole] = value
+                self.define(name, value)
+                self.blocks.append(f"{whole} = {name}")
+
     def _define_function(self, function: Any) -> None:
         source = textwrap.dedent("".join(function.raw_src))
         with LANGUAGE:  # CPython 3.11.7 and before lose count where threads parse at once (gh-106905)
@@ -101,7 +119,9 @@ class _Written:
         node = next(one for one in tree.body if isinstance(one, ast.FunctionDef))
         scope = _scope(function)
         for name in _free_names(node):
-            if name in scope:
+            if name in scope and _is_of_program(name, scope[name]):
+                self._define_module(name, scope[name], list(_members(node, name)))
+            elif name in scope:
                 self.define(name, scope[name])
             elif not hasattr(builtins, name):
                 self.undefined[name] = None
@@ -126,6 +146,20 @@ def _free_names(function: ast.FunctionDef) -> Iterator[str]:
     names = [node for node in nodes if isinstance(node, ast.Name)]
     bound |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
     yield from dict.fromkeys(node.id for node in names if node.id not in bound)
+
+
+def _members(function: ast.FunctionDef, name: str) -> Iterator[tuple[str, ...]]:
+    # the attributes that follow a name: ("helpers", "square") of `package.helpers.square(x)`, () of the name
+    inner = {id(node.value) for node in ast.walk(function) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(function):
+        if id(node) not in inner and isinstance(node, (ast.Attribute, ast.Name)):
+            first, *further = ast.unparse(node).split(".")
+            if first == name:
+                yield tuple(further)
+
+
+def _is_of_program(name: str, value: object) -> bool:
+    return isinstance(value, ModuleType) and not _import(name, value)
 
 
 def _decorator(function: Any, node: ast.FunctionDef) -> str:
