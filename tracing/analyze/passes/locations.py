@@ -27,6 +27,7 @@ class Frame:
 
     file: str
     line: int
+    column: int = 0  # 0: not asked for
 
 
 Stack: TypeAlias = tuple[Frame, ...]  # innermost first; the others are the calls at which it was inlined
@@ -56,9 +57,14 @@ _ALIAS = re.compile(r"(#loc\d*) = loc\((.*)\)")
 _TOKEN = re.compile(STRING + r"|#[\w$.]+|\w+|\S")
 
 
-def _mlir(text: str) -> Iterator[Located]:
+def located_by_column(text: str) -> list[Located]:
+    """As `located`, of MLIR, with the columns of each line: they separate the calls of one line."""
+    return list(_mlir(text, columns=True))
+
+
+def _mlir(text: str, *, columns: bool = False) -> Iterator[Located]:
     aliases = map(_ALIAS.match, text.splitlines())
-    locations = _Locations({match[1]: match[2] for match in aliases if match})
+    locations = _Locations({match[1]: match[2] for match in aliases if match}, columns=columns)
     for operation in operations(text):
         yield Located(operation.line, operation.text, locations.stacks(operation.location))
 
@@ -66,8 +72,8 @@ def _mlir(text: str) -> Iterator[Located]:
 class _Locations:
     """MLIR's location attributes, read by descent; an alias is read once."""
 
-    def __init__(self, aliases: Mapping[str, str]) -> None:
-        self._aliases = aliases
+    def __init__(self, aliases: Mapping[str, str], *, columns: bool) -> None:
+        self._aliases, self._columns = aliases, columns
         self._known: dict[str, tuple[Stack, ...]] = {}
 
     def stacks(self, content: str) -> tuple[Stack, ...]:
@@ -96,10 +102,10 @@ class _Locations:
         # "file":line:column, of which a range's end may follow, or "name"(location), or "name"
         following = tokens[-1] if tokens else ""
         if following == ":":
-            line = int(tokens[-2])
+            line, column = int(tokens[-2]), int(tokens[-4]) if self._columns else 0
             while tokens and (tokens[-1] in (":", "to") or tokens[-1].isdecimal()):
                 tokens.pop()
-            return ((Frame(text, line),),) if line else ()
+            return ((Frame(text, line, column),),) if line else ()
         if following == "(":
             tokens.pop()
             child = self._read(tokens)

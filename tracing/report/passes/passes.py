@@ -17,6 +17,7 @@ from tracing.analyze.passes.locations import Stack
 from tracing.analyze.passes.operations import without_locations
 from tracing.analyze.passes.pass_table import DIGITS, KernelPasses, P, PassStep, history, label
 from tracing.analyze.passes.renaming import renamed
+from tracing.analyze.passes.replacements import ReplacedOperation
 from tracing.analyze.passes.source_map import StageLines, Thread
 from tracing.model import Compilation, CopiedFunction, PassRecord
 from tracing.report.text import Line, plural, source_position
@@ -208,7 +209,7 @@ def diff_text(
 
 
 def history_text(
-    steps: Sequence[PassStep[P]], wanted: Collection[str], became: Mapping[tuple[int, str], Mapping[str, int]]
+    steps: Sequence[PassStep[P]], wanted: Collection[str], became: Mapping[tuple[int, str], ReplacedOperation]
 ) -> Iterator[Line]:
     """The passes that change the number of the wanted operations, and that number at both ends.
 
@@ -228,7 +229,7 @@ def _last(steps: Sequence[PassStep[P]]) -> Mapping[str, int]:
 
 
 def _history_rows(
-    step: PassStep[P], became: Mapping[tuple[int, str], Mapping[str, int]]
+    step: PassStep[P], became: Mapping[tuple[int, str], ReplacedOperation]
 ) -> Iterator[tuple[str, ...]]:
     one = step.record
     index = "-" if one.index is None else str(one.index)
@@ -236,16 +237,23 @@ def _history_rows(
         before, after = step.before.get(name, 0), step.after.get(name, 0)
         if before != after:
             word = "appears" if not before else "disappears" if not after else ""
-            successors = became.get((one.index if one.index is not None else -1, name), {})
-            if successors:
-                word = ": ".join(filter(None, [word, f"became {_counted(successors)}"]))
+            replaced = became.get((one.index if one.index is not None else -1, name))
+            if replaced and replaced.operations:
+                word = ": ".join(filter(None, [word, _became(replaced)]))
             yield (index, one.stage, one.name, name, str(before), str(after), word)
+
+
+def _became(replaced: ReplacedOperation) -> str:
+    more = len(replaced.others) - SHOWN
+    named = ", ".join(replaced.others[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return f"became{f', together with {named}:' if named else ''} {_counted(replaced.operations)}"
 
 
 def _counted(operations: Mapping[str, int]) -> str:
     most = sorted(operations.items(), key=lambda item: (_telling(item[0]), -item[1], item[0]))
-    shown = [f"{count} {name}" for name, count in most[:SHOWN]]
-    return ", ".join(shown) + (f" and {len(most) - SHOWN} other operations" if len(most) > SHOWN else "")
+    shown = ", ".join(f"{count} {name}" for name, count in most[:SHOWN])
+    more = len(most) - SHOWN
+    return f"{shown} and {plural(more, 'other operation')}" if more > 0 else shown
 
 
 def _telling(operation: str) -> int:

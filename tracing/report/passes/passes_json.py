@@ -9,6 +9,7 @@ from tracing.analyze.passes.compared_compilations import ComparedCompilations
 from tracing.analyze.passes.compilation_pairs import CompilationPairs, differing
 from tracing.analyze.passes.pass_pairs import PassPair
 from tracing.analyze.passes.pass_table import AnyPass, P, PassStep
+from tracing.analyze.passes.replacements import ReplacedOperation
 from tracing.analyze.passes.source_map import StageLines, Thread
 from tracing.model import Compilation, LlvmPass, PassRecord
 from tracing.store import Run
@@ -55,7 +56,7 @@ def pass_json(step: PassStep[P], *, ir: str | None, diff: str | None) -> dict[st
 
 
 def history_json(
-    steps: Sequence[PassStep[P]], became: Mapping[tuple[int, str], Mapping[str, int]]
+    steps: Sequence[PassStep[P]], became: Mapping[tuple[int, str], ReplacedOperation]
 ) -> dict[str, Any]:
     """The passes that change how often some operations occur.
 
@@ -69,9 +70,10 @@ def history_json(
         for name in sorted({**step.before, **step.after}):
             before, after = step.before.get(name, 0), step.after.get(name, 0)
             if before != after:
-                new = became.get((-1 if one.index is None else one.index, name), {})
-                counts = {"operation": name, "before": before, "after": after, "became": dict(new)}
-                history.append({**origin, **counts})
+                new = became.get((-1 if one.index is None else one.index, name), ReplacedOperation({}, ()))
+                counts = {"operation": name, "before": before, "after": after}
+                replaced = {"became": dict(new.operations), "others": [*new.others]}
+                history.append({**origin, **counts, **replaced})
     return {"history": history}
 
 

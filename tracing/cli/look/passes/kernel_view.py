@@ -12,7 +12,7 @@ from tracing.analyze.passes import pass_table as analysis
 from tracing.analyze.passes.llvm import instructions, readable
 from tracing.analyze.passes.operations import counts, without_locations
 from tracing.analyze.passes.pass_table import P, PassStep
-from tracing.analyze.passes.replacements import replacements
+from tracing.analyze.passes.replacements import ReplacedOperation, replacements
 from tracing.cli.look.passes.llvm import derived_llvm
 from tracing.cli.look.passes.question import PassQuestion, PassSide
 from tracing.cli.options.chosen_kernel import chosen_kernel
@@ -87,14 +87,14 @@ def selected(records: Sequence[P], asked: PassQuestion) -> list[P]:
 
 def became_of(
     run: store.Run, steps: Sequence[PassStep[P]], wanted: set[str]
-) -> dict[tuple[int, str], dict[str, int]]:
+) -> dict[tuple[int, str], ReplacedOperation]:
     """The replacements of operations that MLIR passes removed, by the pass's index and the name."""
     mlir: list[PassStep[PassRecord]] = [
         PassStep(step.record, step.before, step.after)
         for step in steps
         if isinstance(step.record, PassRecord)
     ]
-    return {key: dict(became) for key, became in replacements(run, mlir, wanted).items()}
+    return replacements(run, mlir, wanted)
 
 
 def wanted_operations(steps: Sequence[PassStep[P]], op: str | None) -> set[str] | None:
