@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 import triton
@@ -12,7 +13,7 @@ from handmade.records import INFO, compiled, new_run
 
 from tracing import store
 from tracing.analyze.graphs.launch_lines import launch_lines
-from tracing.analyze.graphs.line_kernels import line_kernels
+from tracing.analyze.graphs.line_kernels import compiled_lines, line_kernels
 from tracing.analyze.passes.line_changes import (
     changing_passes,
     compilation_of_line,
@@ -22,10 +23,12 @@ from tracing.analyze.passes.line_changes import (
 from tracing.analyze.passes.locations import located
 from tracing.analyze.passes.source_map import StageLines, follow, stage_lines
 from tracing.errors import Problem
+from tracing.model import CompiledGraph
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.passes.derivation import derive
 from tracing.record.passes.recorder import PassRecorder
 from tracing.report.passes.passes import stages_text
+from tracing.store.graph_file import FxGraph, FxNode, PythonLine, Schedule, ScheduledCall, ScheduleStep
 from tracing.virtual_gpu import virtual_gpu
 
 LOADED = '%0 = tt.load %p : f32 loc("k.py":3:1)'
@@ -76,6 +79,21 @@ def test_a_line_of_a_model_is_computed_by_the_kernel_that_inductor_made_of_it(tm
     assert line_kernels(run, f"{Path(__file__).name}:{first + 1}") == {kernel: ("sin",)}
     assert "mul" in line_kernels(run, f"{__file__}:{first + 2}")[kernel]
     assert line_kernels(run, f"{__file__}:{first}") == {}
+
+
+def test_a_line_of_a_mask_mod_is_computed_by_the_kernel_of_its_flex_attention(tmp_path: Path) -> None:
+    causal, called = [[PythonLine("m.py", 6, "causal", "")]], [[PythonLine("m.py", 9, "f", "")]]
+    mask = FxGraph([FxNode("ge", "call_function", "aten::ge", line=0)], causal)
+    graph = FxGraph([FxNode("mask", "get_attr", "mask", graph=mask, line=0)], called)
+    steps = Schedule([], [], [ScheduleStep("kernel", [], [], ["mask"], [ScheduledCall("flex_0", [])])], {})
+    writer = new_run(tmp_path)
+    blobs = [writer.blob(msgspec.json.encode(one)) for one in (graph, steps)]
+    writer.append(CompiledGraph(0, "0/0", "forward", "", "", "", blobs[0], "", blobs[1]))
+    writer.close()
+    run = store.Run(writer.path)
+
+    assert line_kernels(run, "m.py:6") == {"flex_0": ("mask",)}
+    assert compiled_lines(run) == {("m.py", 6), ("m.py", 9)}
 
 
 @triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os.path
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
 from tracing.errors import Problem
@@ -14,6 +14,7 @@ from tracing.store.graph_file import (
     OWN_KERNEL,
     FxGraph,
     FxNode,
+    PythonLine,
     ScheduleStep,
     read_graph,
     read_schedule,
@@ -53,8 +54,8 @@ def compiled_lines(run: Run) -> set[tuple[str, int]]:
         nodes = read_graph(run, graph.post_grad)
         computed = {name for step in read_schedule(run, graph).steps if step.calls for name in step.nodes}
         for node in nodes.nodes:
-            if node.name in computed and 0 <= node.line < len(nodes.lines):
-                lines |= {(one.file, one.line) for one in nodes.lines[node.line]}
+            if node.name in computed:
+                lines |= {(one.file, one.line) for one in _frames(nodes, node)}
     return lines
 
 
@@ -67,6 +68,16 @@ def split_position(position: str) -> tuple[str, int]:
 
 
 def _comes_from(graph: FxGraph, node: FxNode, file: str, line: int) -> bool:
-    frames = graph.lines[node.line] if 0 <= node.line < len(graph.lines) else ()
     wanted = PurePath(file).parts
-    return any(one.line == line and PurePath(one.file).parts[-len(wanted) :] == wanted for one in frames)
+    return any(
+        one.line == line and PurePath(one.file).parts[-len(wanted) :] == wanted
+        for one in _frames(graph, node)
+    )
+
+
+def _frames(graph: FxGraph, node: FxNode) -> Iterator[PythonLine]:
+    # also those of a graph that the node is, as the score_mod or the mask_mod of a FlexAttention
+    yield from graph.lines[node.line] if 0 <= node.line < len(graph.lines) else ()
+    if node.graph is not None:
+        for inner in node.graph.nodes:
+            yield from _frames(node.graph, inner)
