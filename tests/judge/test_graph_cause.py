@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,11 +15,14 @@ from planted_kernels import Program, judgement, recorded, virtual_gpu
 from test_fx_program import program
 
 from tracing.analyze.judge.judgement import Finding, OutputOff, Overwritten, PassesOff, WrongElements
+from tracing.judge import graph_referee
 from tracing.judge.contents import Content
+from tracing.judge.float64 import judged
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
 from tracing.judge.graph_memory import GraphMemory
 from tracing.judge.step_referee import StepReferee
+from tracing.numerics.verdict import Judged
 from tracing.program.device import Device
 from tracing.report.judgement import judgement_text
 from tracing.store.graph_file import Schedule
@@ -108,6 +113,25 @@ def test_a_comparison_of_values_that_only_aten_rounds_names_its_launch(
     assert [one.verdict for one in said.launches if one.launch == rounded.launch] == ["right"]
     text = "\n".join(judgement_text(said, ()))
     assert " is False, and should be True" in text and "distance" not in text
+
+
+@pytest.mark.parametrize(("roundings", "accused"), [(70.0, False), (1000.0, True)])
+def test_a_result_of_right_launches_at_the_limit_of_rounding_is_not_accused(
+    roundings: float, accused: bool, device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def farther(verdict: Judged) -> Judged:
+        distance = replace(verdict.compiled, farthest=roundings, limit=64.0, elements=1)
+        return replace(verdict, verdict="compiled is off", compiled=distance, exact=2.0)
+
+    def judged_farther(*given: Any) -> dict[FxValue, Judged]:
+        return {value: farther(one) for value, one in judged(*given).items()}
+
+    monkeypatch.setattr(graph_referee, "judged", judged_farther)
+    said = judgement(recorded(Program(lambda x: (x.sin() @ x).cos(), lambda: [values(4, 4)]), runs, device))
+
+    assert [type(one) for one in said.findings] == [OutputOff] * accused
+    at_the_limit = [one for one in said.not_covered if "more rounding than its limit" in one]
+    assert (len(at_the_limit), said.status) == (not accused, accused)
 
 
 def scaled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

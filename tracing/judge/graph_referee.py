@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from tracing.analyze.judge.judgement import Finding, WrongElements
+from tracing.analyze.judge.judgement import Finding, OutputOff, ResultFinding, WrongElements
 from tracing.judge.contents import Contents
 from tracing.judge.float64 import OTHER_ON_GPU, judged, right_on_cpu, undecided, wrong_elements
 from tracing.judge.fx_program import FxProgram, FxValue
@@ -19,7 +19,7 @@ from tracing.judge.graph_cause import GraphCause, GraphResult
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import is_seed
 from tracing.judge.step_referee import StepReferee
-from tracing.numerics.verdict import Judged
+from tracing.numerics.verdict import UNKNOWN_NOISE, Judged
 from tracing.store.graph_file import Schedule
 
 
@@ -54,11 +54,14 @@ class GraphReferee:
         for result in results:
             wrong = self._wrong(result, given, together.get(result.value))
             off += [(result, wrong)] if wrong is not None else []
-        if not off:
-            return []
         after = self._given(self._steps.memory.program)
-        first = GraphCause(self._program, given, self._steps, after).of(*off[0])
-        return [replace(first, also=tuple(result.name for result, _ in off[1:]))]
+        cause = GraphCause(self._program, given, self._steps, after)
+        for i, (result, wrong) in enumerate(off):
+            finding = cause.of(result, wrong)
+            if not _is_noise(finding):
+                return [replace(finding, also=tuple(other.name for other, _ in off[i + 1 :]))]
+            self._unjudged(result, "more rounding than its limit allows for, and each launch is right")
+        return []
 
     def _together(self, results: list[GraphResult], given: dict[FxValue, Any]) -> dict[FxValue, Judged]:
         # one execution of the graph judges all results that have a reference
@@ -142,9 +145,20 @@ class GraphReferee:
             if off and right_on_cpu(self._program, plan, given, tensor):
                 raise NoReference(OTHER_ON_GPU)
         except NoReference as reason:
-            what = f"{result.name} of graph {self._steps.graph}"
-            self.not_covered.append(f"{what}: no reference, because it depends on {reason}")
+            self._unjudged(result, str(reason))
             return None
         if not off:
             return None
         return wrong_elements(result.name, result.buffer, result.value, verdict, tensor.numel())
+
+    def _unjudged(self, result: GraphResult, reason: str) -> None:
+        what = f"{result.name} of graph {self._steps.graph}"
+        self.not_covered.append(f"{what}: no reference, because it depends on {reason}")
+
+
+def _is_noise(finding: ResultFinding) -> bool:
+    # what right launches and operators add up to may be somewhat farther away than one rounding of each
+    if not isinstance(finding, OutputOff) or finding.unjudged:
+        return False
+    wrong = finding.wrong
+    return wrong.explained is not None and wrong.roundings <= UNKNOWN_NOISE * wrong.limit

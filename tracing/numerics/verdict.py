@@ -34,7 +34,7 @@ _LOST = 1 / 2  # of the elements of a tensor: bad luck of rounding leaves no num
 _NO_NUMBER = 1e150  # a spread above it: some samples are infinite or NaN
 _OVERFLOWN = 1 / 1024  # of the value: one rounding where eager overflows
 _LIBRARY = 16.0  # factor for library functions such as erf, imprecise where they are nearly constant
-_ALIKE = 4.0  # factor of eager's distance that is accepted: covers unknown noise, as of TF32
+UNKNOWN_NOISE = 4.0  # factor of eager's distance that is accepted: covers unknown noise, as of TF32
 _NOTICED = 1 / 12  # of the limit: a right result that is farther away may be called less precise
 _FARTHER = 2.0  # so many times eager's mean distance is that of a result called less precise
 
@@ -62,11 +62,11 @@ class Distance:
 
     def beyond(self, other: Distance) -> bool:
         """True if this distance is much larger than another one."""
-        return self.farthest > _ALIKE * other.farthest or self.mean > _ALIKE * other.mean
+        return self.farthest > UNKNOWN_NOISE * other.farthest or self.mean > UNKNOWN_NOISE * other.mean
 
     def less_precise(self, other: Distance) -> bool:
         """True if this distance is noticeable, and much larger than another one also on average."""
-        noticed = self.farthest > max(_NOTICED * self.limit, _ALIKE * other.farthest)
+        noticed = self.farthest > max(_NOTICED * self.limit, UNKNOWN_NOISE * other.farthest)
         return noticed and self.mean > _FARTHER * other.mean
 
 
