@@ -21,10 +21,12 @@ from data import helped
 from handmade.records import INFO
 from safetensors.torch import load_file, save_file
 from triton.language.extra import libdevice
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tracing import store
 from tracing.cli.narrow.repro import tried
 from tracing.errors import Problem
+from tracing.model import Descriptor
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
 from tracing.replay.repro import write_repro
@@ -139,6 +141,9 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Run:
         if not triton.__version__.startswith("3.6."):
             variadic[(1,)](torch.zeros(16), x, (3,))
         of_empty_tuples[(1,)]((x, ((), 2, ()), ()), ((),), torch.zeros(16))
+        rows, written = torch.rand(40, 32), TensorDescriptor.from_tensor(torch.zeros(48, 32), [16, 32])
+        for padding in ("nan", "zero"):
+            of_blocks[(3,)](TensorDescriptor(rows, [30, 32], [32, 1], [16, 32], padding), written, 16)
     return Run(writer.path)
 
 
@@ -179,11 +184,37 @@ def of_empty_tuples(inputs, nothing, out_ptr):
     tl.store(out_ptr + at, tl.load(x + at) * factors[1] + count)
 
 
+@triton.jit
+def of_blocks(x, y, ROWS: tl.constexpr):
+    row = tl.program_id(0) * ROWS
+    y.store([row, 0], x.load([row, 0]) * 2)
+
+
+def test_launches_with_other_descriptors_of_one_tensor_are_distinguished(kernels: Run) -> None:
+    passed = [one.args[0].descriptor for one in kernels.launches() if one.kernel_name == "of_blocks"]
+
+    assert passed == [Descriptor((30, 32), (32, 1), (16, 32), padding) for padding in ("nan", "zero")]
+
+
+def test_a_descriptor_that_was_not_recorded_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tracing.record.catalogue.descriptor_of", lambda value: None)
+    writer = store.create(tmp_path, INFO)
+    x, y = (TensorDescriptor.from_tensor(torch.ones(16, 32), [16, 32]) for _ in range(2))
+    with virtual_gpu(), LaunchRecorder(writer, keep=Keep(inputs=True)):
+        of_blocks[(1,)](x, y, 16)
+
+    with pytest.raises(Problem, match="of_blocks takes a tensor descriptor of a kind that was not recorded"):
+        recorded_launch(Run(writer.path), 0)
+
+
 @pytest.mark.parametrize(
     "name",
     [
         "helped",
         "of_tuples",
+        "of_blocks",
         *(pytest.param(one, marks=pytest.mark.soak) for one in ("halves", VARIADIC, "of_empty_tuples")),
     ],
 )

@@ -10,9 +10,11 @@ from functools import reduce
 from typing import Any, Literal, Protocol, TypeAlias
 
 import torch
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tracing.launch.memory.accesses import Accesses
 from tracing.launch.roles import Declared
+from tracing.model import Descriptor
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 from tracing.upstream.triton.jit import TensorWrapper, torch_names
 
@@ -112,6 +114,17 @@ def tensor_of(value: object) -> torch.Tensor | None:
     if not isinstance(base, torch.Tensor):
         return None
     return _reinterpreted(value, base) if isinstance(value, TensorWrapper) else base
+
+
+def descriptor_of(value: object) -> Descriptor | None:
+    """How a kernel argument describes its tensor; None: it is no tensor descriptor of `triton.tools`."""
+    if not isinstance(value, TensorDescriptor):
+        return None
+    shape, strides, block = (
+        tuple(map(int, sizes)) for sizes in (value.shape, value.strides, value.block_shape)
+    )
+    rounds = getattr(value, "round_f32_to_tf32", False)  # since Triton 3.7
+    return Descriptor(shape, strides, block, value.padding, rounds)
 
 
 def _reinterpreted(wrapper: TensorWrapper, base: torch.Tensor) -> torch.Tensor:

@@ -58,11 +58,22 @@ class ArgumentRole(Exact, frozen=True):
         return self.tensor is not None and may_write(self.declared)
 
 
+class Descriptor(msgspec.Struct, frozen=True):
+    """A tensor descriptor of the host: the blocks by which a kernel accesses the tensor that it is of."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # elements
+    block_shape: tuple[int, ...]
+    padding: str = "zero"  # of elements outside of the shape: zero or nan
+    round_f32_to_tf32: bool = False
+
+
 class Argument(ArgumentRole, frozen=True):
     """One argument of a launch, without the facts that change from launch to launch."""
 
     value: ScalarField = None  # of an argument that is not a tensor
     addresses: bool = False  # its value or content is used as addresses, which differ in every run
+    descriptor: Descriptor | None = None  # by which the tensor is passed
 
     def __post_init__(self) -> None:
         if isinstance(self.value, NonFinite):
@@ -188,6 +199,7 @@ class KernelArg(ArgumentRole, frozen=True):
     after: Digest | None = None
     writer: str | None = None  # the operator outside of Triton that wrote it last, "aten::mm.out"
     addresses: bool = False  # see `Argument`
+    descriptor: Descriptor | None = None
 
     def stored(self) -> KernelArg:
         return with_fields(self, value=to_json(self.value))

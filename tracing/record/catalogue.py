@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from tracing.digest.host import element_bytes
-from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
+from tracing.launch.launch_site import Grid, LaunchSite, descriptor_of, tensor_of
 from tracing.launch.roles import Declared
 from tracing.launch.storages import Storages
 from tracing.launch.tensors import tensor_meta
@@ -85,7 +85,8 @@ class Catalogue:
         tensor, addresses = tensor_of(value), name in declared.addresses
         if tensor is None:
             return Argument(name, value=plain_scalar(value), addresses=addresses)
-        return Argument(name, declared.roles.get(name, "unknown"), self.meta(tensor), addresses=addresses)
+        role, descriptor = declared.roles.get(name, "unknown"), descriptor_of(value)
+        return Argument(name, role, self.meta(tensor), addresses=addresses, descriptor=descriptor)
 
     def points(self, value: object) -> bool:
         """True if a value looks like addresses: it, or all its elements, point to known memory."""

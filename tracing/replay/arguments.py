@@ -9,11 +9,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
 import torch
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tracing.errors import Problem
-from tracing.model import KernelLaunch, TensorMeta
+from tracing.model import Descriptor, KernelLaunch, TensorMeta
 from tracing.record.outputs import load
 from tracing.store.recorded_launch import Number, RecordedLaunch
 
@@ -51,6 +54,7 @@ class ReplayInputs:
     contents: Mapping[str, bytes]  # of arguments, as safetensors files
     values: Mapping[str, Number]  # of the arguments that are neither tensors nor constants
     names: Sequence[str]  # of all arguments, in order
+    descriptors: Mapping[str, Descriptor]  # of the tensors that are passed by one
 
     @classmethod
     def of(cls, launch: RecordedLaunch, given: RecordedLaunch | None = None) -> ReplayInputs:
@@ -63,7 +67,8 @@ class ReplayInputs:
         """
         _require_no_addresses(launch)
         names = [arg.name for arg in launch.launch.args]
-        return cls(layout_of(launch.launch), (given or launch).contents(), launch.values, names)
+        contents = (given or launch).contents()
+        return cls(layout_of(launch.launch), contents, launch.values, names, launch.descriptors)
 
     def memory(self, device: str, fill: int = 0) -> Memory:
         """New storages for one execution, filled with the contents; every other byte is `fill`."""
@@ -73,10 +78,25 @@ class ReplayInputs:
         """The tensors of the launch, over storages that `memory` gave, or over copies of them."""
         return tensors_in(self.layout, memory)
 
-    def arguments(self, tensors: Tensors) -> dict[str, torch.Tensor | Number]:
+    def arguments(self, tensors: Tensors) -> dict[str, torch.Tensor | TensorDescriptor | Number]:
         """All arguments but the constants, in the order of the launch."""
-        known = {**self.values, **tensors}
+        described = {
+            name: TensorDescriptor(tensors[name], **described_by(one))
+            for name, one in self.descriptors.items()
+        }
+        known = {**self.values, **tensors, **described}
         return {name: known[name] for name in self.names if name in known}
+
+
+def described_by(one: Descriptor) -> dict[str, Any]:
+    """The arguments of a `TensorDescriptor` after its tensor."""
+    facts = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in msgspec.structs.asdict(one).items()
+    }
+    if not one.round_f32_to_tf32:  # which Triton 3.6 does not know
+        del facts["round_f32_to_tf32"]
+    return facts
 
 
 def _require_no_addresses(launch: RecordedLaunch) -> None:

@@ -41,6 +41,8 @@ def require_launchable(launch: KernelLaunch) -> None:
         why = f"its kernel was compiled for {launch.kernel.target}, and the replay knows only CUDA"
     elif launch.kernel.num_ctas > 1:
         why = "its blocks form clusters"
+    elif any(one.descriptor is not None for one in launch.args):
+        why = "it passes tensor descriptors"
     if why:
         raise Problem(f"cannot be decided, because launch {launch.index} cannot be replayed: {why}", _ELSE)
 

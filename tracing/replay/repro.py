@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from inspect import getsource
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import torch
 
@@ -21,7 +22,7 @@ from tracing import errors, interpreter, upstream
 from tracing.environment import wants_one_program_at_a_time
 from tracing.errors import Problem
 from tracing.record.outputs import dump, load
-from tracing.replay.arguments import LaunchLayout, ReplayInputs, layout_of
+from tracing.replay.arguments import LaunchLayout, ReplayInputs, described_by, layout_of
 from tracing.replay.differing import chosen
 from tracing.replay.loaded_kernel import load_kernel
 from tracing.replay.untouched_elements import untouched_elements
@@ -54,6 +55,7 @@ class LaunchFile:
     storages: Mapping[int, int]  # bytes of each
     contents: tuple[str, ...]  # arguments with a safetensors file
     tensors: Mapping[str, TensorFacts]
+    descriptors: Mapping[str, Mapping[str, Any]]  # of tensors that are passed by one
     read: Mapping[str, str]  # digests of the contents before the launch
     expected: Mapping[str, str]  # digests of the outputs of the launch
 
@@ -148,6 +150,7 @@ def _launch_file(recorded: RecordedLaunch, contents: tuple[str, ...]) -> LaunchF
         layout.storages,
         contents,
         tensor_facts(layout),
+        {name: described_by(one) for name, one in recorded.descriptors.items()},
         {name: bits for name, bits in recorded.read.items() if name in recorded.inputs},
         {name: digest.bits for name, digest in recorded.expected.items()},
     )

@@ -91,6 +91,9 @@ def _argument(arg: KernelArg, hashes: str, *, fresh: bool) -> Iterator[Line]:
     yield Text(
         f"        stride {list(meta.stride)}, offset {meta.offset}, {meta.device}, storage {arg.storage}"
     )
+    if (one := arg.descriptor) is not None:
+        by, padding = f"by a descriptor, blocks of {list(one.block_shape)}", f"padded with {one.padding}"
+        yield Text(f"        {by} in {list(one.shape)} with strides {list(one.strides)}, {padding}")
     for side, digest in (("before", arg.before), ("after", arg.after)):
         if digest is not None:
             unwritten = fresh and side == "before"

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from tracing.analyze.memory.evidence import memory_evidence
 from tracing.analyze.memory.uninitialised_reads import uninitialised_reads
 from tracing.analyze.runs.recorded_steps import not_covered
@@ -118,6 +120,7 @@ def _argument(arg: KernelArg) -> dict[str, Any]:
         "value": None if tensor else scalar(arg.value),
         "dtype": tensor.dtype if tensor else None,
         "shape": list(tensor.shape) if tensor else None,
+        "descriptor": None if arg.descriptor is None else msgspec.to_builtins(arg.descriptor),
         "before": _bits(arg.before),
         "after": _bits(arg.after),
     }

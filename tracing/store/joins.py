@@ -114,6 +114,7 @@ def _arguments(signature: Signature, line: LaunchLine, digests: DigestLine | Non
             after.get(position, before.get(position)),
             line.writers.get(position),
             argument.addresses,
+            argument.descriptor,
         )
         for position, argument in enumerate(signature.args)
     )

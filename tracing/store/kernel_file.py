@@ -26,12 +26,12 @@ def kernel_file(run: Run, kernel: Kernel) -> str:
 
     Raises Problem, with the reason, for a kernel that cannot be launched outside of its program.
     """
-    source = kernel_module(run, kernel)
-    if "!tt.tensordesc" in _signature(run, kernel):
-        raise Problem(
-            f"{kernel.name} takes a tensor descriptor, which was not recorded", "create it in the kernel"
-        )
-    return configured(run, kernel, source)
+    return configured(run, kernel, kernel_module(run, kernel))
+
+
+def descriptors(run: Run, kernel: Kernel) -> int:
+    """The number of a kernel's arguments that are tensor descriptors."""
+    return _signature(run, kernel).count("!tt.tensordesc")
 
 
 def configured(run: Run, kernel: Kernel, source: str) -> str:

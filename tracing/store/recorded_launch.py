@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from tracing.digest.columns import Row
 from tracing.errors import Problem
-from tracing.model import Blob, Digest, KeptTensor, KernelArg, KernelLaunch
-from tracing.store.kernel_file import kernel_file
+from tracing.model import Blob, Descriptor, Digest, KeptTensor, KernelArg, KernelLaunch
+from tracing.store.kernel_file import descriptors, kernel_file
 from tracing.store.reader import Run, rank_of
 
 Number: TypeAlias = bool | int | float | None
@@ -38,6 +38,11 @@ class RecordedLaunch:
         """The arguments that are neither tensors nor constants; raises Problem if one is not a number."""
         constants = self.launch.kernel.constants
         return {a.name: _number(a) for a in self.launch.args if a.tensor is None and a.name not in constants}
+
+    @property
+    def descriptors(self) -> dict[str, Descriptor]:
+        """How tensors are described to the kernel, of those that are passed by a descriptor."""
+        return {arg.name: arg.descriptor for arg in self.launch.args if arg.descriptor is not None}
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -74,6 +79,11 @@ def recorded_launch(
     process, launch = find_launch(run, index, rank)
     if kernel is not None:
         _require_kernel(run, process, launch, kernel)
+    if sum(arg.descriptor is not None for arg in launch.args) != descriptors(run, launch.kernel):
+        raise Problem(
+            f"{launch.kernel_name} takes a tensor descriptor of a kind that was not recorded",
+            "create it in the kernel, or pass one of triton.tools.tensor_descriptor; record the run anew",
+        )
     source = f"{run.path}/blobs/{launch.kernel.module}.zst" if launch.kernel.module else "unknown"
     run.require_trust(f"the source of {launch.kernel_name}: {source}")
     kept = [one for one in run.view(process, KeptTensor, KeptTensor) if one.launch == index]

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from tracing.digest.columns import Row
 from tracing.errors import Problem
-from tracing.model import Argument, Kernel, Signature, TensorMeta
+from tracing.model import Argument, Descriptor, Kernel, Signature, TensorMeta
 from tracing.store import Run
 
 Signatures: TypeAlias = Mapping[int, tuple[Kernel, Signature]]  # of one process, by number
@@ -167,4 +167,12 @@ def _passed(arg: Argument) -> str:
     tensor = arg.tensor
     if tensor is None:
         return repr(arg.value)
-    return f"{tensor.dtype}{list(tensor.shape)} with strides {list(tensor.stride)}"
+    layout = f"{tensor.dtype}{list(tensor.shape)} with strides {list(tensor.stride)}"
+    one = arg.descriptor
+    # block shapes are code; earlier versions recorded no descriptor
+    usual = one is None or (one.shape, one.strides, one.padding) == (tensor.shape, tensor.stride, "zero")
+    return layout if one is None or usual else f"{layout}, described as {_described(one)}"
+
+
+def _described(one: Descriptor) -> str:
+    return f"{list(one.shape)} with strides {list(one.strides)}, padded with {one.padding}"

@@ -16,7 +16,7 @@ import torch
 from tracing.digest.gpu import StreamDigests
 from tracing.digest.tables import Call
 from tracing.launch import hooks
-from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
+from tracing.launch.launch_site import Grid, LaunchSite, descriptor_of, tensor_of
 from tracing.launch.storages import Storages, TouchedMemory
 from tracing.model import Phase, Signature, TensorMeta
 from tracing.record.catalogue import Catalogue
@@ -229,7 +229,9 @@ def _layout(value: Any) -> Any:
         return value.shape, value.stride(), value.storage_offset(), value.dtype
     tensor = tensor_of(value)
     plain = value is None or isinstance(value, (bool, int, float, str))
-    return _layout(tensor) if tensor is not None else (type(value), value if plain else repr(value))
+    if tensor is not None:
+        return _layout(tensor), descriptor_of(value)
+    return type(value), value if plain else repr(value)
 
 
 def plain_tensor(value: Any) -> torch.Tensor:
