@@ -130,7 +130,7 @@ def test_a_result_of_right_launches_at_the_limit_of_rounding_is_not_accused(
     said = judgement(recorded(Program(lambda x: (x.sin() @ x).cos(), lambda: [values(4, 4)]), runs, device))
 
     assert [type(one) for one in said.findings] == [OutputOff] * accused
-    at_the_limit = [one for one in said.not_covered if "more rounding than its limit" in one]
+    at_the_limit = [one for one in said.not_covered if "how the roundings of its launches add up" in one]
     assert (len(at_the_limit), said.status) == (not accused, accused)
 
 

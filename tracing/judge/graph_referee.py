@@ -60,7 +60,7 @@ class GraphReferee:
             finding = cause.of(result, wrong)
             if not _is_noise(finding):
                 return [replace(finding, also=tuple(other.name for other, _ in off[i + 1 :]))]
-            self._unjudged(result, "more rounding than its limit allows for, and each launch is right")
+            self._unjudged(result, "how the roundings of its launches add up, each of which is right")
         return []
 
     def _together(self, results: list[GraphResult], given: dict[FxValue, Any]) -> dict[FxValue, Judged]:
