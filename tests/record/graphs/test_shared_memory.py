@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import BaseTorchFunctionMode
 
 from tracing.model import SharedBytes
 from tracing.record.graphs.shared_memory import passed_inputs, shared_memory
@@ -19,6 +23,25 @@ def test_results_share_memory_with_earlier_results_and_with_inputs() -> None:
         SharedBytes(2, "input", 1),
         SharedBytes(3, "output", 0),
     )
+
+
+def test_a_tensor_without_memory_shares_none() -> None:
+    with FakeTensorMode():
+        fake = torch.ones(4)
+
+    assert shared_memory([fake, fake], passed_inputs([fake])) == ()
+
+
+def test_modes_of_the_program_see_no_call() -> None:
+    class Seen(BaseTorchFunctionMode):
+        def __torch_function__(self, func: Any, *args: Any) -> Any:
+            raise AssertionError(func)
+
+    tensor = torch.ones(4)
+    with Seen():
+        shared = shared_memory([tensor, tensor], passed_inputs([tensor]))
+
+    assert len(shared) == 3
 
 
 def test_neighbours_gaps_and_what_has_no_elements_share_nothing() -> None:

@@ -138,7 +138,7 @@ class GraphRecorder:
             return None
         if content == _UNREADABLE:
             if not self._failed:
-                what = "graphs from Inductor's cache that an earlier recording could not read"
+                what = "graphs whose code could not be read when they were compiled"
                 self._recording.catalogue.not_covered(what, _UNCACHED)
             return None
         facts = msgspec.json.decode(content, type=GraphFile)

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import torch
 
 from tracing.model import SharedBytes
+from tracing.upstream.torch.dispatch_modes import functions_disabled
 
-ByteRange: TypeAlias = tuple[int, int]  # of the first byte, and past the last
+
+class ByteRange(NamedTuple):
+    """The memory of an input or a result of a call."""
+
+    start: int  # address
+    stop: int
+    side: Literal["input", "output"]
+    position: int
 
 
 class PassedInput(NamedTuple):
     """An input of a call, which may be freed before the call ends."""
 
-    position: int
-    span: ByteRange
+    memory: ByteRange
     tensor: weakref.ref[torch.Tensor]
 
 
 def passed_inputs(inputs: Sequence[Any]) -> list[PassedInput]:
     """The inputs whose memory a result could share."""
-    spans = [(position, value, _span(value)) for position, value in enumerate(inputs)]
-    return [
-        PassedInput(position, span, weakref.ref(value)) for position, value, span in spans if span is not None
-    ]
+    with functions_disabled():
+        known = [(value, _range(value, "input", position)) for position, value in enumerate(inputs)]
+    return [PassedInput(memory, weakref.ref(value)) for value, memory in known if memory is not None]
 
 
 def shared_memory(results: Sequence[Any], inputs: Sequence[PassedInput]) -> tuple[SharedBytes, ...]:
@@ -34,27 +40,32 @@ def shared_memory(results: Sequence[Any], inputs: Sequence[PassedInput]) -> tupl
 
     Tensors with gaps between their elements are left out: others may lie there.
     """
+    with functions_disabled():
+        made = [_range(value, "output", position) for position, value in enumerate(results)]
+    alive = [one.memory for one in inputs if one.tensor() is not None]
     shared: list[SharedBytes] = []
-    earlier: list[tuple[int, ByteRange]] = []
-    alive = [one for one in inputs if one.tensor() is not None]
-    for position, value in enumerate(results):
-        if (span := _span(value)) is None:
-            continue
-        shared += [SharedBytes(position, "output", one) for one, of in earlier if _overlap(span, of)]
-        shared += [SharedBytes(position, "input", one.position) for one in alive if _overlap(span, one.span)]
-        earlier.append((position, span))
-    return tuple(shared)
+    overlapping: list[ByteRange] = []
+    for memory in sorted([*alive, *(one for one in made if one is not None)]):
+        overlapping = [one for one in overlapping if one.stop > memory.start]
+        shared += [_shared(memory, one) for one in overlapping if "output" in (memory.side, one.side)]
+        overlapping.append(memory)
+    return tuple(sorted(shared, key=lambda one: (one.output, one.side, one.other)))
 
 
-def _span(value: Any) -> ByteRange | None:
+def _shared(a: ByteRange, b: ByteRange) -> SharedBytes:
+    # of two results the later one shares the memory of the earlier one
+    output, other = (a, b) if (a.side, a.position) > (b.side, b.position) else (b, a)
+    return SharedBytes(output.position, other.side, other.position)
+
+
+def _range(value: Any, side: Literal["input", "output"], position: int) -> ByteRange | None:
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided or value.numel() == 0:
         return None
     extent = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
-    start = value.data_ptr()
+    try:
+        start = value.data_ptr()
+    except RuntimeError:  # a tensor without memory, as a fake one
+        return None
     if extent != value.numel() or start == 0:
         return None
-    return start, start + extent * value.element_size()
-
-
-def _overlap(a: ByteRange, b: ByteRange) -> bool:
-    return a[0] < b[1] and b[0] < a[1]
+    return ByteRange(start, start + extent * value.element_size(), side, position)
