@@ -115,12 +115,21 @@ def test_a_comparison_of_values_that_only_aten_rounds_names_its_launch(
     assert " is False, and should be True" in text and "distance" not in text
 
 
-@pytest.mark.parametrize(("roundings", "accused"), [(70.0, False), (1000.0, True)])
+@pytest.mark.parametrize(
+    ("roundings", "elements", "accused"),
+    [(70.0, 1, False), (1000.0, 1, True), (70.0, 8, True), (60.0, 0, True)],
+    ids=["few", "far", "many", "on average"],
+)
 def test_a_result_of_right_launches_at_the_limit_of_rounding_is_not_accused(
-    roundings: float, accused: bool, device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
+    roundings: float,
+    elements: int,
+    accused: bool,
+    device: Device,
+    runs: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def farther(verdict: Judged) -> Judged:
-        distance = replace(verdict.compiled, farthest=roundings, limit=64.0, elements=1)
+        distance = replace(verdict.compiled, farthest=roundings, limit=64.0, elements=elements)
         return replace(verdict, verdict="compiled is off", compiled=distance, exact=2.0)
 
     def judged_farther(*given: Any) -> dict[FxValue, Judged]:

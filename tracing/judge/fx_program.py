@@ -107,7 +107,7 @@ class FxProgram:
     def maker(self, node: str) -> str:
         """The node that calls the operator of which a node is a result; an operator may have several."""
         known = self.nodes[node]
-        return next(references(known.args)) if known.target == "_operator.getitem" else node
+        return next(references(known.args), node) if known.target == "_operator.getitem" else node
 
     def is_view(self, node: str) -> bool:
         return node in self._views

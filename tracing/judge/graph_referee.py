@@ -19,7 +19,7 @@ from tracing.judge.graph_cause import GraphCause, GraphResult
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import is_seed
 from tracing.judge.step_referee import StepReferee
-from tracing.numerics.verdict import UNKNOWN_NOISE, Judged
+from tracing.numerics.verdict import FEW, UNKNOWN_NOISE, Judged
 from tracing.store.graph_file import Schedule
 
 
@@ -45,8 +45,11 @@ class GraphReferee:
         self._numbers, self._saved = numbers, saved
         self.not_covered: list[str] = []
 
-    def findings(self) -> list[Finding]:
-        """The first result that is off and that no wrong launch explains; it names the others."""
+    def findings(self, *, complete: bool) -> list[Finding]:
+        """The first result that is off and that no wrong launch explains; it names the others.
+
+        complete -- every launch of the call was recorded
+        """
         given = self._given(self._program)
         results = self._results(self._steps.memory.schedule)
         together = self._together(results, given)
@@ -58,7 +61,7 @@ class GraphReferee:
         cause = GraphCause(self._program, given, self._steps, after)
         for i, (result, wrong) in enumerate(off):
             finding = cause.of(result, wrong)
-            if not _is_noise(finding):
+            if not (complete and _is_noise(finding)):
                 return [replace(finding, also=tuple(other.name for other, _ in off[i + 1 :]))]
             self._unjudged(result, "how the roundings of its launches add up, each of which is right")
         return []
@@ -157,8 +160,9 @@ class GraphReferee:
 
 
 def _is_noise(finding: ResultFinding) -> bool:
-    # what right launches and operators add up to may be somewhat farther away than one rounding of each
+    # the roundings of right launches and operators may add up to more than the limit in few elements
     if not isinstance(finding, OutputOff) or finding.unjudged:
         return False
     wrong = finding.wrong
-    return wrong.explained is not None and wrong.roundings <= UNKNOWN_NOISE * wrong.limit
+    few = 0 < wrong.count <= max(1, FEW * wrong.of)  # 0: all of them are off, on average
+    return few and wrong.explained is not None and wrong.roundings <= UNKNOWN_NOISE * wrong.limit

@@ -147,7 +147,7 @@ class _RunReferee:
         self._not_covered += [f"graph {call.graph}: {one}" for one in referee.unjudged]
         saved = self._saved(call.graph)
         whole = GraphReferee(call.index, traced, referee, self._contents, call.numbers, saved)
-        results = whole.findings()
+        results = whole.findings(complete=complete)
         if not self._explains(referee):
             self._findings += [
                 dataclasses.replace(one, complete=complete) if isinstance(one, OutputOff) else one

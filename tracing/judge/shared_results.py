@@ -43,10 +43,11 @@ def shared_results(
 
 
 def _nodes(one: SharedBytes, program: FxProgram) -> tuple[str, str]:
-    # "": no tensor
+    # "": no tensor of the graph
     outputs = [str(each["node"]) if isinstance(each, Mapping) else "" for each in program.outputs]
     others = program.inputs if one.side == "input" else outputs
-    return outputs[one.output], others[one.other]
+    known = one.output < len(outputs) and one.other < len(others)
+    return (outputs[one.output], others[one.other]) if known else ("", "")
 
 
 def _apart(node: str, other: str, program: FxProgram) -> bool:

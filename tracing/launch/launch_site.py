@@ -123,7 +123,7 @@ def descriptor_of(value: object) -> Descriptor | None:
     shape, strides, block = (
         tuple(map(int, sizes)) for sizes in (value.shape, value.strides, value.block_shape)
     )
-    rounds = getattr(value, "round_f32_to_tf32", False)  # since Triton 3.7
+    rounds = getattr(value, "round_f32_to_tf32", False)  # Triton 3.6 has none
     return Descriptor(shape, strides, block, value.padding, rounds)
 
 

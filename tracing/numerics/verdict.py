@@ -29,7 +29,7 @@ _FARTHEST_8_BITS = 4.0  # in which sums are not rounded, but once their result: 
 TYPICAL = 8.0  # limit for the mean over a tensor
 _SHARE = 1 / 16  # of the root mean square of the usual noise of a tensor, which each element may have
 _USUAL = 16.0  # the usual noise is at most that many times the lower quartile of the elements that differ
-_FEW = 1 / 64  # of the elements of a tensor: more runs may explain them
+FEW = 1 / 64  # of the elements of a tensor: more runs may explain them
 _LOST = 1 / 2  # of the elements of a tensor: bad luck of rounding leaves no number in fewer
 _NO_NUMBER = 1e150  # a spread above it: some samples are infinite or NaN
 _OVERFLOWN = 1 / 1024  # of the value: one rounding where eager overflows
@@ -256,7 +256,7 @@ def needs_more_runs(judged: Judged, expected: Expected) -> bool:
         return True
     if judged.verdict != "compiled is off":
         return False
-    few = judged.compiled.elements <= _FEW * expected.exact.numel()
+    few = judged.compiled.elements <= FEW * expected.exact.numel()
     return few or (is_inexact(expected.exact) and bool((expected.spread > _NO_NUMBER).any()))
 
 
