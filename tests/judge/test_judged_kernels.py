@@ -537,8 +537,11 @@ def test_a_graph_from_inductors_cache_carries_what_is_known_of_it(device: Device
     assert graphs(first) == graphs(second) != []
 
 
-def test_of_a_program_what_happens_before_inductor_is_not_covered(device: Device, runs: Path) -> None:
-    of_case = recorded(Program(torch.nn.functional.hardswish, lambda: (values(100),)), runs, device)
+def test_of_a_program_what_happens_to_a_backward_before_inductor_is_not_covered(
+    device: Device, runs: Path
+) -> None:
+    program = Program(torch.nn.functional.hardswish, lambda: (values(100).requires_grad_(),), backward=True)
+    of_case = recorded(program, runs, device)
     info = msgspec.structs.replace(of_case.info, kind="program")
     (of_case.path / "run.json").write_bytes(msgspec.json.encode(info))
 
@@ -547,4 +550,9 @@ def test_of_a_program_what_happens_before_inductor_is_not_covered(device: Device
     assert [one.status for one in asked] == [0, 0]
     assert asked[0].not_covered == ()
     (text,) = asked[1].not_covered
-    assert "decompositions" in text and "docs/bisect-case.md" in text and "tracing bisect" in text
+    assert (
+        "graph 1 (backward)" in text
+        and "decompositions" in text
+        and "docs/bisect-case.md" in text
+        and "tracing bisect" in text
+    )

@@ -41,6 +41,9 @@ class CompileRecorder:
     def traced(self, graph: torch.fx.GraphModule, compile_id: str) -> None:
         """Dynamo's graph is in the run's repro."""
 
+    def made(self, compiled: Any) -> Any:
+        return compiled
+
     def began(self, graph: torch.fx.GraphModule, compile_id: str, backward: bool) -> None:
         blob = self._writer.blob
         self._facts = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import torch
 
@@ -13,6 +13,7 @@ from tracing.judge.no_reference import FAILURES, NoReference
 from tracing.numerics.reference import MORE_SAMPLES, SAMPLES, Expected, reference
 from tracing.numerics.verdict import Distance, Judged, judge, needs_more_runs
 
+K = TypeVar("K")
 DOES_NOT_RUN = "the graph, which does not run by itself"
 OTHER_ON_GPU = "an operator of ATen, by whose results on the CPU it is right"
 # A kernel computes in float32 and rounds its result once; a whole program may round more often.
@@ -50,14 +51,25 @@ def judged(
     Random rounding is tried only if a tensor is farther from float64 than the last bit of its dtype explains,
     so the plan is usually executed once. Raises NoReference if the plan cannot be executed.
     """
-    expected = _expected(program, plan, given, 0)
-    verdicts = _verdicts(actual, expected)
-    unclear = [value for value, one in verdicts.items() if not _near(one)]
+    return until_clear(actual, lambda samples: _expected(program, plan, given, samples), _verdicts)
+
+
+def until_clear(
+    actual: Mapping[K, torch.Tensor],
+    expected_of: Callable[[int], Mapping[K, Expected]],
+    verdicts_of: Callable[[Mapping[K, torch.Tensor], Mapping[K, Expected]], dict[K, Judged]],
+) -> dict[K, Judged]:
+    """The verdicts on some tensors, with as many runs with random rounding as they need.
+
+    expected_of -- the exact values and their spread, by a number of such runs
+    """
+    verdicts = verdicts_of(actual, expected_of(0))
+    unclear = [name for name, one in verdicts.items() if not _near(one)]
     for samples in (SAMPLES, MORE_SAMPLES):
         if unclear:
-            expected = _expected(program, plan, given, samples)
-            verdicts |= _verdicts({value: actual[value] for value in unclear}, expected)
-            unclear = [value for value in unclear if needs_more_runs(verdicts[value], expected[value])]
+            expected = expected_of(samples)
+            verdicts |= verdicts_of({name: actual[name] for name in unclear}, expected)
+            unclear = [name for name in unclear if needs_more_runs(verdicts[name], expected[name])]
     return verdicts
 
 

@@ -209,7 +209,7 @@ class FxProgram:
         values: dict[str, Any] = {}
         for value, content in given.items():
             own = clone(content) if isinstance(content, torch.Tensor) else content
-            values[value.node] = _strided(own, self.nodes[value.node].value)
+            values[value.node] = strided(own, self.nodes[value.node].value)
         return values
 
     def run(
@@ -251,11 +251,11 @@ class FxProgram:
     def _attribute(self, node: FxNode) -> Any:
         if node.graph is not None:
             return FxProgram(node.graph, self._device).called
-        return _constant(node.constant, self._device)
+        return constant(node.constant, self._device)
 
     def _arguments(self, value: Any, values: Mapping[str, Any]) -> Any:
         names = {name: self.tensor(name) for name in references(value)}
-        return _decoded(value, {name: values[one] for name, one in names.items()}, self._device)
+        return decoded(value, {name: values[one] for name, one in names.items()}, self._device)
 
     def _executed(self, node: FxNode, values: Mapping[str, Any]) -> Any:
         if node.op == "get_attr":
@@ -266,7 +266,7 @@ class FxProgram:
         if "device" in kwargs:  # also where the graph leaves it open: None
             kwargs["device"] = self._device
         result = resolved(node)(*args, **kwargs)
-        return _strided(result, node.value) if executes_graphs(node) else result
+        return strided(result, node.value) if executes_graphs(node) else result
 
 
 def _is_read(empty: FxNode, nodes: Sequence[FxNode]) -> bool:
@@ -290,11 +290,14 @@ def clone(tensor: torch.Tensor) -> torch.Tensor:
     return flat.copy_(tensor)
 
 
-def _strided(result: Any, traced: Any) -> Any:
-    # as the graph expects them: Inductor may choose other strides for what one of its graphs saves for
-    # another, and the functions of higher_order.py leave others
+def strided(result: Any, traced: Any) -> Any:
+    """A result, or results, with the strides that a graph expects; `traced`: the value of its node.
+
+    Inductor may choose other strides for what one of its graphs saves for another, and the functions of
+    higher_order.py leave others.
+    """
     if isinstance(result, list | tuple) and isinstance(traced, list):
-        return [_strided(one, value) for one, value in zip(result, traced, strict=False)]
+        return [strided(one, value) for one, value in zip(result, traced, strict=False)]
     if not isinstance(result, torch.Tensor) or not isinstance(traced, Mapping):
         return result
     shape, stride = traced.get("shape"), traced.get("stride", [])
@@ -321,15 +324,20 @@ def _kept(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def _constant(written: Mapping[str, Any], device: torch.device) -> torch.Tensor:
-    elements = _decoded(written["elements"], {}, device)
+def constant(written: Mapping[str, Any], device: torch.device) -> torch.Tensor:
+    """[*] a tensor that a graph contains."""
+    elements = decoded(written["elements"], {}, device)
     dtype: torch.dtype = getattr(torch, written["dtype"])
     return torch.tensor(elements, dtype=dtype, device=device).reshape(written["shape"])
 
 
-def _decoded(value: Any, values: Mapping[str, Any], device: torch.device) -> Any:
+def decoded(value: Any, values: Mapping[str, Any], device: torch.device) -> Any:
+    """An argument of a node, with the values of the nodes that it refers to.
+
+    Raises NoReference if the run does not contain it.
+    """
     if isinstance(value, list):
-        return [_decoded(one, values, device) for one in value]
+        return [decoded(one, values, device) for one in value]
     if not isinstance(value, Mapping):
         return value
     match next(iter(value.items())):
@@ -343,9 +351,13 @@ def _decoded(value: Any, values: Mapping[str, Any], device: torch.device) -> Any
             return getattr(torch, name)
         case "device", _:
             return device
+        case "ellipsis", _:
+            return ...
+        case "tuple", elements:
+            return tuple(decoded(elements, values, device))
         case "slice", (start, stop, step):
-            return slice(*_decoded([start, stop, step], values, device))
+            return slice(*decoded([start, stop, step], values, device))
         case "mapping", pairs:
-            return {_decoded(key, values, device): _decoded(one, values, device) for key, one in pairs}
+            return {decoded(key, values, device): decoded(one, values, device) for key, one in pairs}
         case _, text:
             raise NoReference(f"an argument that was not recorded: {text}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -22,15 +23,16 @@ from tracing.judge.overwritten_inputs import OverwrittenInputs
 from tracing.judge.own_kernels import Interpreted, judged_own
 from tracing.judge.shared_results import shared_results
 from tracing.judge.step_referee import StepReferee
-from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome
+from tracing.judge.traced_referee import TracedReferee
+from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome, TracedCall
 from tracing.store import Run
 from tracing.store.graph_file import Schedule, read_graph, read_schedule
 from tracing.upstream.torch.float32_precision import with_float32_precision
 
-_TRACED = (
-    "what torch.compile does before Inductor's post-grad passes, as decompositions and joint passes do: "
-    "a program is not compared with eager; "
-    f"`tracing bisect` names the step of one that checks its results ({page('docs/bisect-case.md')})"
+_NAMED = 8  # graphs
+_BEFORE = "what torch.compile does before Inductor's post-grad passes, as decompositions and joint passes do"
+_BISECT = (
+    f"`tracing bisect` names the step of a program that checks its results ({page('docs/bisect-case.md')})"
 )
 
 
@@ -81,15 +83,58 @@ class _RunReferee:
             # as the program did: ATen's own products are then as far from float64 as the program's
             with with_float32_precision(self._graphs[call.graph].precision):
                 judged |= self._call(call, own, complete=len(during) == stop - start)
+        self._traced(calls)
         for launch in launches:
             if launch.index not in judged:
                 self._launches.append(self._without_call(launch))
         order = sorted(self._launches, key=lambda one: one.launch)
         outcome = self._outcome()
         of_case = self._run.info.kind == "case"
-        self._not_covered += [_TRACED] if calls and not of_case else []
         not_covered = tuple(dict.fromkeys(self._not_covered))
         return RunJudgement(tuple(order), tuple(self._findings), not_covered, outcome, of_case=of_case)
+
+    def _traced(self, calls: Sequence[GraphCall]) -> None:
+        # of a case, eager's results check what torch.compile does before Inductor
+        outcome, of_case = self._outcome(), self._run.info.kind == "case"
+        if not calls or (of_case and outcome is not None and outcome.status == "passed"):
+            return
+        referee = TracedReferee(self._run, self._process, self._contents)
+        unchecked, indices = {one.index: one.graph for one in calls}, [one.index for one in calls]
+        for traced in self._run.view(self._process, TracedCall, TracedCall):
+            first, stop = bisect_right(indices, traced.index), bisect_left(indices, traced.stop)
+            inner = [one for one in calls[first:stop] if one.thread == traced.thread]
+            for one in inner:
+                unchecked.pop(one.index)
+            if not inner or any(self._is_off(one) for one in inner):
+                continue
+            self._progress(f"judging: call {traced.index} of a graph that Dynamo traced")
+            judged = referee.judge(traced, inner[0].graph, self._unjudged(inner))
+            self._findings += judged.off
+            self._not_covered += judged.not_covered
+        if unchecked and not of_case:
+            self._not_covered.append(f"{_BEFORE}, to {self._named(unchecked.values())}: {_BISECT}")
+
+    def _named(self, graphs: Iterable[int]) -> str:
+        phases = {one: self._graphs[one].phase for one in sorted({*graphs})}
+        names = [f"{one} (backward)" if phase == "backward" else f"{one}" for one, phase in phases.items()]
+        further = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        return f"graph {', '.join(names[:_NAMED])}{further}"
+
+    def _unjudged(self, calls: Sequence[GraphCall]) -> list[str]:
+        launches = [one for one in self._launches if one.verdict == "no reference"]
+        spans = [range(*one.launches) for one in calls]
+        return [
+            f"launch {one.launch} {one.kernel}"
+            for one in launches
+            if any(one.launch in span for span in spans)
+        ]
+
+    def _is_off(self, call: GraphCall) -> bool:
+        # something in it, or something that it left, is off by the graph that Inductor received
+        start, stop = call.launches
+        launches = (one for one in self._launches if start <= one.launch < stop)
+        findings = (one for one in self._findings if one.graph == call.graph)
+        return any(one.verdict == "off" for one in launches) or any(findings)
 
     def _outcome(self) -> Outcome | None:
         # torch.compile trusts the schemas of the operators in its graphs only

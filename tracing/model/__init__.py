@@ -10,7 +10,15 @@ from tracing.model.answers import AnswerBars, AnswerHeat, AnswerTable, KeptAnswe
 from tracing.model.bench import BackendBench, CaseBench
 from tracing.model.case import Case, Workload
 from tracing.model.checks import CheckedGraph, GraphCoverage, GraphKind, GraphTime, Violation
-from tracing.model.graphs import CompiledGraph, GraphCall, GraphTensor, GraphText, SharedBytes, TracedGraph
+from tracing.model.graphs import (
+    CompiledGraph,
+    GraphCall,
+    GraphTensor,
+    GraphText,
+    SharedBytes,
+    TracedCall,
+    TracedGraph,
+)
 from tracing.model.guards import CompiledFrame, FailedGuard, FrameCompile, FrameGuard, GraphBreak
 from tracing.model.launches import (
     Argument,
@@ -214,6 +222,7 @@ __all__ = [
     "SwapResult",
     "TensorMeta",
     "TensorValue",
+    "TracedCall",
     "TracedGraph",
     "Uncomparable",
     "UserHash",

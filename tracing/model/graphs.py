@@ -28,6 +28,7 @@ class TracedGraph(Record, frozen=True, file="tracedgraphs"):
     compile_id: str  # Dynamo's number of the frame, and of its compile: "0/0"
     text: Blob  # for people
     nodes: Blob  # JSON: see `tracing.store.graph_file.FxGraph`
+    id: int = -1  # in this process; -1: of an earlier version
 
 
 class CompiledGraph(Record, frozen=True, file="compiledgraphs"):
@@ -64,10 +65,25 @@ class GraphCall(Record, frozen=True, file="graphcalls", compressed=True, segment
     shared: Sequence[SharedBytes] = ()  # of a run that keeps contents
 
 
-class GraphTensor(Record, frozen=True, file="graphtensors", segmented=True):
-    """The content of one input or output of one call of a compiled graph."""
+class TracedCall(Record, frozen=True, file="tracedcalls", compressed=True, segmented=True):
+    """One call of what Inductor made of a graph that Dynamo traced, of a run that keeps contents."""
 
-    call: int
+    index: int  # in the order of `GraphCall.index`
+    stop: int  # calls of compiled graphs from `index` to it, on the same thread, are parts of this one
+    graph: int  # as `TracedGraph.id`
+    thread: int
+    numbers: Mapping[int, ScalarField] = {}  # as of `GraphCall`
+    shared: Sequence[SharedBytes] = ()
+    overlapping: bool = False  # True: some inputs have bytes in common
+    autocast: Mapping[str, str] = {}  # around the call: a device and the dtype, {"cuda": "bfloat16"}
+    default_dtype: str = "float32"
+    precision: str = ""  # as of `CompiledGraph`
+
+
+class GraphTensor(Record, frozen=True, file="graphtensors", segmented=True):
+    """The content of one input or output of one call of a graph."""
+
+    call: int  # as `GraphCall.index` or `TracedCall.index`
     position: int
     side: Literal["input", "output", "afterwards"]  # afterwards: of an input that the graph overwrites
     blob: Blob  # as `KeptTensor.blob`

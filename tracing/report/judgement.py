@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from tracing.analyze.judge.judgement import (
+    BEFORE_INDUCTOR,
     Finding,
     JudgedLaunch,
     LibraryOff,
@@ -17,6 +18,7 @@ from tracing.analyze.judge.judgement import (
     PassesOff,
     RunJudgement,
     SharedResult,
+    TracedOff,
     WrongElements,
 )
 from tracing.model.numbers import number_text
@@ -204,6 +206,12 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
             first = f"; the first node that differs is {finding.first}" if finding.first else ""
             yield f"    graph     {finding.graph}: {finding.wrong.node}{first}"
             yield from _passes(finding)
+        case TracedOff():
+            yield f"✗ {finding.wrong.name} is not what the graph that Dynamo traced computes"
+            yield f"    graph     {finding.graph}: {finding.wrong.node}"
+            yield f"    suspect   {_before_inductor(finding.passes)}"
+            if finding.unjudged:
+                yield f"    unjudged  {_some(finding.unjudged)}"
         case OutputOff():
             why = "each launch that was judged is right for its inputs"
             why = why if finding.complete else "the run lacks launches of this call"
@@ -218,7 +226,7 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
     yield from _lines(finding.lines)
     if finding.wrong is not None:
         yield from _elements(finding.wrong, "rounding")
-    if not isinstance(finding, LibraryOff) and finding.also:
+    if not isinstance(finding, LibraryOff | TracedOff) and finding.also:
         yield f"    also off  {_some(finding.also)}"
 
 
@@ -226,8 +234,18 @@ def _shared(finding: SharedResult) -> Iterator[str]:
     yield f"✗ {finding.result} shares memory with {finding.other}, and should not"
     yield f"    graph     {finding.graph}: {finding.node} is no view of {finding.other_node}"
     yield f"    cause     {finding.cause}"
+    if finding.cause == BEFORE_INDUCTOR:
+        yield f"    suspect   {_before_inductor(finding.passes)}"
     yield "    so        a program that writes to one of them changes both"
     yield from _lines(finding.lines)
+
+
+def _before_inductor(passes: Sequence[str] | None) -> str:
+    if passes is None:
+        return "a pre-grad pass, a decomposition or a joint pass: the run did not record them"
+    if not passes:
+        return "a decomposition, as no pre-grad or joint pass changes the graph"
+    return f"{_some(passes)}, or a decomposition"
 
 
 def _library(finding: LibraryOff) -> str:
@@ -353,6 +371,7 @@ _KINDS = {
     PassesOff: "graph passes",
     OutputOff: "output",
     SharedResult: "shared memory",
+    TracedOff: "traced graph",
 }
 
 

@@ -48,6 +48,7 @@ FEATURES: Mapping[str, str] = {
     "torch.optimizers": "optimizers with `capturable=True` on the virtual GPU",
     "torch.process_groups": "recording collectives",
     "torch.pytrees": "results judged by float64",
+    "torch.traced_functions": "results by the graphs that Dynamo traced",
     "torch.source_names": "call sites, tracebacks and compile workers",
     "torch.spawned_processes": "reporting processes that a program spawns",
     "torch.streams": "digests on the GPU",

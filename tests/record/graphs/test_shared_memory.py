@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import BaseTorchFunctionMode
 
 from tracing.model import SharedBytes
-from tracing.record.graphs.shared_memory import passed_inputs, shared_memory
+from tracing.record.graphs.shared_memory import overlap, passed_inputs, shared_memory
 
 
 def test_results_share_memory_with_earlier_results_and_with_inputs() -> None:
@@ -48,6 +48,13 @@ def test_neighbours_gaps_and_what_has_no_elements_share_nothing() -> None:
     a, square = torch.ones(8), torch.ones(4, 4)
 
     assert shared_memory([a[:4], a[4:], a[:0], a[:0], square[:, :2], square[0, 2:]], []) == ()
+
+
+def test_inputs_overlap_also_where_they_have_gaps() -> None:
+    wide = torch.ones(4, 5)
+
+    assert overlap([wide[:, 1:], 3, wide[:, 1:][:]]) and overlap([wide, wide[1]])
+    assert not overlap([wide[:2], None, wide[2:], wide[:0], torch.ones(4)])
 
 
 def test_the_memory_of_an_input_that_was_freed_is_not_shared() -> None:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tracing.analyze.graphs.graph_chains import LAST, chains
+from tracing.analyze.graphs.graph_chains import LAST, Chain, chains
+from tracing.analyze.graphs.graph_names import same_graph
 from tracing.model import CompiledGraph
 from tracing.store import Run
 
@@ -41,9 +42,7 @@ def changing_passes(run: Run, graph: CompiledGraph, node: str) -> tuple[Changing
     If no pass changes these lines, those are returned that move a write before or after a read of the same
     memory; without any, all passes that change the graph.
     """
-    phase = "backward" if graph.phase == "backward" else "forward"
-    own = (one for one in chains(run) if (one.compile_id, one.phase) == (graph.compile_id, phase))
-    chain = next(own, None)
+    chain = _chain(run, graph)
     if chain is None:
         return ()
     texts = [
@@ -52,6 +51,29 @@ def changing_passes(run: Run, graph: CompiledGraph, node: str) -> tuple[Changing
         if one.part == _POST_GRAD or one.label == "partitioner"
     ]
     return tuple(_changes(texts, node)) or tuple(_moves(texts)) or tuple(_changes(texts, ""))
+
+
+def earlier_passes(run: Run, graph: CompiledGraph) -> tuple[str, ...] | None:
+    """The pre-grad and joint passes that change a graph: "joint pass remove_noop_ops".
+
+    None: the run did not record them.
+    """
+    chain = _chain(run, graph)
+    if chain is None:
+        return None
+    labels = []
+    for before, after in itertools.pairwise(chain.steps):
+        first = before.part in ("Dynamo", "AOTAutograd")
+        within = after.part in ("pre-grad", "joint") and (first or before.part == after.part)
+        if within and not same_graph(run.text(before.text), run.text(after.text)):
+            labels.append(f"a {after.part} pass without a name" if after.name == LAST else after.label)
+    return tuple(dict.fromkeys(labels))
+
+
+def _chain(run: Run, graph: CompiledGraph) -> Chain | None:
+    phase = "backward" if graph.phase == "backward" else "forward"
+    own = (one for one in chains(run) if (one.compile_id, one.phase) == (graph.compile_id, phase))
+    return next(own, None)
 
 
 def _changes(texts: Sequence[tuple[str, Mapping[str, str]]], node: str) -> Iterator[ChangingPass]:

@@ -15,6 +15,9 @@ from tracing.store.graph_file import PythonLine
 LaunchVerdict: TypeAlias = Literal["right", "off", "inputs wrong", "no reference"]
 
 
+BEFORE_INDUCTOR = "a step before Inductor's post-grad passes"
+
+
 @dataclass(frozen=True, slots=True)
 class WrongElements:
     """The wrong elements of one tensor."""
@@ -132,12 +135,24 @@ class SharedResult:
     node: str
     other: str  # "output 0", "input 2"
     other_node: str
-    cause: str  # as of `Overwritten`
+    cause: str  # as of `Overwritten`, or BEFORE_INDUCTOR
     lines: tuple[PythonLine, ...] = ()
+    passes: tuple[str, ...] | None = None  # as of `TracedOff`
+
+
+@dataclass(frozen=True, slots=True)
+class TracedOff:
+    """A result is off by the graph that Dynamo traced, and nothing by the graph that Inductor received."""
+
+    graph: int  # the compiled one
+    wrong: WrongElements  # its node is one of Dynamo's graph
+    unjudged: tuple[str, ...] = ()  # launches of the call without a reference
+    lines: tuple[PythonLine, ...] = ()
+    passes: tuple[str, ...] | None = None  # pre-grad and joint passes that change the graph; None: not known
 
 
 ResultFinding: TypeAlias = Overwritten | PassesOff | OutputOff  # of a result that is off
-Finding: TypeAlias = ResultFinding | LibraryOff | SharedResult
+Finding: TypeAlias = ResultFinding | LibraryOff | SharedResult | TracedOff
 
 
 @dataclass(frozen=True, slots=True)

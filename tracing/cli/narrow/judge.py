@@ -7,14 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 import typer
 
 from tracing import store
-from tracing.analyze.graphs.changing_passes import changing_passes
-from tracing.analyze.judge.judgement import Finding, PassesOff, RunJudgement
+from tracing.analyze.graphs.changing_passes import changing_passes, earlier_passes
+from tracing.analyze.judge.judgement import (
+    BEFORE_INDUCTOR,
+    Finding,
+    PassesOff,
+    RunJudgement,
+    SharedResult,
+    TracedOff,
+)
 from tracing.analyze.judge.reached_results import reached_results
 from tracing.analyze.memory.evidence import wrong_accesses
 from tracing.analyze.runs.recording_commands import is_virtual, require_recordable
@@ -180,11 +187,28 @@ def _require_one_process(run: store.Run) -> None:
 def _with_passes(run: store.Run, asked: store.Run, finding: Finding) -> Finding:
     # asked -- recorded its graphs, if `run` was recorded anew without them
     graphs = {one.id: one for one in run.records(CompiledGraph)}
-    if not isinstance(finding, PassesOff) or finding.graph not in graphs:
+    graph = graphs.get(finding.graph)
+    if graph is not None and _is_before_inductor(finding):
+        known = earlier_passes(run, graph)
+        return replace(finding, passes=earlier_passes(asked, graph) if known is None else known)
+    if not isinstance(finding, PassesOff) or graph is None:
         return finding
-    graph = graphs[finding.graph]
     passes = changing_passes(run, graph, finding.first) or changing_passes(asked, graph, finding.first)
     return replace(finding, passes=passes)
+
+
+def _is_before_inductor(finding: Finding) -> TypeGuard[TracedOff | SharedResult]:
+    shared = isinstance(finding, SharedResult) and finding.cause == BEFORE_INDUCTOR
+    return shared or isinstance(finding, TracedOff)
+
+
+def _is_of_passes(finding: Finding) -> TypeGuard[PassesOff | TracedOff | SharedResult]:
+    return isinstance(finding, PassesOff) or _is_before_inductor(finding)
+
+
+def _lacks_passes(finding: PassesOff | TracedOff | SharedResult) -> bool:
+    # the run did not record them, for all that is known
+    return not finding.passes if isinstance(finding, PassesOff) else finding.passes is None
 
 
 def _unlaunched(run: store.Run, kernels: Sequence[str]) -> Iterator[str]:
@@ -217,8 +241,8 @@ def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
         if judgement.accused is None:  # a suspect may be right
             return [*further, *hints.of_launch(run, launch)]
         return [*hints.of_launch(run, launch), *further]
-    passes = [one for one in judgement.findings if isinstance(one, PassesOff)]
-    if passes and (run.info.kind == "program" or not bisect) and not any(one.passes for one in passes):
+    lacking = [_lacks_passes(one) for one in judgement.findings if _is_of_passes(one)]
+    if lacking and all(lacking) and (run.info.kind == "program" or not bisect):
         recorded_anew = hints.keep_inputs(run, "--graph-passes")
         return [f"{recorded_anew}; tracing judge {hints.latest(run)}"]
     if judgement.other_contents:  # a run that keeps its tensors is judged itself

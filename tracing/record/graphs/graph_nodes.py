@@ -1,14 +1,17 @@
 """Write an FX graph as JSON: nodes with operator, arguments, tensors, and lines of Python.
 
 A reference to a node is {"node": NAME}; values that JSON lacks have a key for their kind: {"dtype":
-"float32"}, {"float": "inf"}, {"slice": [...]}. Any other argument is {"other": text}.
+"float32"}, {"float": "inf"}, {"slice": [...]}; an index x[0, 1] is {"tuple": [0, 1]}. Any other argument is
+{"other": text}.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Mapping, Sequence
+from types import EllipsisType
 from typing import Any
 
 import torch
@@ -23,6 +26,7 @@ from tracing.upstream.torch.operator_schemas import (
 from tracing.upstream.torch.source_names import function_of
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)\n\s*(?P<code>[^\n]*)')
+_INDEXING = (operator.getitem, operator.setitem)
 _CONSTANT = 4096  # elements of a constant of a graph that is written down
 
 
@@ -41,7 +45,7 @@ def graph_text(module: torch.fx.GraphModule) -> str:
 def _node(module: torch.fx.GraphModule, node: torch.fx.Node, lines: dict[str, int]) -> dict[str, Any]:
     written: dict[str, Any] = {"name": node.name, "op": node.op, "target": _target(node)}
     if node.args:
-        written["args"] = _argument(node.args)
+        written["args"] = [_index(one) if node.target in _INDEXING else _argument(one) for one in node.args]
     if node.kwargs:
         written["kwargs"] = _argument(dict(node.kwargs))
     value = node.meta.get("val", node.meta.get("example_value"))
@@ -97,6 +101,8 @@ def _argument(value: Any) -> Any:
             return {"layout": str(value).removeprefix("torch.")}
         case torch.memory_format():
             return {"memory_format": str(value).removeprefix("torch.")}
+        case EllipsisType():
+            return {"ellipsis": True}
         case slice():
             return {"slice": [_argument(one) for one in (value.start, value.stop, value.step)]}
     if isinstance(value, Mapping):
@@ -104,6 +110,11 @@ def _argument(value: Any) -> Any:
     if isinstance(value, Sequence):
         return [_argument(one) for one in value]
     return {"other": str(value)}
+
+
+def _index(value: Any) -> Any:
+    # x[0, 1] is not x[[0, 1]]
+    return {"tuple": _argument(value)} if isinstance(value, tuple) else _argument(value)
 
 
 def _value(value: Any) -> Any:

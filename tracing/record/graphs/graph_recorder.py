@@ -6,20 +6,22 @@ call. A graph from a cache that another program filled lacks them: it is not cov
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import Any
 
 import msgspec
 import torch
 
 from tracing.errors import message
-from tracing.model import CompiledGraph, GraphCall, GraphTensor, TracedGraph
+from tracing.model import CompiledGraph, GraphCall, SharedBytes, TracedGraph
+from tracing.record.graphs.call_tensors import CallTensors
 from tracing.record.graphs.graph_nodes import graph_json, graph_text
 from tracing.record.graphs.shared_memory import passed_inputs, shared_memory
+from tracing.record.graphs.traced_calls import TracedCalls
 from tracing.record.outputs import OutputKeeper
 from tracing.record.recording import Recording
 from tracing.store.graph_file import FxGraph, GraphFile, Schedule
@@ -36,6 +38,10 @@ class _Compiling(threading.local):
     facts: dict[str, Any] | None = None
 
 
+class _Tracing(threading.local):
+    graph: int | None = None  # which Inductor compiles now; None: it could not be read
+
+
 class GraphRecorder:
     """While installed, records graphs at their first call, and each of their calls."""
 
@@ -47,9 +53,11 @@ class GraphRecorder:
         """
         self._paused = paused
         self._recording = recording
-        self._keeper = keeper
+        self._tensors = CallTensors(keeper) if keeper is not None else None
+        self._traced = _Tracing()
         self._compiling = _Compiling()
-        self._calls = itertools.count()
+        self._calls, self._graphs = itertools.count(), itertools.count()
+        self._wrapping = TracedCalls(recording, self._tensors, self._calls, paused) if self._tensors else None
         self._failed = False  # True: a graph could not be read, and the run says why
         self._known: dict[int, tuple[Any, _Known | None]] = {}  # by id of the graph, which is held
 
@@ -58,6 +66,8 @@ class GraphRecorder:
         with ExitStack() as stack:
             stack.enter_context(compiles_followed(self))
             stack.enter_context(around_graphs(self._around_call))
+            if self._wrapping is not None:
+                stack.enter_context(self._wrapping)
             yield
 
     # ---- compiles
@@ -65,8 +75,17 @@ class GraphRecorder:
     def traced(self, graph: torch.fx.GraphModule, compile_id: str) -> None:
         writer = self._recording.writer
         with self._survived():
+            self._traced.graph = None
             text, nodes = writer.blob(graph_text(graph)), writer.blob(_encode(graph_json(graph)))
-            writer.append(TracedGraph(compile_id, text, nodes))
+            number = next(self._graphs)
+            writer.append(TracedGraph(compile_id, text, nodes, number))
+            self._traced.graph = number
+
+    def made(self, compiled: Any) -> Any:
+        graph = self._traced.graph
+        if self._wrapping is None or graph is None or not inspect.isfunction(compiled):
+            return compiled
+        return self._wrapping.wrapped(compiled, graph)
 
     def began(self, graph: torch.fx.GraphModule, compile_id: str, backward: bool) -> None:
         with self._survived():
@@ -110,14 +129,10 @@ class GraphRecorder:
             if known is None:
                 return original(graph, inputs)
             numbers = {i: one for i, one in enumerate(inputs) if isinstance(one, (int, float))}
-            self._keep(index, "input", range(len(inputs)), inputs)
-            # generated code clears the list to free memory early
-            overwritten = {i: inputs[i] for i in known.overwritten if self._keeper is not None}
-            passed = passed_inputs(inputs) if self._keeper is not None else []
-            results = original(graph, inputs)
-            shared = shared_memory(results, passed) if self._keeper is not None else ()
-            self._keep(index, "output", range(len(results)), results)
-            self._keep(index, "afterwards", [*overwritten], overwritten)
+            if self._tensors is None:
+                results, shared = original(graph, inputs), tuple[SharedBytes, ...]()
+            else:
+                results, shared = self._kept(original, graph, inputs, index, known, self._tensors)
             with self._recording.lock:
                 stop, thread = self._recording.launches, self._recording.thread.number
                 call = GraphCall(index, known.id, (started, stop), thread, numbers, shared)
@@ -125,6 +140,19 @@ class GraphRecorder:
             return results
 
         return called
+
+    def _kept(
+        self, original: Method, graph: Any, inputs: Any, index: int, known: _Known, tensors: CallTensors
+    ) -> tuple[Any, tuple[SharedBytes, ...]]:
+        tensors.keep(index, "input", dict(enumerate(inputs)))
+        # generated code clears the list to free memory early
+        overwritten = {i: inputs[i] for i in known.overwritten}
+        passed = passed_inputs(inputs)
+        results = original(graph, inputs)
+        shared = shared_memory(results, passed)
+        tensors.keep(index, "output", dict(enumerate(results)))
+        tensors.keep(index, "afterwards", overwritten)
+        return results, shared
 
     def _graph(self, graph: Any) -> _Known | None:
         if id(graph) not in self._known:
@@ -158,15 +186,6 @@ class GraphRecorder:
         )
         self._recording.writer.append(graph)
         return _Known(graph.id, _overwritten(schedule, msgspec.json.decode(facts.nodes, type=FxGraph)))
-
-    def _keep(self, call: int, side: Any, positions: Sequence[int], values: Any) -> None:
-        if self._keeper is None:
-            return
-        for position in positions:
-            value = values[position]
-            if isinstance(value, torch.Tensor) and value.layout == torch.strided:
-                record: Callable[[str], GraphTensor] = partial(GraphTensor, call, position, side)
-                self._keeper.keep_as(f"{side} {position} of graph call {call}", record, value)
 
 
 class _Known(msgspec.Struct, frozen=True):

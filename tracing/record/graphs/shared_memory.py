@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
@@ -52,6 +53,13 @@ def shared_memory(results: Sequence[Any], inputs: Sequence[PassedInput]) -> tupl
     return tuple(sorted(shared, key=lambda one: (one.output, one.side, one.other)))
 
 
+def overlap(inputs: Sequence[Any]) -> bool:
+    """True if some inputs of a call may have bytes in common: one lies between others' first and last."""
+    with functions_disabled():
+        spans = sorted(span for one in inputs if (span := _span(one)) is not None)
+    return any(before[1] > after[0] for before, after in itertools.pairwise(spans))
+
+
 def _shared(a: ByteRange, b: ByteRange) -> SharedBytes:
     # of two results the later one shares the memory of the earlier one
     output, other = (a, b) if (a.side, a.position) > (b.side, b.position) else (b, a)
@@ -59,6 +67,14 @@ def _shared(a: ByteRange, b: ByteRange) -> SharedBytes:
 
 
 def _range(value: Any, side: Literal["input", "output"], position: int) -> ByteRange | None:
+    span = _span(value)
+    if span is None or span[1] - span[0] != value.numel() * value.element_size():
+        return None
+    return ByteRange(*span, side, position)
+
+
+def _span(value: Any) -> tuple[int, int] | None:
+    # the addresses of a tensor's first byte, and past its last; None: it has no memory
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided or value.numel() == 0:
         return None
     extent = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
@@ -66,6 +82,4 @@ def _range(value: Any, side: Literal["input", "output"], position: int) -> ByteR
         start = value.data_ptr()
     except RuntimeError:  # a tensor without memory, as a fake one
         return None
-    if extent != value.numel() or start == 0:
-        return None
-    return ByteRange(start, start + extent * value.element_size(), side, position)
+    return (start, start + extent * value.element_size()) if start else None

@@ -39,6 +39,9 @@ class GraphListener(Protocol):
     def traced(self, graph: torch.fx.GraphModule, compile_id: str) -> None:
         """Dynamo gives a graph to Inductor."""
 
+    def made(self, compiled: Any) -> Any:
+        """Inductor gives Dynamo what is called in place of that graph; returns what Dynamo shall have."""
+
     def began(self, graph: torch.fx.GraphModule, compile_id: str, backward: bool) -> None:
         """Inductor begins to compile a graph of operators."""
 
@@ -95,13 +98,15 @@ def _compile_id() -> str:
 def _tracing(listener: GraphListener) -> Wrapper:
     def wrapper(original: Method) -> Method:
         def compile_graph(model: Any, *args: Any, **kwargs: Any) -> Any:
-            if not _compile.depth and isinstance(model, torch.fx.GraphModule):
+            outermost = not _compile.depth and isinstance(model, torch.fx.GraphModule)
+            if outermost:
                 listener.traced(model, _compile_id())
             _compile.depth += 1  # it calls itself recursively with changed settings
             try:
-                return original(model, *args, **kwargs)
+                compiled = original(model, *args, **kwargs)
             finally:
                 _compile.depth -= 1
+            return listener.made(compiled) if outermost else compiled
 
         return compile_graph
 

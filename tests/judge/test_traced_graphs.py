@@ -1,0 +1,226 @@
+"""What torch.compile does before Inductor's post-grad passes is judged by the graphs that Dynamo traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+import torch._inductor.config as inductor
+import torch.nn.functional as F
+from judged_programs import values
+from planted_kernels import Program, judgement, recorded, virtual_gpu
+from torch._inductor.decomposition import select_decomp_table
+
+from tracing.analyze.judge.judgement import BEFORE_INDUCTOR, SharedResult, TracedOff
+from tracing.judge.no_reference import NoReference
+from tracing.judge.traced_program import TracedProgram
+from tracing.model import TracedCall
+from tracing.program.device import Device
+from tracing.record.graphs.graph_nodes import graph_json
+from tracing.report.judgement import judgement_text
+from tracing.store.graph_file import FxGraph, encoded
+from tracing.upstream.torch.dynamo import forget_compiled
+
+CPU = torch.device("cpu")
+aten = torch.ops.aten
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Device]:
+    with virtual_gpu() as device:
+        yield device
+
+
+def inputs() -> list[torch.Tensor]:
+    return [values(6, 4, g=0), values(6, 4, g=1)]
+
+
+def softer(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return F.hardswish(x) * y, y.sin()
+
+
+def test_a_wrong_decomposition_is_off_by_dynamos_graph(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = select_decomp_table()
+    monkeypatch.setitem(table, aten.hardswish.default, lambda x: x * (x + 3).clamp(0, 6) / 5)
+    with inductor.patch(force_disable_caches=True):
+        said = judgement(recorded(Program(softer, inputs), tmp_path, device))
+
+    assert {one.verdict for one in said.launches} == {"right"} and said.status == 1
+    [finding] = said.findings
+    assert isinstance(finding, TracedOff) and finding.wrong.name == "output 0"
+    assert [line.code for line in finding.lines] == ["return F.hardswish(x) * y, y.sin()"]
+    text = "\n".join(judgement_text(said, ()))
+    assert "✗ output 0 is not what the graph that Dynamo traced computes" in text
+    assert "suspect   a pre-grad pass, a decomposition or a joint pass: the run did not record" in text
+
+
+def with_cos(graph: torch.fx.Graph) -> None:
+    for node in graph.find_nodes(op="call_function", target=aten.sin.default):
+        node.target = aten.cos.default
+
+
+def with_cosine(graph: torch.fx.Graph) -> None:
+    for node in graph.nodes:
+        if node.op == "call_method" and node.target == "sin":
+            node.target = "cos"
+
+
+@pytest.mark.parametrize(
+    "planted", [{"joint_custom_post_pass": with_cos}, {"pre_grad_custom_pass": with_cosine}]
+)
+def test_a_wrong_pass_before_inductor_is_found(
+    planted: dict[str, Any], device: Device, tmp_path: Path
+) -> None:
+    with inductor.patch({**planted, "force_disable_caches": True}):
+        said = judgement(recorded(Program(softer, inputs), tmp_path, device))
+
+    assert [one.wrong.name for one in said.findings if isinstance(one, TracedOff)] == ["output 1"]
+
+
+def copied(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x.clone(), (x + y).sin()
+
+
+def without_clones(graph: torch.fx.Graph) -> None:
+    for node in graph.find_nodes(op="call_function", target=aten.clone.default):
+        node.replace_all_uses_with(node.args[0])
+        graph.erase_node(node)
+
+
+def test_a_result_that_a_joint_pass_makes_the_input_itself_is_found(device: Device, tmp_path: Path) -> None:
+    with inductor.patch(joint_custom_post_pass=without_clones, force_disable_caches=True):
+        said = judgement(recorded(Program(copied, inputs), tmp_path, device))
+    right = judgement(recorded(Program(copied, inputs), tmp_path, device))
+
+    [finding] = said.findings
+    assert isinstance(finding, SharedResult) and finding.cause == BEFORE_INDUCTOR
+    assert (finding.result, finding.other) == ("output 0", "input 0")
+    assert right.findings == ()
+
+
+def added(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    x[1:, 0] += y.sum()
+    x[[0, 2]] *= 3
+    return x[..., None, 1] + y[:, 1:2]
+
+
+def with_another_factor(graph: torch.fx.Graph) -> None:
+    for node in graph.find_nodes(op="call_function", target=aten.mul.Tensor):
+        node.args = (node.args[0], 4)
+
+
+def test_an_input_that_a_graph_overwrites_is_judged_as_it_is_left(device: Device, tmp_path: Path) -> None:
+    with inductor.patch(joint_custom_post_pass=with_another_factor, force_disable_caches=True):
+        said = judgement(recorded(Program(added, inputs), tmp_path, device))
+    right = judgement(recorded(Program(added, inputs), tmp_path, device))
+
+    names = {one.wrong.name for one in said.findings if isinstance(one, TracedOff)}
+    assert names == {"output 0", "input 0 afterwards"}
+    assert (right.findings, right.not_covered) == ((), ())
+
+
+def sized(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x.transpose(0, 1).contiguous() * x.shape[0] + y.mT.unflatten(0, (2, -1)).flatten(0, 1)
+
+
+def vectorised(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.vmap(torch.dot)(x, y)
+
+
+def in_less_precision(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        return (x @ y.mT).relu()
+
+
+def checkpointed(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    made: torch.Tensor = torch.utils.checkpoint.checkpoint(lambda z: z.sin() * y, x, use_reentrant=False)
+    return made
+
+
+@pytest.mark.parametrize("function", [sized, vectorised, in_less_precision, checkpointed])
+def test_a_right_program_is_right(function: Callable[..., Any], device: Device, tmp_path: Path) -> None:
+    dynamic = True if function is sized else None
+    said = judgement(recorded(Program(function, inputs, dynamic=dynamic, calls=2), tmp_path, device))
+
+    assert (said.status, said.findings, said.not_covered) == (0, (), ())
+
+
+def test_the_settings_around_a_call_are_those_of_the_program(device: Device, tmp_path: Path) -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        run = recorded(Program(lambda x, y: (x @ y.mT).relu(), inputs), tmp_path, device)
+    [call] = run.records(TracedCall)
+    said = judgement(run)
+
+    assert call.autocast == {"cpu": "bfloat16"}
+    assert (said.status, said.findings, said.not_covered) == (0, (), ())
+
+
+def halves(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x.mul_(2) + y
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "reason"),
+    [
+        (lambda x, y: F.dropout(x, 0.5) + y, inputs, "random numbers"),
+        (lambda x, y: torch.empty_like(x).copy_(y) + x, inputs, "unwritten memory"),
+        (halves, lambda: [(base := values(12))[:8], base[4:]], "inputs that share memory"),
+    ],
+)
+def test_what_cannot_be_judged_is_not_covered(
+    function: Callable[..., Any],
+    arguments: Callable[[], Sequence[torch.Tensor]],
+    reason: str,
+    device: Device,
+    tmp_path: Path,
+) -> None:
+    said = judgement(recorded(Program(function, arguments), tmp_path, device))
+
+    assert said.findings == () and said.status == 0
+    [text] = said.not_covered
+    assert "by Dynamo's graph: no reference" in text and reason in text
+
+
+def test_after_the_recording_no_call_is_recorded(device: Device, tmp_path: Path) -> None:
+    compiled = torch.compile(lambda x, y: x + y)
+    run = recorded(Program(torch.compiler.disable(compiled), inputs), tmp_path, device)
+    before = len([*run.records(TracedCall)])
+    compiled(*inputs())
+
+    assert before == len([*run.records(TracedCall)]) == 1
+
+
+def traced(function: Callable[..., Any], *arguments: Any) -> FxGraph:
+    graphs: list[FxGraph] = []
+
+    def backend(module: torch.fx.GraphModule, _: object) -> Any:
+        graphs.append(msgspec.json.decode(encoded(graph_json(module)), type=FxGraph))
+        return module.forward
+
+    forget_compiled()
+    torch.compile(function, backend=backend)(*arguments)
+    return graphs[0]
+
+
+def test_a_graph_is_executed_on_copies_of_its_inputs() -> None:
+    x, y = inputs()
+    before = x.clone()
+    program = TracedProgram(traced(added, x.clone(), y), CPU)
+
+    made = program.run([x, y])
+
+    assert torch.equal(x, before) and [*made.changed] == [0]
+    assert torch.equal(made.results[0], added(before, y)) and torch.equal(made.changed[0], before)
+
+
+def test_a_function_that_opens_a_file_is_not_executed() -> None:
+    graph = traced(lambda x: x.sin(), torch.ones(3))
+    damaged = encoded(graph).replace(b'"call_method"', b'"call_function"').replace(b'"sin"', b'"torch.load"')
+    with pytest.raises(NoReference, match="load, which judge does not execute"):
+        TracedProgram(msgspec.json.decode(damaged, type=FxGraph), CPU)

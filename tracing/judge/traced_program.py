@@ -1,0 +1,142 @@
+"""Executes a graph that Dynamo traced, as the program would in eager, on copies of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from tracing.judge import higher_order
+from tracing.judge.fx_program import clone, constant, decoded, strided
+from tracing.judge.no_reference import NoReference
+from tracing.judge.operators import executes_graphs, references, resolved
+from tracing.model import SharedBytes
+from tracing.record.graphs.shared_memory import passed_inputs, shared_memory
+from tracing.store.graph_file import FxGraph, FxNode
+from tracing.upstream.torch.traced_functions import traced_function, traced_method
+
+_UNWRITTEN = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
+_OF_STORAGE = ("as_strided", "as_strided_")  # of which only the elements of the input were kept
+_HIGHER = "torch.ops.higher_order."
+_CHECKPOINT = f"{_HIGHER}tag_activation_checkpoint"
+
+
+class ExecutedGraph(NamedTuple):
+    """What a graph leaves."""
+
+    results: list[Any]  # its outputs
+    changed: dict[int, torch.Tensor]  # the inputs that it overwrites, by position
+    shared: Sequence[SharedBytes]
+
+
+class TracedProgram:
+    """A graph that Dynamo traced."""
+
+    def __init__(self, graph: FxGraph, device: torch.device, *, virtual: bool = False) -> None:
+        """device -- where it is executed, whatever device the graph names
+        virtual -- it was recorded on a virtual GPU, whose autocast is that of the CPU
+
+        Raises NoReference if it calls a function that this process does not know.
+        """
+        self.graph, self._device, self._virtual = graph, device, virtual
+        self.inputs = [node for node in graph.nodes if node.op == "placeholder"]
+        self._functions = {node.name: self._function(node) for node in graph.nodes if "call" in node.op}
+        self._last: dict[str, list[str]] = {}  # the values that no node after this one reads
+        users = {name: node.name for node in graph.nodes for name in references([node.args, node.kwargs])}
+        for name, user in users.items():
+            self._last.setdefault(user, []).append(name)
+
+    @property
+    def outputs(self) -> list[Any]:
+        """The results, in order: {"node": NAME}, numbers, None."""
+        last = self.graph.nodes[-1]
+        results = last.args[0] if last.op == "output" and last.args else []
+        return [results] if isinstance(results, Mapping) else list(results)
+
+    @property
+    def layouts_known(self) -> bool:
+        """True if each input is executed with the strides that it had in the program."""
+        values = [
+            node.value for node in self.inputs if isinstance(node.value, Mapping) and "stride" in node.value
+        ]
+        return all(type(one) is int and one > 0 for value in values for one in value["stride"])
+
+    def run(self, inputs: Sequence[Any]) -> ExecutedGraph:
+        """Execute the graph on copies of its inputs."""
+        pairs = zip(inputs, self.inputs, strict=True)
+        own = [
+            strided(clone(one), node.value) if isinstance(one, torch.Tensor) else one for one, node in pairs
+        ]
+        versions = [one._version if isinstance(one, torch.Tensor) else 0 for one in own]
+        passed = passed_inputs(own)
+        results = self._called(*own)
+        changed = {
+            i: one
+            for i, one in enumerate(own)
+            if isinstance(one, torch.Tensor) and one._version != versions[i]
+        }
+        return ExecutedGraph(results, changed, shared_memory(results, passed))
+
+    def _called(self, *inputs: Any) -> list[Any]:
+        values: dict[str, Any] = {node.name: one for node, one in zip(self.inputs, inputs, strict=True)}
+        for node in self.graph.nodes:
+            if node.op == "get_attr":
+                values[node.name] = self._attribute(node)
+            elif node.name in self._functions:
+                values[node.name] = self._executed(node, values)
+            if node.op != "output":
+                for name in self._last.get(node.name, ()):
+                    del values[name]
+        return [decoded(one, values, self._device) for one in self.outputs]
+
+    def _attribute(self, node: FxNode) -> Any:
+        if node.graph is not None:
+            return TracedProgram(node.graph, self._device, virtual=self._virtual)._called
+        if node.constant is None:
+            raise NoReference(f"the constant {node.target}")
+        return constant(node.constant, self._device)
+
+    def _executed(self, node: FxNode, values: Mapping[str, Any]) -> Any:
+        args = [self._on_device(decoded(one, values, self._device)) for one in node.args]
+        keywords = (node.kwargs or {}).get("mapping", [])
+        kwargs = {name: self._on_device(decoded(one, values, self._device)) for name, one in keywords}
+        return self._functions[node.name](*args, **kwargs)
+
+    def _on_device(self, argument: Any) -> Any:
+        named = isinstance(argument, str) and argument.partition(":")[0] in ("cpu", "cuda")
+        return self._device if named else argument
+
+    def _function(self, node: FxNode) -> Callable[..., Any]:
+        name = node.target.rpartition(".")[2]
+        if name in _UNWRITTEN:
+            raise NoReference("unwritten memory")
+        if name in _OF_STORAGE:
+            raise NoReference("the storage of an input")
+        if node.op == "call_method":
+            if name in ("cuda", "cpu"):
+                return lambda tensor, *args, **kwargs: tensor.to(self._device)
+            function = traced_method(name)
+        elif "::" in node.target:
+            function = resolved(node)
+        elif node.target == _CHECKPOINT:
+            return lambda graph, *args, **kwargs: graph(*args)
+        elif executes_graphs(node):
+            function = higher_order.FUNCTIONS.get(node.target.removeprefix(_HIGHER))
+        elif name == "_enter_autocast":
+            function = self._enter_autocast(node)
+        else:
+            function = traced_function(node.target) if node.op == "call_function" else None
+        if function is None:
+            raise NoReference(f"{name}, which judge does not execute")
+        return function
+
+    def _enter_autocast(self, node: FxNode) -> Callable[..., Any]:
+        # each type of device has operators of its own that are less precise then
+        enter = traced_function(node.target)
+        assert enter is not None
+        if node.args[0] == self._device.type:
+            return lambda _device, *args: enter(self._device.type, *args)
+        if not self._virtual:
+            raise NoReference(f"autocast of {node.args[0]}, which is not the device of this judgement")
+        return lambda _device, dtype, *args: enter("cpu", dtype or torch.get_autocast_dtype("cuda"), *args)

@@ -1,0 +1,104 @@
+"""The functions and methods of torch that a graph of Dynamo calls, by the names that its nodes have."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.nn.functional
+from torch._functorch import predispatch
+
+from tracing.upstream.contract import require
+from tracing.upstream.torch.dynamo import forget_compiled
+
+_FUNCTIONS: Mapping[str, Any] = {
+    "_operator": operator,
+    "math": math,
+    "torch": torch._C._VariableFunctions,  # of tensors: no function that loads, saves or compiles
+    "torch.functional": torch.functional,
+    "torch.nn.functional": torch.nn.functional,
+    "torch._C._nn": torch._C._nn,
+    "torch._C._linalg": torch._C._linalg,  # type: ignore[attr-defined]
+    "torch._C._special": torch._C._special,  # type: ignore[attr-defined]
+    "torch._C._fft": torch._C._fft,  # type: ignore[attr-defined]
+    "torch._functorch.predispatch": predispatch,  # of vmap
+}
+_AUTOCAST = "torch.amp.autocast_mode"
+_IGNORED = (  # of gradients, which no result depends on
+    "torch._C._set_grad_enabled",
+    "torch.autograd.grad_mode._enter_inference_mode",
+    "torch.autograd.grad_mode._exit_inference_mode",
+)
+# names of functions that reach any other function, open files, or need what a recorded graph has not
+_REFUSED = {
+    "attrgetter", "call", "itemgetter", "methodcaller", "from_file", "from_numpy", "frombuffer",
+    "apply_", "map_", "map2_", "backward", "numpy", "set_", "resize_", "resize_as_", "data_ptr",
+}  # fmt: skip
+_ATTRIBUTES = ("T", "H", "mT", "mH", "real", "imag", "shape", "dtype", "ndim", "device")
+
+
+def traced_function(target: str) -> Callable[..., Any] | None:
+    """The function that a node calls, "torch.nn.functional.gelu"; None: none that is known."""
+    if target in _IGNORED:
+        return lambda *arguments: None
+    if target in _BY_NAME:
+        return _BY_NAME[target]
+    module, _, name = target.rpartition(".")
+    if name in _REFUSED:
+        return None
+    if module == _AUTOCAST and name in ("_enter_autocast", "_exit_autocast"):
+        return _named(torch.amp.autocast_mode, name)
+    if module == "torch._tensor":
+        return traced_method(name)
+    if module == "torch" and "sym_" in name:
+        return _named(torch, name)
+    owner = _FUNCTIONS.get(module)
+    return _named(owner, name) if owner is not None else None
+
+
+def traced_method(name: str) -> Callable[..., Any] | None:
+    """The method of a tensor that a node calls; None: none that is known."""
+    hidden = name.startswith("_") and not name.startswith("__")
+    return None if hidden or name in _REFUSED else _named(torch.Tensor, name)
+
+
+def _named(owner: Any, name: str) -> Callable[..., Any] | None:
+    function = getattr(owner, name, None)
+    usable = callable(function) and not isinstance(function, (type, ModuleType))
+    return function if usable else None
+
+
+def _attribute(value: Any, name: str) -> Any:
+    if name not in _ATTRIBUTES:
+        raise TypeError(f"the attribute {name}")
+    return getattr(value, name)
+
+
+_BY_NAME: Mapping[str, Callable[..., Any]] = {"builtins.getattr": _attribute, "torch.Size": torch.Size}
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch has changed what this file relies on."""
+    names: list[str] = []
+
+    def compiled(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        calls = [one.target for one in graph.graph.nodes if one.op == "call_function"]
+        names.extend(f"{one.__module__}.{one.__name__}" for one in calls)
+        return graph.forward
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = torch.nn.functional.gelu(torch.special.erf(torch.sin(x)) + 1)
+        z = torch.nn.functional.softmax(torch.linalg.norm(y) + torch.fft.fft(x).real, 0)
+        return torch.vmap(torch.sum)(z.T)
+
+    forget_compiled()
+    torch.compile(program, backend=compiled, fullgraph=True)(torch.ones(2, 2))
+    forget_compiled()
+    require(len(names) > 6, "a graph of functions")
+    unknown = [one for one in names if traced_function(one) is None]
+    require(not unknown, f"the functions {unknown}")
