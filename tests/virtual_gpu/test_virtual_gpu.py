@@ -399,6 +399,19 @@ def test_atomics_of_a_broadcast_value(gpu: None) -> None:
     torch.testing.assert_close(torch.compile(count)(x), count(x))
 
 
+def test_a_scattered_sum_is_a_kernel_whatever_the_number_of_threads(
+    gpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch._inductor.utils.parallel_num_threads", lambda: 2)
+    launches, x, index = inductor_launches(monkeypatch), torch.rand(4, 5), torch.tensor([[0, 2, 1, 2, 2]])
+
+    def added(x: Any) -> Any:
+        return x.scatter_add(0, index, x.sin())
+
+    torch.testing.assert_close(torch.compile(added)(x), added(x))
+    assert any("sin" in name for name in launches) and len(launches) == 2
+
+
 def test_float8_rounds_as_torch_does(gpu: None) -> None:
     x = torch.linspace(-400, 400, 101)
 

@@ -20,6 +20,7 @@ from tracing.virtual_gpu.chips import capability, device_index
 _SETTINGS = {
     "cpu_backend": "triton",
     "compile_threads": 1,  # a worker process has no virtual GPU
+    "cpp.fallback_scatter_reduce_sum": False,  # to the CPU's operator, if torch has several threads
     "cpp.weight_prepack": False,  # of frozen weights, for products that a GPU has no operator for
     "autotune_local_cache": False,
     "autotune_remote_cache": False,
