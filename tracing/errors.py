@@ -27,6 +27,13 @@ def message(error: BaseException) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
+def summary(text: str) -> str:
+    """The first line of a message, with the following lines while it ends with a colon."""
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    count = next((n for n, line in enumerate(lines, 1) if not line.endswith(":")), len(lines))
+    return " ".join(lines[:count])
+
+
 def page(name: str) -> str:
     """The path of a page of the documentation, `docs/case.md`: from the working directory if it is there."""
     file = name.partition("#")[0]

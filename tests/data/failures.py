@@ -100,6 +100,11 @@ def launched(kernel: object, x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def underived(x: torch.Tensor) -> torch.Tensor:
+    at = torch.zeros(4, 4, dtype=torch.int64, device=x.device)
+    return x.scatter(0, at, x, reduce="add") + x.sin()
+
+
 PROGRAMS = {
     "frontend": lambda x: launched(undefined, x),
     "name": lambda x: launched(größe, x),
@@ -108,6 +113,7 @@ PROGRAMS = {
     "called": lambda x: by_inductor(x, calling, 2.0),
     "ptxas": lambda x: launched(nonsense, x),
     "lowering": lambda x: torch.relu(torch.ops.failures.odd(x.sin()) * 2),
+    "derivative": lambda x: underived(x.detach().requires_grad_()),
     "hook": lambda x: x.sin() * 2,
     "generated": lambda x: torch.relu(torch.ops.failures.turned(x + 1) * 2),
 }

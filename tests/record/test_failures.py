@@ -105,6 +105,15 @@ def test_an_operator_that_inductor_cannot_lower_is_named_with_node_and_line(tmp_
     assert json.loads(json.dumps(run_json(run, [])))["failures"][0]["step"] == failure.step
 
 
+def test_the_last_operator_of_a_forward_is_not_named_where_its_backward_raises(tmp_path: Path) -> None:
+    run = recorded(f"{CASE}:name=derivative", tmp_path)
+    (outcome,) = run.records(Outcome)
+
+    assert not list(run.records(Failure))
+    assert "RuntimeError: derivative for aten::scatter is not implemented" in outcome.detail
+    assert "FX node" not in outcome.detail
+
+
 def test_generated_code_that_raises_is_kept_and_named_with_the_line_that_it_was_made_from(
     tmp_path: Path,
 ) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from shlex import quote
 from types import ModuleType
 
-from tracing.errors import Problem, message, page
+from tracing.errors import Problem, message, page, summary
 from tracing.model import Case, Workload
 from tracing.model.one_line import one_line
 from tracing.program.case_options import converted_options, options_of, split_options, written_options
@@ -238,11 +238,11 @@ def _excerpt(error: BaseException, path: Path) -> str:
 
 
 def describe(error: BaseException, path: Path) -> str:
-    """An exception in one line: type, first line of the message, and the last line of `path` it came from.
+    """An exception in one line: type, summary of the message, and the last line of `path` it came from.
 
     A longer line is cut: torch's lists all options of Inductor.
     """
-    first_line = message(error).strip().split("\n")[0]
+    first_line = summary(message(error))
     first_line = first_line[:_LONGEST] + "…" * (len(first_line) > _LONGEST)
     kind = "" if isinstance(error, Problem) else type(error).__name__
     text = ": ".join(filter(None, (kind, first_line)))

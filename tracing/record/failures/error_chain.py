@@ -60,10 +60,3 @@ class ErrorChain:
                 ):  # else the frame of a compiled function
                     return f"{path.name}:{line}"
         return ""
-
-
-def one_line(message: str) -> str:
-    """The first line of a message, with the following lines while it ends with a colon."""
-    lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
-    count = next((n for n, line in enumerate(lines, 1) if not line.endswith(":")), len(lines))
-    return " ".join(lines[:count])

@@ -10,12 +10,14 @@ from traceback import walk_tb
 import msgspec
 import torch
 
+from tracing.errors import summary
 from tracing.model import Failure
 from tracing.program.user_code import is_users
-from tracing.record.failures.error_chain import ErrorChain, one_line
+from tracing.record.failures.error_chain import ErrorChain
 from tracing.upstream.inductor.code import is_generated, program_lines
 from tracing.upstream.inductor.compile_errors import CppCompileError, SubprocException
 from tracing.upstream.inductor.user_kernels import line_of_user
+from tracing.upstream.torch.autograd import BACKWARD_FUNCTION
 from tracing.upstream.torch.custom_operators import files_of_operator
 
 _TRACE_LINE = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
@@ -58,9 +60,14 @@ def raised_by_operator(chain: ErrorChain) -> bool:
 
 
 def node_failure(chain: ErrorChain) -> Failure | None:
-    """The failure of an operator in a graph: its lowering, decomposition or fake tensor raises."""
+    """The failure of an operator in a graph: its lowering, decomposition or fake tensor raises.
+
+    None if a backward pass raises: a frame around it still has the node of the forward that it traced last.
+    """
     lowering = chain.named("LoweringException")
     for frame, _ in reversed(chain.frames):
+        if frame.f_code.co_name == BACKWARD_FUNCTION:
+            return None
         node = next((frame.f_locals[name] for name in ("n", "node") if name in frame.f_locals), None)
         if not isinstance(node, torch.fx.Node) or node.op in ("placeholder", "output"):
             continue
@@ -78,7 +85,7 @@ def _of_operator(node: torch.fx.Node, chain: ErrorChain, reason: str) -> Failure
         step=node.name,
         python=_python_line(node.stack_trace or "") or chain.line,
         code=_python_code(node.stack_trace or ""),
-        reason=one_line(reason),
+        reason=summary(reason),
     )
 
 
@@ -97,13 +104,13 @@ def worker_failure(chain: ErrorChain) -> Failure | None:
             name[1] if name else "a kernel",
             code=shown[-1].strip() if shown else "",
             python=chain.line,
-            reason=one_line(frontend[3]),
+            reason=summary(frontend[3]),
             source=frontend[2],
             line=len(shown),
         )
     raised = [line for line in text.splitlines() if re.match(r"[\w.]+(Error|Exception)\b", line)]
     reason = raised[-1] if raised else text.strip().splitlines()[-1]
-    return Failure("worker", name[1] if name else "a kernel", python=chain.line, reason=one_line(reason))
+    return Failure("worker", name[1] if name else "a kernel", python=chain.line, reason=summary(reason))
 
 
 def cpp_failure(chain: ErrorChain) -> Failure | None:
@@ -121,7 +128,7 @@ def cpp_failure(chain: ErrorChain) -> Failure | None:
         kernels[-1] if kernels else file.name,
         python=chain.line,
         code=_line_of(source, line).strip(),
-        reason=one_line(first[3] if first else error.output or str(error)),
+        reason=summary(first[3] if first else error.output or str(error)),
         source=source,
         line=line,
     )
@@ -149,7 +156,7 @@ def generated_failure(chain: ErrorChain) -> Failure | None:
         nodes=_nodes_above(source, line),
         python=copied or _program_line(chain, path, line) or chain.line,
         code=code,
-        reason=one_line(f"{type(first).__name__}: {first}"),
+        reason=summary(f"{type(first).__name__}: {first}"),
         source=source,
         line=line,
     )

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tracing.compiler.pipeline import failed_stage
-from tracing.errors import message
+from tracing.errors import message, summary
 from tracing.model import Failure
-from tracing.record.failures.error_chain import ErrorChain, one_line
+from tracing.record.failures.error_chain import ErrorChain
 from tracing.upstream.inductor.code import is_generated
 from tracing.upstream.inductor.compile_errors import (
     CompilationError,
@@ -46,7 +46,7 @@ def frontend_failure(chain: ErrorChain) -> Failure | None:
     source, line, code = _code(located)
     first = innermost.__cause__ or innermost.__context__
     message = innermost.error_message or (f"{type(first).__name__}: {first}" if first else "")
-    reason = one_line(message or type(innermost).__name__)
+    reason = summary(message or type(innermost).__name__)
     if located is not innermost:
         _, inner, inner_code = _code(innermost)
         reason += f" at {_position(sources[0][1], inner)}: {inner_code}"
@@ -65,7 +65,7 @@ def frontend_failure(chain: ErrorChain) -> Failure | None:
 def _refused_name(function: Any, error: Any) -> Failure:
     # of a function whose name is no identifier of PTX: Triton gives the message in place of the source
     python, source, code = _position(function, 1), function.src, function.src.splitlines()[0]
-    reason, file = one_line(error.src or ""), _file(function)
+    reason, file = summary(error.src or ""), _file(function)
     return Failure("frontend", function.__name__, reason, python, code, source=source, line=1, file=file)
 
 
@@ -92,7 +92,7 @@ def resources_failure(chain: ErrorChain) -> Failure | None:
         "launch",
         name,
         python=_position(function, 1) if source else chain.line,
-        reason=one_line(message(error)),
+        reason=summary(message(error)),
         source=source,
         line=1 if source else 0,
         file=_file(function) if source else "",
@@ -148,7 +148,7 @@ def _of_assembler(message: str, ptx: str) -> tuple[str, int, str]:
     if first is None:
         reasons = [match[1] for line in message.splitlines() if (match := _REASON.search(line)) and match[1]]
         reasons = [*(match[2].strip() for match in _PTX_LINE.finditer(message)), *reasons]
-        return one_line(reasons[0] if reasons else message), 0, ""
+        return summary(reasons[0] if reasons else message), 0, ""
     line = int(first[1])
     files = dict(_FILE.findall(ptx))
     for text in reversed(ptx.splitlines()[:line]):
