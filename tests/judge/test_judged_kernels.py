@@ -91,6 +91,12 @@ def test_a_planted_fault_is_accused_of_its_launch(name: str, kind: str, device: 
     assert said.status == 1
 
 
+UNLIKE_REPEATED = (
+    "aten::mm is off, but right if repeated: generated code calls another operator, or with other arguments "
+    "or contents, or overwrites its result, or it is not deterministic"
+)
+
+
 def chained(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return ((x.sin() @ y).cos() @ y).exp()
 
@@ -267,18 +273,21 @@ def test_kernels_whose_functions_have_one_name_are_distinguished(device: Device,
     ("edit", "sentence"),
     [
         ((r"mm\(buf0, arg1_1", "mm(arg1_1, arg1_1"), "aten::mm reads arg1_1, and should read buf0"),
-        (
-            (r"(?=extern_kernels.mm\(buf0)", "arg1_1.mul_(0.5); "),
-            "aten::mm is off, but right if repeated: what it reads or writes was overwritten, or it is not "
-            "deterministic",
-        ),
+        ((r"(?=extern_kernels.mm\(buf0)", "arg1_1.mul_(0.5); "), UNLIKE_REPEATED),
+        ((r"mm\(buf0, arg1_1", "mm(arg1_1, buf0"), UNLIKE_REPEATED),
         (
             (r"return \((\w+), (\w+), \)", r"\2.mul_(2); return (\1, \2, )"),
             r"output 1 is not buf\d, or something overwrites it after it was computed",
         ),
         ((r"return \((\w+), (\w+), \)", r"return (\1, \1, )"), r"output 1 is buf\d, and should be buf\d"),
     ],
-    ids=["another input", "an overwritten input", "an overwritten output", "another output"],
+    ids=[
+        "another input",
+        "an overwritten input",
+        "exchanged inputs",
+        "an overwritten output",
+        "another output",
+    ],
 )
 def test_generated_code_that_hands_over_other_memory_is_blamed_not_an_operator(
     edit: tuple[str, str], sentence: str, edited: Callable[..., str]
@@ -304,6 +313,29 @@ def test_the_operator_that_overwrites_a_result_is_named(
     edit: tuple[str, str], sentence: str, edited: Callable[..., str]
 ) -> None:
     assert re.search(f"^✗ {sentence}$", edited(*edit, "writers"), re.MULTILINE)
+
+
+def test_the_operator_that_overwrites_what_another_operator_wrote_is_named(
+    edited: Callable[..., str],
+) -> None:
+    def product_twice(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        a = x.sin() @ y
+        return (a.cos() @ y).exp() * a
+
+    said = edited(r"(?=extern_kernels.mm\(buf2)", "buf1.mul_(2); ", "writers", function=product_twice)
+
+    assert re.search(r"^✗ aten::mul_ overwrites buf1, which launch 2 \w+ still needs$", said, re.MULTILINE)
+
+
+def test_an_operator_whose_result_no_node_stands_for_is_a_suspect_next_to_the_launch_that_reads_it(
+    edited: Callable[..., str],
+) -> None:
+    def convolved(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.conv1d(x.sin(), y.unsqueeze(2), x[0]).relu()
+
+    said = edited(r"= (?=extern_kernels.convolution\()", "= 2 * ", function=convolved)
+
+    assert re.search(r"^✗ launch 1 \w+ is off\n    or        aten::convolution: no node", said, re.MULTILINE)
 
 
 def test_the_launch_that_overwrites_what_an_operator_reads_is_named(edited: Callable[..., str]) -> None:

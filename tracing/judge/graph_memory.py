@@ -26,6 +26,7 @@ class BufferContent:
     content: Content | None = None  # None: its content was not kept
     sources: FxSources = field(default_factory=dict)  # from which it was made
     launches: tuple[int, ...] = ()  # launches that write it and are not judged yet
+    operators: tuple[str, ...] = ()  # of libraries that it was made by, and that are not judged yet
     step: ScheduleStep | None = None  # that made it; None: an input
     by: KernelLaunch | None = None
     storage: int | None = None  # that `by` wrote it to

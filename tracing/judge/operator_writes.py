@@ -56,7 +56,7 @@ class OperatorWrites:
         return written
 
     def first(self, storages: Collection[int | None], launches: tuple[int, int]) -> str:
-        """The first operator that writes to one of some storages; "": none.
+        """The first operator that writes to one of some storages, and does not allocate it; "": none.
 
         launches -- it was called when the process had made more launches than the first number, and at most
                     the second
@@ -64,7 +64,7 @@ class OperatorWrites:
         signatures = self._signatures()
         for call in self.run.view(self.process, OperatorCall, OperatorCall):
             known = signatures.get(call.signature)
-            if known is None or not launches[0] < call.launch <= launches[1]:
+            if known is None or known.allocates or not launches[0] < call.launch <= launches[1]:
                 continue
             if {*call.storages[len(known.reads) :]} & {*storages}:
                 return known.name.rpartition(".")[0] or known.name

@@ -65,7 +65,9 @@ class StepReferee:
         unseen = step.kind == "kernel" and not made.launches  # a launch that was not recorded
         for name in step.buffers:
             value, origin = self.values.get(name), None if unseen else step
-            targets[name] = BufferContent(value, None, {} if unseen else sources, others, origin, wrong=wrong)
+            targets[name] = BufferContent(
+                value, None, {} if unseen else sources, others, self._operators(step), origin, wrong=wrong
+            )
         if made.launches:
             self._launched(made, targets, others, wrong)
         for launch, name in self.inputs.of(made) if self.inputs is not None else ():
@@ -141,13 +143,18 @@ class StepReferee:
         # the last launch between writer and reader that wrote to the storage that is read, or the operator
         reader = made.launches[0]
         storages = {held.storage} if held.storage is not None else self._passed(made, name)
-        start = held.by.index if held.by is not None else -1
-        between = [one for one in self._made if start < one.index < reader.index]
-        if (by := _last_writer(between, storages)) is not None:
+        later = [one for one in self._made_after(held) if one.index < reader.index]
+        if (by := _last_writer(later, storages)) is not None:
             return by, ""
-        # an operator before the call's first launch may be the program's, before the call
-        since = start if held.by is not None else self._made[0].index if self._made else reader.index
+        # an operator before the next launch may have made the content, or, of an input, be the program's
+        since = (held.by or (later[0] if later else reader)).index
         return None, self.memory.operators.first(storages, (since, reader.index))
+
+    def _made_after(self, held: BufferContent) -> Sequence[KernelLaunch]:
+        # the launches of the call after the launch or operator that made a content
+        if held.by is not None:
+            return [one for one in self._made if one.index > held.by.index]
+        return self._made[self._counts[self._steps.index(held.step)] if held.step in self._steps else 0 :]
 
     def _passed(self, made: LaunchedStep, name: str) -> set[int | None]:
         # the storage of the argument that has a content; all, if the launch overwrites it under a new name
@@ -161,8 +168,7 @@ class StepReferee:
         made = held.by
         if made is None or held.storage is None:
             return None, ""
-        later = [one for one in self._made if one.index > made.index]
-        if (by := _last_writer(later, {held.storage})) is not None:
+        if (by := _last_writer(self._made_after(held), {held.storage})) is not None:
             return by, ""
         return None, self.memory.operators.first({held.storage}, (made.index, self._made[-1].index + 1))
 
@@ -194,6 +200,17 @@ class StepReferee:
             others |= dict.fromkeys(held.launches)
         return sources, tuple(others), wrong
 
+    def _operators(self, step: ScheduleStep) -> tuple[str, ...]:
+        # of libraries: that of a step, and those whose results it reads and that are judged together with it
+        read = [one for name in step.reads if (one := self.memory.held.get(name)) is not None]
+        unknown = [one for one in read if one.value is None or one.content is None]
+        own: list[str] = []
+        if step.kind == "library" and step.nodes:  # its nodes are also those that it reads, and views
+            program = self.memory.program
+            made = [node for node in step.nodes if not program.is_view(node)]
+            own = [self._operator(max(made or step.nodes, key=program.order.__getitem__))]
+        return tuple(dict.fromkeys((*(name for one in unknown for name in one.operators), *own)))
+
     # ---- what a step leaves
 
     def _launched(
@@ -212,7 +229,7 @@ class StepReferee:
                     self.lines(verdict.nodes or made.step.nodes),
                     tuple(verdict.wrong), verdict.why,
                     (*others, *(one.index for one in made.launches if one is not launch)),
-                    tuple(verdict.rounded),
+                    tuple(verdict.rounded), self._operators(made.step),
                 )
             )  # fmt: skip
         if verdict.verdict == "right":

@@ -156,9 +156,10 @@ def _less_precise(judgement: RunJudgement, judged: str) -> Iterator[str]:
 
 def _accused(launch: JudgedLaunch) -> Iterator[str]:
     yield f"✗ launch {launch.launch} {launch.kernel} is off"
-    if launch.others:
-        others = ", ".join(map(str, launch.others))
-        yield f"    or        launch {others}: no node stands for the partial results in between"
+    if launch.others or launch.operators:
+        others = [f"launch {', '.join(map(str, launch.others))}"] if launch.others else []
+        either = ", or ".join([*others, *launch.operators])
+        yield f"    or        {either}: no node stands for the partial results in between"
     if launch.graph < 0:
         yield "    against   Triton's interpreter, on the same inputs"
     else:
@@ -254,7 +255,10 @@ def _library(finding: LibraryOff) -> str:
     if "::" not in finding.operator:
         return "or a launch of a graph that it executes"
     if finding.repeats_right:
-        return "but right if repeated: what it reads or writes was overwritten, or it is not deterministic"
+        return (
+            "but right if repeated: generated code calls another operator, or with other arguments or "
+            "contents, or overwrites its result, or it is not deterministic"
+        )
     return "an operator of a library"
 
 

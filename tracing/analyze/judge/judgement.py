@@ -65,6 +65,7 @@ class JudgedLaunch:
     why: str = ""  # the reason why there is no reference, or the source of its wrong inputs
     others: tuple[int, ...] = ()  # launches with partial results for it: one of these launches is off
     rounded: tuple[str, ...] = ()  # nodes whose ATen value differs because ATen rounds more often
+    operators: tuple[str, ...] = ()  # of libraries, with partial results for it, as `others`
 
 
 @dataclass(frozen=True, slots=True)
