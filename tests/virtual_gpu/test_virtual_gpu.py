@@ -14,10 +14,12 @@ import torch
 import torch._inductor.config as inductor_config
 import triton
 import triton.language as tl
+from torch._inductor.compile_fx import compile_fx as inductor_backend
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from torch.utils._python_dispatch import TorchDispatchMode
 from triton.language.extra import libdevice
 from triton.runtime.driver import driver
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tracing.errors import Problem
 from tracing.virtual_gpu import virtual_gpu
@@ -41,6 +43,21 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 def add(x: Any, y: Any) -> Any:
     out = torch.empty_like(x)
     add_kernel[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel(), BLOCK=64)
+    return out
+
+
+@triton.jit
+def twice_kernel(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    row, column = tl.program_id(0) * ROWS, tl.program_id(1) * COLUMNS
+    out.store([row, column], x.load([row, column]) * 2)
+
+
+def twice(x: Any) -> Any:
+    x = x.sin()
+    out = torch.empty_like(x)
+    blocks = [16, 32]
+    tensors = TensorDescriptor.from_tensor(x, blocks), TensorDescriptor.from_tensor(out, blocks)
+    twice_kernel[(triton.cdiv(x.shape[0], 16), triton.cdiv(x.shape[1], 32))](*tensors, *blocks)
     return out
 
 
@@ -388,6 +405,24 @@ def test_inductor_emits_and_runs_triton(
 
     assert any(name.startswith(kernel) for name in launches)
     torch.testing.assert_close(actual, function(x))
+
+
+@pytest.mark.parametrize(("target", "compiled"), [("sm_90", True), ("sm_80", False)])
+def test_a_graph_has_launches_with_descriptors_of_the_host_if_the_target_has_them(
+    target: str, compiled: bool
+) -> None:
+    graphs: list[Any] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return inductor_backend(graph, inputs)
+
+    x = torch.randn(50, 72)
+    with virtual_gpu(target):
+        actual = torch.compile(twice, backend=backend)(x)
+
+    assert any("triton_kernel_wrapper" in str(one.code) for one in graphs) is compiled
+    torch.testing.assert_close(actual, x.sin() * 2)
 
 
 def test_atomics_of_a_broadcast_value(gpu: None) -> None:

@@ -25,6 +25,7 @@ _DRIVER_ANSWERS = (
 )
 
 
+_DESCRIPTORS = "has_triton_tensor_descriptor_host_tma"
 _NO_GUARD = "torch._ops.contextlib.nullcontext()"  # as later versions than torch 2.11 write it
 
 
@@ -61,6 +62,9 @@ def host_is_gpu(**properties: Any) -> Iterator[None]:
     with ExitStack() as stack:
         # It looks for devices; if there is none, Dynamo traces into the launch of a user's kernel.
         stack.enter_context(replaced(torch_triton, "has_triton", lambda **options: True))
+        # Dynamo asks whether to trace a TensorDescriptor of the host as one operation; else the graph breaks.
+        descriptors = _has_descriptors(properties["type"], properties["cc"])
+        stack.enter_context(replaced(torch_triton, _DESCRIPTORS, lambda: descriptors))
         # Called for a user's kernel launched with options of the backend, since pytorch #187028 (2.15).
         available = staticmethod(lambda device=None: None)
         stack.enter_context(replaced(CpuInterface, "raise_if_triton_unavailable", available))
@@ -74,6 +78,11 @@ def host_is_gpu(**properties: Any) -> Iterator[None]:
         stack.enter_context(replaced(_host_overrides(), "device_guard", lambda self, device: _NO_GUARD))
         stack.enter_context(device_interface_is(HostInterface))
         yield
+
+
+def _has_descriptors(device_type: str, cc: int | str) -> bool:
+    # as torch says of a GPU: from the capability 9.0 on, and never of HIP's
+    return device_type == "cuda" and int(cc) >= 90
 
 
 def _host_overrides() -> type:
@@ -108,5 +117,6 @@ def contract() -> None:
         require(hasattr(_host_overrides(), method), f"{_host_overrides().__name__}.{method}")
     for setter in ("set_driver_to_gpu", "set_driver_to_cpu"):
         require(hasattr(triton_helpers, setter), f"{setter} of Inductor's helpers")
+    require(hasattr(torch_triton, _DESCRIPTORS), f"{_DESCRIPTORS}() of torch.utils._triton")
     for answer in _DRIVER_ANSWERS:
         require(hasattr(answer, "cache_clear"), f"a cache of {answer.__name__}() that can be cleared")
