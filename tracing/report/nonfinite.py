@@ -197,7 +197,8 @@ def _carried(origin: NonFiniteOrigin) -> Iterator[Text]:
         many = "a launch or operator" if origin.carriers == 1 else f"{origin.carriers} launches or operators"
         yield Text(f"    read      by {many} later, whose results have no digests")
     elif origin.carriers > len(origin.chain):
-        yield Text(f"    carried   on by {origin.carriers} launches and operators; the path to the last one:")
+        many = f"{'' if origin.carriers_known else 'at most '}{origin.carriers} launches and operators"
+        yield Text(f"    carried   on by {many}; the path to the last one:")
     for after in origin.chain[: _SHOWN - 1]:
         yield Text(f"    then      {title(after)}{_line(after)}")
     if more := len(origin.chain) - _SHOWN:
@@ -257,6 +258,7 @@ def nonfinite_json(
         "made_by": [_operator_json(one) for one in operators],
         "chain": [_event_json(one) for one in origin.chain] if origin else [],
         "carriers": origin.carriers if origin else 0,
+        "carriers_known": origin.carriers_known if origin else True,
         "launches": answer.launches,
         "operators": answer.operators,
         "unknown": [*undecided_text(answer), *answer.unknown],

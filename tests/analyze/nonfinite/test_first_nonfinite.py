@@ -119,6 +119,17 @@ def test_the_first_launch_that_makes_a_nan_of_finite_values_is_named_with_those_
     assert "carried   on by 4 launches and operators; the path to the last one:" in lines
 
 
+def test_an_operator_without_digests_may_carry_it_on(tmp_path: Path) -> None:
+    launches = [step(0, 1, 2, nan_out=5), step(1, 2, 4, nan_in=5, nan_out=1), step(2, 3, 5)]
+
+    answer = first_nonfinite(saved(tmp_path, launches, operator(1, 2, 3, None)))
+
+    assert answer.origin is not None
+    assert (answer.origin.carriers, answer.origin.carriers_known) == (2, False)
+    lines = [line.plain.strip() for line in nonfinite_text(answer, {}, [])]
+    assert "carried   on by at most 2 launches and operators; the path to the last one:" in lines
+
+
 def test_an_operator_that_makes_it_is_named_if_its_digests_were_recorded(tmp_path: Path) -> None:
     launches = [step(0, 1, 2), step(1, 3, 4, nan_in=2, nan_out=2)]
 

@@ -12,6 +12,7 @@ class Carriers:
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
+        self.certain = True  # each of the events is known to read and to write such a value
         self._last = 0  # the last one that is known to write such a value, or whose result is not known
         self._by_storage: dict[int, int] = {}  # the last one that wrote it
         self._events: list[tuple[DataEvent, int]] = []  # with the number of the one before it in its chain
@@ -35,6 +36,8 @@ class Carriers:
             self.forget(one for one in event.writes if not one.bad(self._kind))
             return
         self._events.append((event, max(parents)))
+        known = event.known and any(one.accessed(self._kind) for one in read)
+        self.certain = self.certain and known
         self._by_storage |= dict.fromkeys(
             (one.storage for one in event.writes if one.storage is not None), len(self._events) - 1
         )

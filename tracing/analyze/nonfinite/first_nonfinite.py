@@ -45,6 +45,7 @@ class NonFiniteOrigin:
     tensors: tuple[NonFiniteTensor, ...]  # written by the event; if it reads the values, read by it
     chain: tuple[DataEvent, ...]  # those that carry it on to the last one, each from the one before it
     carriers: int = 0  # how many carry it on, or may, in all
+    carriers_known: bool = True  # each of these does
     computes: tuple[PythonLine, ...] = ()  # lines that the launch computes
     fills: tuple[PythonLine, ...] = ()  # lines that allocate memory which it sets in part
     constant: bool = False  # a constant NaN or inf of the kernel's code is stored
@@ -169,6 +170,7 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
         return _old_origin(contents)
     chain, unwritten = tuple(carriers.chain()), _unwritten(run, process, origin)
     origin = replace(origin, chain=chain, carriers=carriers.count, unwritten=unwritten)
+    origin = replace(origin, carriers_known=carriers.certain)
     return _with_lines(run, origin, kind)
 
 
