@@ -202,6 +202,12 @@ def test_the_deciding_command_records_both_runs_completely_and_compares_them(tmp
     assert decides not in done.stdout
 
 
+def test_a_bisection_keeps_its_builds_in_the_folder_of_the_run(tmp_path: Path) -> None:
+    run = store.Run(store.create(tmp_path, INFO).path)
+
+    assert f" --runs {tmp_path}" in hints.bisection(run)
+
+
 def test_on_a_gpu_a_launch_with_its_inputs_is_its_own_judge(tmp_path: Path) -> None:
     environment = msgspec.structs.replace(INFO.environment, device="H100")
     writer = store.create(tmp_path, msgspec.structs.replace(INFO, environment=environment))

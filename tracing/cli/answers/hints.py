@@ -108,6 +108,7 @@ def bisection(run: store.Run) -> str:
         options += ["--target", target_of(info.environment)]
     if info.kind == "program" and info.environment.device == "CPU":
         options += ["--no-virtual-gpu"]
+    options += _below(run)
     return join([*with_variables(run), *elsewhere(info), "tracing", "bisect", *what_ran(info, *options)])
 
 
