@@ -13,7 +13,7 @@ from handmade.records import INFO, compiled, new_run
 
 from tracing import store
 from tracing.analyze.graphs.launch_lines import launch_lines
-from tracing.analyze.graphs.line_kernels import compiled_lines, line_kernels
+from tracing.analyze.graphs.line_kernels import compiled_lines, line_kernels, without_line
 from tracing.analyze.passes.line_changes import (
     changing_passes,
     compilation_of_line,
@@ -81,19 +81,40 @@ def test_a_line_of_a_model_is_computed_by_the_kernel_that_inductor_made_of_it(tm
     assert line_kernels(run, f"{__file__}:{first}") == {}
 
 
-def test_a_line_of_a_mask_mod_is_computed_by_the_kernel_of_its_flex_attention(tmp_path: Path) -> None:
-    causal, called = [[PythonLine("m.py", 6, "causal", "")]], [[PythonLine("m.py", 9, "f", "")]]
-    mask = FxGraph([FxNode("ge", "call_function", "aten::ge", line=0)], causal)
-    graph = FxGraph([FxNode("mask", "get_attr", "mask", graph=mask, line=0)], called)
+def with_flex_attention(writer: store.RunWriter, in_mask: PythonLine) -> store.Run:
+    """A run whose kernel flex_0 computes a mask_mod that is called in line 9; its operator has this line."""
+    mask = FxGraph([FxNode("ge", "call_function", "aten::ge", line=0)], [[in_mask]])
+    called = FxNode("mask", "get_attr", "mask", graph=mask, line=0)
+    graph = FxGraph([called], [[PythonLine("m.py", 9, "f", "")]])
     steps = Schedule([], [], [ScheduleStep("kernel", [], [], ["mask"], [ScheduledCall("flex_0", [])])], {})
-    writer = new_run(tmp_path)
     blobs = [writer.blob(msgspec.json.encode(one)) for one in (graph, steps)]
     writer.append(CompiledGraph(0, "0/0", "forward", "", "", "", blobs[0], "", blobs[1]))
     writer.close()
-    run = store.Run(writer.path)
+    return store.Run(writer.path)
+
+
+def test_a_line_of_a_mask_mod_is_computed_by_the_kernel_of_its_flex_attention(tmp_path: Path) -> None:
+    run = with_flex_attention(new_run(tmp_path), PythonLine("m.py", 6, "causal", ""))
 
     assert line_kernels(run, "m.py:6") == {"flex_0": ("mask",)}
     assert compiled_lines(run) == {("m.py", 6), ("m.py", 9)}
+    assert without_line(run) == []
+
+
+def test_no_line_is_denied_where_torch_kept_only_the_line_that_calls_a_score_mod(tmp_path: Path) -> None:
+    writer = new_run(tmp_path)
+    kernel = compiled(writer, "flex_0", text(LOADED))
+    run = with_flex_attention(writer, PythonLine("m.py", 9, "f", ""))
+    stages = [StageLines("ttir", located("ttir", text(LOADED)))]
+
+    for asked in (
+        lambda: compilation_of_line(run, None, "m.py:6"),
+        lambda: follow_line(run, kernel, stages, "m.py:6"),
+        lambda: changing_passes(run, kernel, "m.py:6"),
+    ):
+        with pytest.raises(Problem, match="is not known: torch kept no line of mask"):
+            asked()
+    assert without_line(run, "other_0") == []
 
 
 @triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os.path
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from tracing.errors import Problem
@@ -59,6 +59,37 @@ def compiled_lines(run: Run) -> set[tuple[str, int]]:
     return lines
 
 
+def without_line(run: Run, kernel: str | None = None) -> list[str]:
+    """What kernels compute of which torch kept no line, each once: operators, and graphs as a score_mod.
+
+    kernel -- only what this kernel computes; None: any
+
+    Cost: as of `line_kernels`.
+    """
+    names: dict[str, None] = {}
+    for graph in run.records(CompiledGraph):
+        nodes = read_graph(run, graph.post_grad)
+        computed = {
+            name
+            for step in read_schedule(run, graph).steps
+            if any(kernel in (None, _name(step, call.kernel)) for call in step.calls)
+            for name in step.nodes
+        }
+        for node in nodes.nodes:
+            if node.name in computed and _lacks_line(nodes, node):
+                names[node.target] = None
+    return list(names)
+
+
+def _lacks_line(graph: FxGraph, node: FxNode) -> bool:
+    # also if all that is known of a graph that the node is, is the line that calls the node
+    if node.graph is None:
+        return node.op == "call_function" and not _own_frames(graph, node)
+    called, inner = set(_own_frames(graph, node)), node.graph
+    computed = [one for one in inner.nodes if one.op == "call_function"]
+    return any(set(_own_frames(inner, one)) <= called for one in computed)
+
+
 def split_position(position: str) -> tuple[str, int]:
     """File and line of "FILE:LINE"; raises Problem for another text."""
     file, _, line = position.rpartition(":")
@@ -77,7 +108,11 @@ def _comes_from(graph: FxGraph, node: FxNode, file: str, line: int) -> bool:
 
 def _frames(graph: FxGraph, node: FxNode) -> Iterator[PythonLine]:
     # also those of a graph that the node is, as the score_mod or the mask_mod of a FlexAttention
-    yield from graph.lines[node.line] if 0 <= node.line < len(graph.lines) else ()
+    yield from _own_frames(graph, node)
     if node.graph is not None:
         for inner in node.graph.nodes:
             yield from _frames(node.graph, inner)
+
+
+def _own_frames(graph: FxGraph, node: FxNode) -> Sequence[PythonLine]:
+    return graph.lines[node.line] if 0 <= node.line < len(graph.lines) else ()

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from tracing.analyze.graphs.line_kernels import compiled_lines, line_kernels, split_position
+from tracing.analyze.graphs.line_kernels import compiled_lines, line_kernels, split_position, without_line
 from tracing.analyze.passes.copied_lines import copied_functions, of_user
 from tracing.analyze.passes.locations import Frame, Stack, located
 from tracing.analyze.passes.pass_table import compilation, kernel_passes, passes_of
@@ -22,6 +22,7 @@ from tracing.store import Run
 
 _ALIAS = re.compile(r"^(#[A-Za-z_]\w*) = (?!loc\()(.+)$", re.M)
 _USE = re.compile(r"#[A-Za-z_]\w*")
+_SHOWN = 3  # names of operators whose line is not known
 _VALUE = re.compile(r"%[\w$.#-]+(?::\d+)?")
 
 
@@ -50,7 +51,15 @@ def compilation_of_line(run: Run, kernel: str | None, position: str) -> Compilat
     if is_call(run, position):
         calls = f"it calls compiled code: `tracing show {quote(str(run.path))}` shows which kernels"
         known_here = f"{calls}; {known_here}"
+    if unknown := without_line(run):
+        raise _unknown(f"a kernel of {run.path} computes {position}", unknown, known_here)
     raise Problem(f"no kernel of {run.path} computes {position}", known_here)
+
+
+def _unknown(what: str, without: Sequence[str], remedy: str) -> Problem:
+    more = f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else ""
+    names = f"{', '.join(without[:_SHOWN])}{more}"
+    return Problem(f"whether {what} is not known: torch kept no line of {names}", remedy)
 
 
 def is_call(run: Run, position: str) -> bool:
@@ -67,11 +76,21 @@ def follow_line(run: Run, chosen: Compilation, stages: Sequence[StageLines], pos
     """
     own = _own_lines(run, chosen, position)
     if own is None:
-        return follow(stages, position)
+        return _followed(run, chosen, stages, position)
     there = {frame for stage in stages for one in stage.located for stack in one.stacks for frame in stack}
     left = [line for line in own if Frame(*split_position(line)) in there]
     threads = [thread for line in left for thread in follow(stages, line)]
     return list({thread.stack: thread for thread in threads}.values())
+
+
+def _followed(run: Run, chosen: Compilation, stages: Sequence[StageLines], position: str) -> list[Thread]:
+    try:
+        return follow(stages, position)
+    except Problem as problem:
+        name = chosen.kernel_name
+        if unknown := without_line(run, name):
+            raise _unknown(f"{name} computes {position}", unknown, problem.remedy) from None
+        raise
 
 
 def is_of_model(run: Run, chosen: Compilation, position: str) -> bool:
@@ -88,6 +107,8 @@ def changing_passes(run: Run, chosen: Compilation, position: str) -> list[PassRe
     own = _own_lines(run, chosen, position)
     if own is None and not _has(run, chosen, position):
         remedy = f"`tracing line {run.path} {position} --kernel {chosen.hash[:12]}` names its lines"
+        if unknown := without_line(run, chosen.kernel_name):
+            raise _unknown(f"{chosen.kernel_name} computes {position}", unknown, remedy)
         raise Problem(f"nothing of {chosen.kernel_name} comes from {position}", remedy)
     lines = [split_position(one) for one in ([position] if own is None else own)]
     copied = copied_functions(run, chosen)
