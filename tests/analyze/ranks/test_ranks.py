@@ -20,7 +20,7 @@ from handmade.runs import Operators
 from tracing import store
 from tracing.analyze.ranks.rank_divergence import RankDivergence
 from tracing.analyze.ranks.ranks import RankComparison
-from tracing.model import Access, KernelLaunch, OperatorCall, OperatorSignature, Record
+from tracing.model import Access, CallSite, KernelLaunch, OperatorCall, OperatorSignature, Record
 from tracing.report.ranks import divergence_text
 from tracing.report.text import Line
 
@@ -140,6 +140,33 @@ def test_the_ranks_agree_also_in_operators_on_equal_data(tmp_path: Path) -> None
 
     assert verdict(run)[0] == 0
     assert "the ranks agree: 1 launch on equal data, 1 operator on equal data" in verdict(run)[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "counted"),
+    [
+        ("aten::mul_.Tensor", "float32", True),
+        ("aten::isfinite", "bool", False),
+        (ALL_REDUCE, "float32", False),
+    ],
+)
+def test_an_operator_that_only_one_rank_calls_is_said(
+    name: str, dtype: str, counted: bool, tmp_path: Path
+) -> None:
+    line, of_both = CallSite(0, "/train.py", 12, "step"), CallSite(1, "/train.py", 14, "step")
+    meta = msgspec.structs.replace(META, dtype=dtype)
+    calls = Operators().call(1, name, [1], [1], site=0, meta=meta).call(1, "aten::mm", [1], [2], site=1)
+    other = [
+        msgspec.structs.replace(of_both, id=0),
+        *Operators().call(1, "aten::mm", [1], [2], site=0).records,
+    ]
+    records = [other, [line, of_both, *calls.records]]
+    comparison = RankComparison(job(tmp_path, [alike(0)], [alike(0)], records=records))
+
+    assert list(comparison) == []
+    said = f"operators that ranks call unequally often, as {name} at {line}: 0 times on rank 0, 1 on rank 1"
+    assert comparison.notes == ([said] if counted else [])
+    assert comparison.whole is not counted
 
 
 def test_an_all_reduce_must_leave_all_ranks_alike(tmp_path: Path) -> None:

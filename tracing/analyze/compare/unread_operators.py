@@ -10,7 +10,6 @@ do not count: a program may have been edited.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from msgspec.structs import replace
 
 from tracing.analyze.compare.divergence_kinds import Cause, Host, OperatorCause
 from tracing.analyze.runs.outcomes import ending
+from tracing.analyze.runs.program_operators import ASYNCHRONOUS, is_check, is_of_program
 from tracing.analyze.runs.results import ResultDiffers, value_text
 from tracing.model import (
     CallSite,
@@ -29,15 +29,11 @@ from tracing.model import (
     TensorMeta,
     TensorValue,
 )
-from tracing.model.library_files import is_library
 from tracing.store import Run
 from tracing.views import extent, relation, same_digest
 
-# what they return may arrive after its digest was taken
-_ASYNCHRONOUS = ("c10d::", "_c10d_functional", "symm_mem::")
 _NOT_WAITED_FOR = "non_blocking=True"
 _DEEP = 64  # operators in a row that are followed back
-_IN_PLACE = re.compile(r"\w_(\.|$)|out$")  # "aten::add_.Tensor", "aten::mm.out", "aten::eq.Tensor_out"
 
 Bits: TypeAlias = Literal["unknown", "equal", "other inputs", "other results"]
 What: TypeAlias = Literal["arguments", "results", "random"]
@@ -104,7 +100,7 @@ class _Calls:
             signature = self._signatures.get(call.signature)
             if signature is None or signature.allocates or not signature.writes:
                 continue
-            if signature.name.startswith(_ASYNCHRONOUS):
+            if signature.name.startswith(ASYNCHRONOUS):
                 continue
             key = call.signature, call.thread
             if key not in kinds:
@@ -325,22 +321,12 @@ def _unpaired(a: _Calls, b: _Calls) -> tuple[bool, _Called] | None:
     # makes it: such calls come before those of torch itself
     unequal = {kind for kind in (*a.counts, *b.counts) if a.counts[kind] != b.counts[kind]}
     them = (
-        (_is_of_program(one.site) and not _is_check(one), one)
+        (is_of_program(one.site) and not is_check(one.signature.name, one.signature.writes), one)
         for calls in (a, b)
         for kind, one in calls.called()
         if kind in unequal
     )
     return max(them, key=lambda one: (one[0], one[1].call.launch), default=None)
-
-
-def _is_check(one: _Called) -> bool:
-    # a new tensor of truth values, as of `isfinite`: the program looks at values, and changes none
-    made = all(write.dtype == "bool" for write in one.signature.writes)
-    return made and _IN_PLACE.search(one.signature.name) is None
-
-
-def _is_of_program(site: CallSite | None) -> bool:
-    return site is not None and not is_library(site.file)
 
 
 def _named(one: _Called) -> str:

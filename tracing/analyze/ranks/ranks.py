@@ -31,6 +31,7 @@ from tracing.analyze.ranks.parameter_writes import OwnParameter, unlike_gradient
 from tracing.analyze.ranks.rank_divergence import RankDivergence, RankDivergenceKind, groups_of, joined
 from tracing.analyze.ranks.rank_events import RankEvent, RankEvents, RankStep, ranks_of, side_by_side
 from tracing.analyze.ranks.rank_launches import RankLaunch, RankLaunches, is_other_program
+from tracing.analyze.ranks.unequal_calls import unequal_calls
 from tracing.analyze.ranks.unlike_operators import UnlikeOperators
 from tracing.store import Run
 
@@ -97,6 +98,8 @@ class RankComparison:
             if known[divergence.key] == 1:
                 yield divergence
         self.repeated = self.diverged - len(known)
+        if not self.notes:  # else a rank may lack calls of its program
+            self.notes += unequal_calls(self.run, self.ranks)
         self.notes += launches.notes
         if not self.diverged:
             self.notes += self._drift.notes()
