@@ -16,7 +16,7 @@ import msgspec
 
 from tracing import environment
 from tracing.errors import message, page
-from tracing.model import Failure, FrameCompile, KeptTensor
+from tracing.model import Failure, FrameCompile, KeptTensor, Kernel
 from tracing.numerics.undeclared_effects import UndeclaredEffects
 from tracing.program.named_variables import variables_of_program
 from tracing.program.seeding import seed_generators
@@ -31,6 +31,7 @@ from tracing.record.session import Session
 from tracing.store import Run
 from tracing.store.runs import folder_of_runs
 from tracing.upstream.patch import patched
+from tracing.virtual_gpu.limits import remedy_of
 
 
 class RecordedProgram:
@@ -54,6 +55,7 @@ class RecordedProgram:
         self._pid = os.getpid()
         self._variables: dict[str, str] = {}  # of the environment, when the program starts
         self.outcome = ended_with("exit status 0")
+        self._remedy = ""  # of the error that ended the program, if the machine lacks what it needs
         self._exit = ExitStack()
 
     def run(self) -> None:
@@ -63,6 +65,7 @@ class RecordedProgram:
             self._program.execute()
         except BaseException as error:
             shown_as_by_python(error)
+            self._remedy = remedy_of(error)
             self.outcome = ended_by(error, self._program, self._session.writer)
             raise
 
@@ -154,15 +157,19 @@ class RecordedProgram:
         _say(f"{launches}: {shlex.join(['tracing', 'show', str(run.path)])}")
         if any(one.kind == "kernel" for one in failures):
             return  # a kernel of the program, and what it does wrong, are named
+        if self._remedy:
+            _say(f"what helps: {self._remedy}")
+            return  # no kernel is to blame
         if seen and run.info.world_size == 1:
             _say(self._judging(run))
         if self.outcome.fails and any(one.operators for one in run.records(FrameCompile)):
             _say(f"whether torch.compile is to blame: {self._bisection(run)}")
 
     def _judging(self, run: Run) -> str:
-        # on the virtual GPU the interpreter, which judges a kernel without a graph, has executed it already
+        # the interpreter, which judges a kernel without a graph, has executed it already
         graphs = any(one.operators for one in run.records(FrameCompile))
-        if not graphs and run.info.environment.virtual:
+        interpreted = all(one.kind == "interpreted" for one in run.records(Kernel))
+        if not graphs and (run.info.environment.virtual or interpreted):
             how = page("docs/case.md#check-a-hand-written-kernel")
             return f"nothing checks what hand-written kernels compute; how to check them: {how}"
         judge = shlex.join(["tracing", "judge", str(run.path)])

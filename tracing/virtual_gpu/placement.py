@@ -36,6 +36,7 @@ from tracing.upstream.torch.dynamo_tracing import (
 )
 from tracing.upstream.torch.optimizers import capturable_on
 from tracing.upstream.torch.tensor_subclasses import tree_map_only
+from tracing.virtual_gpu.limits import BeyondVirtualGpu
 from tracing.virtual_gpu.program_code import program_code_placed
 from tracing.virtual_gpu.querying_module import is_program, program_asks
 
@@ -61,7 +62,8 @@ def on_host(device: Any) -> Any:
     if wanted.type != "cuda":
         return device
     if wanted.index not in (None, 0):
-        raise RuntimeError(f"invalid device ordinal {wanted.index}: the virtual GPU is one device, cuda:0")
+        problem = f"invalid device ordinal {wanted.index}: the virtual GPU is one device, cuda:0"
+        raise BeyondVirtualGpu(problem, "run the program with one device, or on a machine that has more")
     return HOST
 
 

@@ -17,6 +17,7 @@ from tracing.upstream.torch.dynamo import constant_result
 from tracing.upstream.triton.backends import GPUTarget
 from tracing.virtual_gpu import streams
 from tracing.virtual_gpu.chips import capability, properties
+from tracing.virtual_gpu.limits import BeyondVirtualGpu
 from tracing.virtual_gpu.querying_module import program_asks
 
 _Answers = Mapping[str, Callable[..., Any]]
@@ -82,7 +83,7 @@ class _Device:
 
 
 def _no_graph(*args: Any, **kwargs: Any) -> None:
-    raise RuntimeError("the virtual GPU captures no CUDA graph: run the program without, or on a GPU")
+    raise BeyondVirtualGpu("the virtual GPU captures no CUDA graph", "run the program without, or on a GPU")
 
 
 _CLASSES = {

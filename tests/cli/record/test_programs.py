@@ -399,6 +399,39 @@ def test_a_program_of_hand_written_kernels_is_not_sent_to_judge(tmp_path: Path) 
     assert last.endswith("docs/case.md#check-a-hand-written-kernel") and "tracing judge" not in done.stderr
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs no GPU")
+def test_kernels_that_triton_s_interpreter_executes_are_not_sent_to_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    (program := tmp_path / "halved.py").write_text(BY_HAND.replace(', device="cuda"', ""))
+
+    done = tracing("run", "--no-virtual-gpu", str(program), runs=tmp_path)
+
+    assert "1 launch seen" in done.stderr and "tracing judge" not in done.stderr
+    assert "nothing checks what hand-written kernels compute" in done.stderr
+
+
+CAPTURES = """
+import torch
+torch.compile(torch.sin)(torch.rand(8, device="cuda"))
+try:
+    torch.cuda.CUDAGraph()
+except RuntimeError as error:
+    raise ValueError("no graph") from error
+"""
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU captures CUDA graphs")
+def test_where_the_virtual_gpu_ends_a_program_no_kernel_is_suspected(tmp_path: Path) -> None:
+    (program := tmp_path / "captures.py").write_text(CAPTURES)
+
+    done = tracing("run", str(program), runs=tmp_path)
+
+    assert done.returncode == 1 and "1 launch seen" in done.stderr
+    assert done.stderr.endswith("tracing: what helps: run the program without, or on a GPU\n")
+
+
 SETS_VARIABLES = """
 import os, sys
 assert "torch" not in sys.modules
