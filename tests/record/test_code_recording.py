@@ -109,6 +109,21 @@ def test_a_recording_that_is_refused_in_a_thread_leaves_no_run(tmp_path: Path) -
     assert len(refused) == 1 and len(store.recorded(tmp_path)) == 1
 
 
+def test_a_recording_is_entered_once_and_a_decorated_function_records_each_call(tmp_path: Path) -> None:
+    recording = tracing.recording(runs=str(tmp_path), passes=False)
+    with recording:
+        pass
+    with pytest.raises(Problem, match="was entered before"), recording:
+        pass
+
+    @recording  # type: ignore[operator]  # as of any context manager of contextlib
+    def block() -> None: ...
+
+    block()
+    block()
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 def test_an_unknown_option_is_refused_before_anything_is_recorded(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="no option keep_input; nearest: keep_inputs"):
         tracing.recording(runs=tmp_path, keep_input=True)

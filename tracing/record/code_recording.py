@@ -133,7 +133,29 @@ def recording(**options: Any) -> contextlib.AbstractContextManager[store.Run]:
     and afterwards. Raises TypeError for an unknown option, and Problem as `tracing run` does.
     """
     _require_known(options)
-    return _recorded(RecordingOptions(**options), sys._getframe(1).f_code.co_filename)
+    return _Recording(RecordingOptions(**options), sys._getframe(1).f_code.co_filename)
+
+
+class _Recording(contextlib.ContextDecorator, contextlib.AbstractContextManager[store.Run]):
+    # a recording is entered once; a function that it decorates has one for each call
+
+    def __init__(self, options: RecordingOptions, file: str) -> None:
+        self._options, self._file = options, file
+        self._recorded: contextlib.AbstractContextManager[store.Run] | None = None
+
+    def _recreate_cm(self) -> _Recording:
+        return _Recording(self._options, self._file)
+
+    def __enter__(self) -> store.Run:
+        if self._recorded is not None:
+            problem = "this recording was entered before: call tracing.recording() for each block"
+            raise Problem(problem, "`with tracing.recording() as run:`")
+        self._recorded = _recorded(self._options, self._file)
+        return self._recorded.__enter__()
+
+    def __exit__(self, *error: Any) -> bool | None:
+        assert self._recorded is not None
+        return self._recorded.__exit__(*error)
 
 
 def _require_known(options: Collection[str]) -> None:
