@@ -224,3 +224,4 @@ def test_runs_of_different_cases_are_refused(tmp_path: Path) -> None:
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "the runs are of different cases: silu and softmax" in done.stderr
+    assert f"list runs with `tracing list --runs {a.path.parent}`" in done.stderr

@@ -34,6 +34,7 @@ from tracing.errors import Problem
 from tracing.model import MemoryEvidence, Side
 from tracing.report import replay as report
 from tracing.store.recorded_launch import RecordedLaunch, recorded_launch, same_call
+from tracing.store.runs import folder_of_runs
 
 _NOT_DECIDED = (NothingRecorded, UndecidedReplay, NotComparable, InputsChanged)
 LaunchOfSide = dict[Side, RecordedLaunch]
@@ -126,7 +127,7 @@ def _require_one_case(run: store.Run, other: store.Run | None, against_launch: i
     if cases[0] != cases[1]:
         raise Problem(
             f"the runs are of different cases: {cases[0]} and {cases[1]}",
-            "--against takes another run of the same case; `tracing list` lists them",
+            f"--against takes another run of the same case; {store.listing(folder_of_runs(run.path))}",
         )
 
 
