@@ -48,6 +48,12 @@ def test_one_call_returns_guards_bytecode_and_graph_of_the_program_that_it_is_gi
     assert ".cos()" in cosine.compiles[0].graph and scaled.status == cosine.status == 0
 
 
+def test_a_summary_names_where_the_other_guards_of_a_compile_are() -> None:
+    report = GuardInspector("eager").inspect(Scaled(), torch.ones(3), 2)
+
+    assert " more: compiles[0].guards" in report.summary() and "--frame" not in report.summary()
+
+
 def test_a_program_is_compiled_once_and_called_once_as_without_the_inspector() -> None:
     graphs: list[torch.fx.GraphModule] = []
     calls: list[int] = []

@@ -22,7 +22,7 @@ class InspectedProgram(GuardReport):
 
     def summary(self) -> str:
         """What `tracing guards` prints, as plain text."""
-        return "\n".join(map(str, guards_text(self)))
+        return "\n".join(map(str, guards_text(self, "compiles[{number}].guards")))
 
     def json(self) -> dict[str, Any]:
         """What `tracing guards --json` prints."""

@@ -22,14 +22,18 @@ _OF_TORCH = ("G['__import_torch_", "G['__builtins_dict__")  # modules that Dynam
 _NO_REASON = "no reason given"
 
 
-def guards_text(report: GuardReport) -> Iterator[Line]:
-    """The graph breaks; guards and reasons of each compile, of a recompilation the new guards; then sums."""
+def guards_text(report: GuardReport, every: str = "--frame {id}") -> Iterator[Line]:
+    """The graph breaks; guards and reasons of each compile, of a recompilation the new guards; then sums.
+
+    every -- what has all guards of a compile, by its {id} or its {number} in the report
+    """
     for site in report.breaks:
         yield from _break_text(site)
     known: dict[str, set[FrameGuard]] = {}
-    for frame in report.compiles:
+    for number, frame in enumerate(report.compiles):
         earlier = known.setdefault(frame.facts.compile_id.split("/")[0], set())
-        yield from _frame_text(frame, _GUARDS, earlier)
+        which = every.format(id=frame.facts.compile_id, number=number)
+        yield from _frame_text(frame, _GUARDS, earlier, which)
         earlier.update(frame.facts.guards)
     yield summary_text(report)
 
@@ -61,10 +65,11 @@ def summary_text(report: GuardReport) -> str:
 
 
 def _frame_text(
-    frame: CompiledFrame, most: int | None, earlier: Collection[FrameGuard] = ()
+    frame: CompiledFrame, most: int | None, earlier: Collection[FrameGuard] = (), every: str = ""
 ) -> Iterator[Line]:
     # most    -- guards; None: all
     # earlier -- guards of earlier compiles of the frame
+    # every   -- what has all guards
     facts = frame.facts
     operators = "compiled before, graph not known" if frame.cached else plural(facts.operators, "operator")
     what = f"{operators}, {plural(len(facts.guards), 'guard')}"
@@ -85,7 +90,7 @@ def _frame_text(
         )
     if len(shown) < len(facts.guards):
         left = len(facts.guards) - len(shown)
-        yield Text(f"    {left} more: --frame {facts.compile_id}", style="dim")
+        yield Text(f"    {left} more: {every}", style="dim")
 
 
 def _telling(guards: Sequence[FrameGuard], earlier: Collection[FrameGuard]) -> Sequence[FrameGuard]:
