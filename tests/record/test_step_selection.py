@@ -51,7 +51,8 @@ def test_the_options_are_shown_as_they_are_typed() -> None:
         ({"until": "NaN"}, "'NaN' is not one of '', 'nan', 'inf', 'any'"),
         ({"until": "nan", "digests": "none"}, "--until nan reads digests, and none are recorded"),
         ({"disk": 1000}, "--disk 1000 bytes has no room for kernels and their IR"),
-        ({"last": 3, "rank_aware": True, "keep_inputs": True}, "which the ranks of one run share"),
+        ({"last": 3, "rank_aware": True, "keep_inputs": True}, "^--last 3 would delete kept tensors, which"),
+        ({"disk": 9 << 20, "rank_aware": True, "keep_outputs": True}, "^--disk 9437184 would delete kept"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(tmp_path: Path, options: dict[str, Any], what: str) -> None:

@@ -41,8 +41,10 @@ def step_selection(
         )
     selection = StepSelection(last or 0, every, start, stop, until, disk or 0)
     if selection.drops and shared_tensors:
+        given = [f"--last {last}"] if last else []
+        given += [f"--disk {disk}"] if disk else []
         raise Problem(
-            "--last and --disk delete kept tensors, which the ranks of one run share",
+            f"{' and '.join(given)} would delete kept tensors, which the ranks of one run share",
             "leave out `--rank-aware`: each rank then has its own run; or `--keep-inputs`",
         )
     return selection
