@@ -138,6 +138,18 @@ def test_attached_gdb_reads_symbols_of_the_compiler_and_not_of_torch(tmp_path: P
     assert any(function in said for function in bindings) and "PyEval" in said
 
 
+def test_a_process_that_compiles_nothing_is_said_to_have_ended_without_a_pass() -> None:
+    program = "import triton._C.libtriton, time; print(flush=True); time.sleep(6)"
+    started = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert started.stdout is not None and started.stdout.readline()
+    done = tracing_attach(str(started.pid), "--pass", "tritongpu-coalesce", "--ex", "pwd")
+
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert (
+        "no pass tritongpu-coalesce of a kernel * ran; the process ended, and compiled nothing" in done.stdout
+    )
+
+
 def waiting_process(shared: Path) -> int:
     for _ in range(2000):
         if waiting := [now.pid for now in compiling.read(shared) if now.waiting]:

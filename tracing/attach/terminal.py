@@ -52,7 +52,7 @@ class Gdb:
         maps = [f"triton-sources {' '.join(map(str, self.sources))}"] if self.sources else []
         trusted = f"add-auto-load-safe-path {sys.base_prefix}"  # Python's own gdb commands, where it has them
         lines = [trusted, f"source {COMMANDS}", *maps, f"break-pass {wanted.name} {wanted.kernel}"]
-        quiet = ["-q"] if self.script is None else ["-q", "-nx", "-batch"]
+        quiet = ["-q"] if self.script is None else ["-q", "-nx", "-batch", "-iex", "set $_batch = 1"]
         return [self.path, *quiet, *(word for line in lines for word in ("-iex", line))]
 
     def _commands_after_start(self, *first: str) -> list[str]:

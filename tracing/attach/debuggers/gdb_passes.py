@@ -208,10 +208,18 @@ def _arrived() -> NextPass:
 
 
 def _never_came(event: Any) -> None:
-    for one in gdb.breakpoints():
-        if isinstance(one, PassBreakpoint) and not one.found and course.names:
-            near = get_close_matches(one.glob, course.names, n=3, cutoff=0.5) or list(course.names)
-            which = f"nearest: {', '.join(near)}"
-            if any(fnmatchcase(name, one.glob) for name in course.names):
-                which = "it ran for another kernel"
-            process.say(f"no pass {one.glob} of a kernel {one.kernel} ran; {which}\n")
+    passes = [one for one in gdb.breakpoints() if isinstance(one, PassBreakpoint)]
+    lacking = [*_pending, *((one.glob, one.kernel) for one in passes if not one.found)]
+    for glob, kernel in lacking:
+        process.say(f"no pass {glob} of a kernel {kernel} ran; {_instead(glob)}\n")
+    if lacking and gdb.convenience_variable("_batch"):  # nobody could type after its commands
+        gdb.execute("quit 2")
+
+
+def _instead(glob: str) -> str:
+    if not course.names:
+        return "the process ended, and compiled nothing after gdb attached"
+    if any(fnmatchcase(name, glob) for name in course.names):
+        return "it ran for another kernel"
+    near = get_close_matches(glob, course.names, n=3, cutoff=0.5) or list(course.names)
+    return f"nearest: {', '.join(near)}"
