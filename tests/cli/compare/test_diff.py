@@ -97,6 +97,7 @@ def test_two_runs_are_compared_launch_by_launch_within_a_tolerance(case: str, ru
     [
         (["{case}", "--backends", "eager,nothing"], "there is no backend 'nothing'"),
         (["{case}", "--backends", "eager"], "one backend"),
+        (["{case}", "--backends", ""], "--backends names no backend"),
         (["{run}", "{run}"], "kept no tensors\n  record it with them: `tracing run"),
         (["a", "b", "--backends", "eager,inductor"], "--backends needs a case"),
         (["a", "b", "c"], "3 names are given"),

@@ -80,7 +80,7 @@ def diff(
         config = ComparisonConfig(atol, rtol, ulp=ulp)
     match names:
         case [case]:
-            chosen = known_backends_of(backends or "eager,inductor")
+            chosen = known_backends_of("eager,inductor" if backends is None else backends)
             reports = _of_case(case, chosen, config, target, seed)
         case [a, b, *_]:
             reports = [_of_runs((a, b), config, rank, runs, anyway=anyway, quiet=as_json)]

@@ -13,9 +13,8 @@ def known_backends_of(text: str) -> list[str]:
     """
     names = [one.strip() for one in text.split(",") if one.strip()]
     if len(names) < 2:
-        raise Problem(
-            f"--backends is {text!r}, one backend", "name a reference and another one: eager,inductor"
-        )
+        problem = f"--backends is {text!r}, one backend" if names else "--backends names no backend"
+        raise Problem(problem, "name a reference and another one: eager,inductor")
     with spinner("importing torch"):
         from tracing.numerics.kernel_diff import known_backends
 
