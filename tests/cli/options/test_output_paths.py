@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tracing.cli.options.outputs import writable_file, writable_folder
+from tracing.cli.options.outputs import chosen_output, writable_file, writable_folder
 from tracing.errors import Problem
 
 
@@ -47,3 +47,14 @@ def test_a_folder_without_permission_is_named(tmp_path: Path, monkeypatch: pytes
     for refused in (writable_file, writable_folder):
         with pytest.raises(Problem, match=f"you may not write the folder {tmp_path}"):
             refused(tmp_path / "new")
+
+
+def test_an_output_that_is_not_named_is_refused_with_the_option_that_names_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert chosen_output(tmp_path / "a" / "b", "--output DIR") == tmp_path / "a" / "b"
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+
+    with pytest.raises(Problem, match=f"you may not write the folder {tmp_path}") as raised:
+        chosen_output(tmp_path / "a" / "b", "--output DIR")
+    assert raised.value.remedy == "name another one with `--output DIR`"

@@ -12,7 +12,7 @@ from tracing.cli.app import LOOK, RUNS, Json, Runs, app, err, out
 from tracing.cli.look.gathered_report import GatheredReport, gathered, open_for_report
 from tracing.cli.options.completion import run_names
 from tracing.cli.options.opened import open_run
-from tracing.cli.options.outputs import OutputFileOption
+from tracing.cli.options.outputs import OutputFileOption, chosen_output
 from tracing.report.html import document
 from tracing.store.run_files import file_name
 
@@ -53,7 +53,7 @@ def report(
     opened = [(open_run if len(names) > 2 else open_for_report)(one, runs) for one in names]
     stem = "-".join(file_name(one.name) for one in opened[:_NAMED])
     more = f"-and-{len(opened) - _NAMED}-more" if len(opened) > _NAMED else ""
-    path = output or Path(f"{stem}{more}.html")
+    path = output or chosen_output(Path(f"{stem}{more}.html"), "--output FILE")
     content = gathered(opened, sass=sass)
     size = document.write(path, content.title, content.index, content.chunks)
     if as_json:

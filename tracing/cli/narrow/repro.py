@@ -22,7 +22,7 @@ from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.options.launch_options import ExpectedKernelOption, RankOption, chosen_launch
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
-from tracing.cli.options.outputs import OutputFolderOption
+from tracing.cli.options.outputs import OutputFolderOption, chosen_output
 from tracing.cli.options.trust import Trust, consenting
 from tracing.cli.processes.new_recording import recorded_before
 from tracing.errors import Problem
@@ -31,6 +31,7 @@ from tracing.store import rank_of
 from tracing.store.recorded_launch import RecordedLaunch
 from tracing.store.recorded_operator import RecordedOperator, recorded_operator
 
+_ELSEWHERE = "--output DIR"
 _CALLS = 10  # executions of an operator: one that is not deterministic seldom shows it at the second call
 
 
@@ -123,7 +124,7 @@ def _of_launch(recorded: RecordedLaunch, rank: int | None, output: Path | None) 
         from tracing.replay.repro import unwritten_contents, write_repro
     run, launch = recorded.run, recorded.launch
     of_rank, whose = ("", "") if rank is None else (f"-rank{rank}", f" --rank {rank}")
-    folder = output or Path(f"repro-{run.name}-{launch.index}{of_rank}")
+    folder = output or chosen_output(Path(f"repro-{run.name}-{launch.index}{of_rank}"), _ELSEWHERE)
     files = write_repro(recorded, folder)
 
     def complete() -> tuple[Path, ...]:
@@ -165,7 +166,7 @@ def _of_operator(recorded: RecordedOperator, rank: int | None, output: Path | No
     with spinner("importing torch"):
         from tracing.replay.operator_repro import write_operator_repro
     of_rank = "" if rank is None else f"-rank{rank}"
-    folder = output or Path(f"repro-{run.name}-operator{call.index}{of_rank}")
+    folder = output or chosen_output(Path(f"repro-{run.name}-operator{call.index}{of_rank}"), _ELSEWHERE)
     files = write_operator_repro(recorded, folder)
     facts: dict[str, Any] = {
         "kernel": call.name, "launch": None, "operator": call.index, "zeros": [], "outside": [],

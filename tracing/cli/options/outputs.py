@@ -41,13 +41,24 @@ def writable_folder(path: Path | None) -> Path | None:
     return path
 
 
-def _require_permission(existing: Path, path: Path) -> None:
+def chosen_output(path: Path, option: str) -> Path:
+    """The path of an output that the user has not named; raises Problem if it cannot be written.
+
+    option -- that names another one: "--output DIR"
+    """
+    existing = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
+    _require_permission(existing, path, f"name another one with `{option}`")
+    return path
+
+
+def _require_permission(
+    existing: Path,
+    path: Path,
+    remedy: str = "name another one, or ask its owner, whom `ls -ld` shows, for permission",
+) -> None:
     if not os.access(existing, os.W_OK):
         what = "folder" if existing.is_dir() else "file"
-        raise Problem(
-            f"{path} cannot be written: you may not write the {what} {existing}",
-            "name another one, or ask its owner, whom `ls -ld` shows, for permission",
-        )
+        raise Problem(f"{path} cannot be written: you may not write the {what} {existing}", remedy)
 
 
 OutputFileOption = Annotated[

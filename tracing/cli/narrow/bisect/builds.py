@@ -20,6 +20,7 @@ import msgspec
 
 from tracing.analyze.bisect_case.evaluation import Evaluation, Variation
 from tracing.analyze.bisect_case.symptom import Symptom, SymptomKind
+from tracing.cli.options.outputs import chosen_output
 from tracing.compiler.child import ChildResult
 from tracing.compiler.identity import identity
 from tracing.store import blob_name
@@ -31,6 +32,8 @@ class CachedBuilds(ABC):
     def __init__(self, runs: Path, name: str, key: Sequence[Any]) -> None:
         """key -- JSON values that tell this search from others of the same name and compiler."""
         self.folder = runs / "bisect" / f"{name}-{digest([*key, identity()])}"
+        if not self.folder.exists():  # else it may have every answer
+            chosen_output(self.folder, "--runs DIR")
         self.built = 0
         self.known = 0
         self._memory: dict[str, Evaluation] = {}

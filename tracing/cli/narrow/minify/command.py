@@ -21,7 +21,7 @@ from tracing.cli.narrow.minify.trials import Trials
 from tracing.cli.options.check_options import CheckOptions
 from tracing.cli.options.named import CaseArgument, TargetOption
 from tracing.cli.options.option_record import with_option_records
-from tracing.cli.options.outputs import OutputFolderOption
+from tracing.cli.options.outputs import OutputFolderOption, chosen_output
 from tracing.errors import Problem, message
 from tracing.model.chips import DEFAULT_TARGET
 from tracing.program.case import require_case
@@ -71,12 +71,13 @@ def minify(
     """
     question = Question(case, target, seed, predicate, times, settings(setting or []), options)
     require_case(case)
+    below = output or chosen_output(runs / "minify", "--output DIR")
     try:
         with spinner("importing torch"):
             graphs = _graphs(question)
     except KeyboardInterrupt:
         raise Problem("interrupted; no graph was executed yet") from None
-    folder = output or runs / "minify" / graphs.name
+    folder = output or below / graphs.name
     trials = Trials(graphs, question, folder, seconds)
     if fresh:
         trials.forget()
