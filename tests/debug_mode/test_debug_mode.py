@@ -55,6 +55,17 @@ def triton_calls(debug_mode: Any) -> list[Any]:
     return [op for op in debug_mode.operators if isinstance(op, _TritonKernelCall)]
 
 
+def test_stacks_have_lines_of_the_program_and_none_of_this_project() -> None:
+    with DebugMode(record_stack_trace=True) as debug_mode:
+        x = torch.ones(3, device="cuda", requires_grad=True)
+        (x * 2).sum().backward()
+
+    shown = [line for line in debug_mode.debug_string().splitlines() if "# File: " in line]
+    assert shown and all(f"# File: {__file__}:" in line for line in shown)
+    package = str(Path(tracing.__file__).parent)
+    assert all(package not in (op.stack_trace or "") for op in debug_mode.operators)
+
+
 # ---- the guide of Triton kernel tracking ----
 
 

@@ -21,6 +21,7 @@ import torch
 
 from tracing.debug_mode.hashing import NAMES, Hashing, hash_fn_of, hidden_hash
 from tracing.debug_mode.kernel_call import TritonKernelCall, tensors_of
+from tracing.debug_mode.own_frames import remove_own_frames
 from tracing.errors import Problem
 from tracing.launch import hooks
 from tracing.launch.launch_site import Grid, LaunchSite
@@ -76,6 +77,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
         self._exit.close()
         self._roles.clear()
         super().__exit__(*exception)  # type: ignore[no-untyped-call, unused-ignore]
+        remove_own_frames(self.operators)
         failed = [op for op in self.operators if op.log and "hash_error" in op.log]
         if failed and exception[:1] in ((), (None,)):
             first_error = failed[0].log["hash_error"]
@@ -89,6 +91,7 @@ class DebugMode(TorchDebugMode):  # type: ignore[no-untyped-call, unused-ignore]
 
     def debug_string(self, show_stack_trace: bool | None = None) -> str:
         """All calls as text, indented by depth."""
+        remove_own_frames(self.operators)
         shown = copy.copy(self)
         shown.operators = [op.indented() if isinstance(op, TritonKernelCall) else op for op in self.operators]
         return str(super(DebugMode, shown).debug_string(show_stack_trace))
