@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import IO, Any
 
 from tracing.store import RunWriter
 from tracing.store.crash import crash_file
@@ -17,12 +18,14 @@ from tracing.store.run_files import private
 from tracing.upstream.patch import patched
 
 _handled = False  # fatal signals of this process are noted in a run
+_terminates = False  # SIGTERM is noted, too
 
 
 def _disable_in_child() -> None:
     # what ends a fork does not end the program
     if _handled:
         _disable()
+    _forget_termination()
 
 
 os.register_at_fork(after_in_child=_disable_in_child)
@@ -39,12 +42,14 @@ def crashes_noted(writer: RunWriter) -> Iterator[None]:
     with private(path, "ab") as file:
         faulthandler.enable(file)
         _handled = True
+        _note_termination(file)
         try:
             with patched(faulthandler, "enable", _by_the_program):
                 yield
         finally:
             if _handled:
                 _disable()
+            _forget_termination()
     with suppress(OSError):
         if not path.stat().st_size:
             path.unlink()
@@ -63,3 +68,18 @@ def _disable() -> None:
     global _handled
     _handled = False
     faulthandler.disable()
+
+
+def _note_termination(file: IO[bytes]) -> None:
+    # the signal then ends the program, as without this
+    global _terminates
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        faulthandler.register(signal.SIGTERM, file, chain=True)
+        _terminates = True
+
+
+def _forget_termination() -> None:
+    global _terminates
+    if _terminates and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # else it is the program's by now
+        faulthandler.unregister(signal.SIGTERM)
+    _terminates = False

@@ -1,4 +1,4 @@
-"""What Python noted when a fatal signal ended a process that recorded a run: `crash-<process>.txt`.
+"""What Python noted when a fatal signal or SIGTERM ended a recorded process: `crash-<process>.txt`.
 
 Python's `faulthandler` writes the file, in the middle of the signal's handler: the signal, then the stack of
 each thread, the innermost frame first.
@@ -21,7 +21,7 @@ _THREAD = re.compile(r"^Current thread .*\n((?:  .*\n)*)", re.MULTILINE)
 class Crash:
     """The end of one process."""
 
-    signal: str  # in the words of Python: "Segmentation fault", "Aborted"
+    signal: str  # in the words of Python: "Segmentation fault", "Aborted"; "ended by SIGTERM"
     stack: str  # of the thread that received it: `  File "train.py", line 3 in step`; empty: it has no frame
 
 
@@ -33,5 +33,12 @@ def crash_file(run: Path, process: str) -> Path:
 def crashes(run: Path) -> list[Crash]:
     """The crashes of the processes that recorded a run."""
     texts = [read(path, _MOST).decode(errors="replace") for path in sorted(run.glob("crash-*.txt"))]
-    noted = [(_SIGNAL.search(text), _THREAD.search(text)) for text in texts]
-    return [Crash(signal[1], thread[1] if thread else "") for signal, thread in noted if signal]
+    return [crash for text in texts if (crash := _crash(text)) is not None]
+
+
+def _crash(text: str) -> Crash | None:
+    fatal, thread = _SIGNAL.search(text), _THREAD.search(text)
+    if fatal is None and thread is None:
+        return None
+    # faulthandler names no signal that it was registered for
+    return Crash(fatal[1] if fatal else "ended by SIGTERM", thread[1] if thread else "")

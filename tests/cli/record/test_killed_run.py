@@ -30,6 +30,25 @@ if sys.argv[1:]:
     faulthandler.enable()
 crash()
 """
+TERMINATED = """
+import os, signal, sys, time
+import torch
+
+def wait():
+    time.sleep(60)
+
+torch.compile(torch.sin)(torch.ones(8))
+if (child := os.fork()) == 0:
+    wait()
+time.sleep(0.5)
+os.kill(child, signal.SIGTERM)
+assert os.waitpid(child, 0)[1] == signal.SIGTERM
+if sys.argv[1:]:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
+signal.setitimer(signal.ITIMER_REAL, 1)
+signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+wait()
+"""
 CRASHING_CASE = """
 import ctypes
 from tracing import Workload
@@ -81,6 +100,20 @@ def test_the_line_of_a_fatal_signal_is_that_of_the_program_unless_it_prints_it(
     how = "Segmentation fault in crash (crashes.py:6)"
     how = "the process was killed, or the disk was full" if own else how
     assert f"unfinished: it has no end: {how}\n" in shown.stdout
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_line_at_which_sigterm_ends_a_program_is_noted_unless_it_handles_the_signal(
+    own: bool, tmp_path: Path
+) -> None:
+    (path := tmp_path / "waits.py").write_text(TERMINATED)
+
+    done = tracing("run", "--no-passes", path, *(["own"] if own else []), runs=tmp_path / "runs")
+    shown = tracing("show", "latest", runs=tmp_path / "runs")
+
+    assert done.returncode == (3 if own else -signal.SIGTERM), done.stderr
+    assert ("it has no end: ended by SIGTERM in " in shown.stdout) != own
+    assert len(list(tmp_path.glob("runs/*/crash-*"))) == (not own)
 
 
 def test_a_program_that_dies_is_judged_up_to_its_end(tmp_path: Path) -> None:
