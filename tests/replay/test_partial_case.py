@@ -133,6 +133,17 @@ def test_what_a_program_computes_for_compilation_only_is_executed_without_a_comp
     assert [one["name"] for one in answer["own_kernels"]] == ["twice"]
 
 
+def test_a_kernel_that_does_not_compile_fails_alike_with_and_without_inductor(tmp_path: Path) -> None:
+    (tmp_path / "case.py").write_text(ONLY_COMPILED.replace("tl.store(", "tl.no_such_function("))
+    device = Device("sm_90")
+    case = PartialCase(Experiment(device.load(str(tmp_path / "case.py")), device, 0))
+
+    seen = [case.evaluate(stage, {}, {}, {})["symptom"] for stage in ("inductor", "uncompiled")]
+
+    assert [one["kind"] for one in seen] == ["raises", "raises"]
+    assert seen[0] == seen[1] and seen[0]["error"] == "CompilationError"
+
+
 UNDECLARED = """
 import torch
 from tracing import Workload

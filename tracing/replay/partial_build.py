@@ -23,6 +23,7 @@ from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.store import RunWriter
 from tracing.store.unused_run import unused_run
 from tracing.upstream.inductor.code import is_generated
+from tracing.upstream.inductor.compile_errors import kernel_error
 from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.inductor.user_kernels import FunctionLines, user_kernel
 from tracing.upstream.torch.autograd import NO_BACKWARD, backward_pass
@@ -144,6 +145,7 @@ def raised(error: BaseException, *, by_user: bool = False) -> dict[str, Any]:
 
     by_user -- name the last line of the user's own code, if there is one, and not the one that raises
     """
+    error = kernel_error(error)  # of a hand-written kernel it is the same without Inductor
     frames = list(traceback.extract_tb(error.__traceback__))
     if by_user:
         frames = [one for one in frames if is_users(one.filename)] or frames

@@ -42,7 +42,7 @@ class CompileStage:
 STAGES: Sequence[CompileStage] = (
     CompileStage(
         UNCOMPILED, "the program itself, with torch.compiler.is_compiling() true",
-        "the program: where torch.compiler.is_compiling() is true, its results differ from eager", (),
+        "the program: where torch.compiler.is_compiling() is true, it differs from eager, or fails", (),
     ),
     CompileStage(EAGER, "Dynamo's graphs, by ATen", "Dynamo", (BACKENDS, SETTINGS)),
     CompileStage(

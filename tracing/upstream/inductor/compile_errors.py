@@ -6,7 +6,7 @@ from types import FrameType
 from typing import Any
 
 from torch._inductor.compile_worker.subproc_pool import SubprocException
-from torch._inductor.exc import CppCompileError
+from torch._inductor.exc import CppCompileError, InductorError
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from triton.compiler.compiler import CompiledKernel
 from triton.compiler.compiler import compile as compile_kernel
@@ -24,6 +24,7 @@ __all__ = [
     "PTXASError",
     "SubprocException",
     "functions_in",
+    "kernel_error",
     "kernel_in",
     "stage_in",
 ]
@@ -35,6 +36,12 @@ def functions_in(frame: FrameType) -> list[Any]:
     own = frame.f_locals.get("self")
     members = [getattr(one, "fn", None) for one in values if type(one).__module__.startswith("triton.")]
     return [one for one in (*values, *members, getattr(own, "jit_fn", None)) if isinstance(one, JITFunction)]
+
+
+def kernel_error(error: BaseException) -> BaseException:
+    """The error of Triton's compiler that Inductor wraps; any other error is returned as it is."""
+    inner = error.inner_exception if isinstance(error, InductorError) else error
+    return inner if isinstance(inner, (CompilationError, OutOfResources, PTXASError)) else error
 
 
 def kernel_in(frame: FrameType) -> tuple[str, Any] | None:
@@ -66,6 +73,7 @@ def contract() -> None:
     require_parameters(CompilationError.__init__, "src", "node", "error_message")
     require_parameters(OutOfResources.__init__, "required", "limit", "name")
     require_parameters(CppCompileError.__init__, "cmd", "output")
+    require(InductorError(error := ValueError(), None).inner_exception is error, "the wrapped error")
     require_parameters(SubprocException.__init__, "details", "name")
     names = compile_kernel.__code__.co_varnames
     require({"src", "ext", "module"} <= {*names}, "source, stage and its input in the compiler's frame")
