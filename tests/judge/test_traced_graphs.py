@@ -161,8 +161,27 @@ def test_the_settings_around_a_call_are_those_of_the_program(device: Device, tmp
     assert (said.status, said.findings, said.not_covered) == (0, (), ())
 
 
-def halves(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def doubled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x.mul_(2) + y
+
+
+def with_three(graph: torch.fx.Graph) -> None:
+    for node in graph.find_nodes(op="call_function", target=aten.mul.Tensor):
+        node.args = (node.args[0], 3)
+
+
+def test_inputs_that_share_memory_are_judged(device: Device, tmp_path: Path) -> None:
+    def overlapping() -> list[torch.Tensor]:
+        base = values(12, g=0)
+        return [base[:8], base[4:]]
+
+    right = judgement(recorded(Program(doubled, overlapping), tmp_path, device))
+    with inductor.patch(joint_custom_post_pass=with_three, force_disable_caches=True):
+        said = judgement(recorded(Program(doubled, overlapping), tmp_path, device))
+
+    assert (right.status, right.findings, right.not_covered) == (0, (), ())
+    names = [one.wrong.name for one in said.findings if isinstance(one, TracedOff)]
+    assert names == ["output 0", "input 0 afterwards", "input 1 afterwards"]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +189,7 @@ def halves(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     [
         (lambda x, y: F.dropout(x, 0.5) + y, inputs, "random numbers"),
         (lambda x, y: torch.empty_like(x).copy_(y) + x, inputs, "unwritten memory"),
-        (halves, lambda: [(base := values(12))[:8], base[4:]], "inputs that share memory"),
+        (torch.add, lambda: [(base := values(12))[:8], base[4:].view(torch.int32)], "several dtypes"),
     ],
 )
 def test_what_cannot_be_judged_is_not_covered(
@@ -213,7 +232,7 @@ def test_a_graph_is_executed_on_copies_of_its_inputs() -> None:
     before = x.clone()
     program = TracedProgram(traced(added, x.clone(), y), CPU)
 
-    made = program.run([x, y])
+    made = program.run([x, y], {})
 
     assert torch.equal(x, before) and [*made.changed] == [0]
     assert torch.equal(made.results[0], added(before, y)) and torch.equal(made.changed[0], before)

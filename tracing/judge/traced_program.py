@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -11,7 +11,7 @@ from tracing.judge import higher_order
 from tracing.judge.fx_program import clone, constant, decoded, strided
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import executes_graphs, references, resolved
-from tracing.model import SharedBytes
+from tracing.model import OverlappingInput, SharedBytes
 from tracing.record.graphs.shared_memory import passed_inputs, shared_memory
 from tracing.store.graph_file import FxGraph, FxNode
 from tracing.upstream.torch.traced_functions import traced_function, traced_method
@@ -62,12 +62,17 @@ class TracedProgram:
         ]
         return all(type(one) is int and one > 0 for value in values for one in value["stride"])
 
-    def run(self, inputs: Sequence[Any]) -> ExecutedGraph:
-        """Execute the graph on copies of its inputs."""
+    def run(self, inputs: Sequence[Any], overlapping: Mapping[int, OverlappingInput]) -> ExecutedGraph:
+        """Execute the graph on copies of its inputs.
+
+        overlapping -- as of `TracedCall`: these have memory in common again
+        """
         pairs = zip(inputs, self.inputs, strict=True)
         own = [
             strided(clone(one), node.value) if isinstance(one, torch.Tensor) else one for one, node in pairs
         ]
+        for i, view in _views(inputs, overlapping):
+            own[i] = view
         versions = [one._version if isinstance(one, torch.Tensor) else 0 for one in own]
         passed = passed_inputs(own)
         results = self._called(*own)
@@ -140,3 +145,27 @@ class TracedProgram:
         if not self._virtual:
             raise NoReference(f"autocast of {node.args[0]}, which is not the device of this judgement")
         return lambda _device, dtype, *args: enter("cpu", dtype or torch.get_autocast_dtype("cuda"), *args)
+
+
+def _views(
+    inputs: Sequence[torch.Tensor], overlapping: Mapping[int, OverlappingInput]
+) -> Iterator[tuple[int, torch.Tensor]]:
+    # the inputs that overlap, by position, as views of new memory for each group
+    groups: dict[int, list[int]] = {}
+    for i, one in overlapping.items():
+        groups.setdefault(one.group, []).append(i)
+    for members in groups.values():
+        dtype, size = inputs[members[0]].dtype, inputs[members[0]].element_size()
+        if any(inputs[i].dtype != dtype or overlapping[i].offset % size for i in members):
+            raise NoReference("inputs of several dtypes that share memory")
+        last = max(overlapping[i].offset // size + _extent(inputs[i].shape, overlapping[i]) for i in members)
+        memory = torch.zeros(last, dtype=dtype, device=inputs[members[0]].device)
+        for i in members:
+            one = overlapping[i]
+            view = memory.as_strided(inputs[i].shape, one.stride, one.offset // size)
+            yield i, view.copy_(inputs[i])
+
+
+def _extent(shape: Sequence[int], one: OverlappingInput) -> int:
+    # in elements
+    return 1 + sum((size - 1) * stride for size, stride in zip(shape, one.stride, strict=True))

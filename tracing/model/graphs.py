@@ -65,6 +65,14 @@ class GraphCall(Record, frozen=True, file="graphcalls", compressed=True, segment
     shared: Sequence[SharedBytes] = ()  # of a run that keeps contents
 
 
+class OverlappingInput(msgspec.Struct, frozen=True, array_like=True):
+    """An input of a call whose memory lies between the first and the last byte of another one."""
+
+    group: int  # of inputs that overlap
+    offset: int  # bytes from the first byte of the group
+    stride: tuple[int, ...]  # in elements
+
+
 class TracedCall(Record, frozen=True, file="tracedcalls", compressed=True, segmented=True):
     """One call of what Inductor made of a graph that Dynamo traced, of a run that keeps contents."""
 
@@ -74,7 +82,7 @@ class TracedCall(Record, frozen=True, file="tracedcalls", compressed=True, segme
     thread: int
     numbers: Mapping[int, ScalarField] = {}  # as of `GraphCall`
     shared: Sequence[SharedBytes] = ()
-    overlapping: bool = False  # True: some inputs have bytes in common
+    overlapping: Mapping[int, OverlappingInput] = {}  # inputs that may have bytes in common, by position
     autocast: Mapping[str, str] = {}  # around the call: a device and the dtype, {"cuda": "bfloat16"}
     default_dtype: str = "float32"
     precision: str = ""  # as of `CompiledGraph`

@@ -8,8 +8,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import BaseTorchFunctionMode
 
-from tracing.model import SharedBytes
-from tracing.record.graphs.shared_memory import overlap, passed_inputs, shared_memory
+from tracing.model import OverlappingInput, SharedBytes
+from tracing.record.graphs.shared_memory import overlapping_inputs, passed_inputs, shared_memory
 
 
 def test_results_share_memory_with_earlier_results_and_with_inputs() -> None:
@@ -53,8 +53,12 @@ def test_neighbours_gaps_and_what_has_no_elements_share_nothing() -> None:
 def test_inputs_overlap_also_where_they_have_gaps() -> None:
     wide = torch.ones(4, 5)
 
-    assert overlap([wide[:, 1:], 3, wide[:, 1:][:]]) and overlap([wide, wide[1]])
-    assert not overlap([wide[:2], None, wide[2:], wide[:0], torch.ones(4)])
+    known = overlapping_inputs([wide[:, 1:], 3, wide[:, 1:][:], torch.ones(2), wide[1]])
+
+    assert known == {
+        0: OverlappingInput(0, 0, (5, 1)), 2: OverlappingInput(0, 0, (5, 1)), 4: OverlappingInput(0, 16, (1,))
+    }  # fmt: skip
+    assert overlapping_inputs([wide[:2], None, wide[2:], wide[:0], torch.ones(4)]) == {}
 
 
 def test_the_memory_of_an_input_that_was_freed_is_not_shared() -> None:

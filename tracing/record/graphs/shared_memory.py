@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
 
-from tracing.model import SharedBytes
+from tracing.model import OverlappingInput, SharedBytes
 from tracing.upstream.torch.dispatch_modes import functions_disabled
 
 
@@ -53,11 +52,22 @@ def shared_memory(results: Sequence[Any], inputs: Sequence[PassedInput]) -> tupl
     return tuple(sorted(shared, key=lambda one: (one.output, one.side, one.other)))
 
 
-def overlap(inputs: Sequence[Any]) -> bool:
-    """True if some inputs of a call may have bytes in common: one lies between others' first and last."""
+def overlapping_inputs(inputs: Sequence[Any]) -> dict[int, OverlappingInput]:
+    """The inputs of a call, by position, that lie between the first and the last byte of another one."""
+    groups: list[list[tuple[int, int, int]]] = []  # of first byte, past the last one, position
+    stop = 0
     with functions_disabled():
-        spans = sorted(span for one in inputs if (span := _span(one)) is not None)
-    return any(before[1] > after[0] for before, after in itertools.pairwise(spans))
+        known = [(*span, i) for i, one in enumerate(inputs) if (span := _span(one)) is not None]
+        for one in sorted(known):
+            if not groups or one[0] >= stop:
+                groups.append([])
+            groups[-1].append(one)
+            stop = max(stop, one[1]) if len(groups[-1]) > 1 else one[1]
+        return {
+            i: OverlappingInput(number, start - group[0][0], tuple(inputs[i].stride()))
+            for number, group in enumerate(one for one in groups if len(one) > 1)
+            for start, _, i in group
+        }
 
 
 def _shared(a: ByteRange, b: ByteRange) -> SharedBytes:

@@ -10,7 +10,7 @@ import torch
 
 from tracing.model import TracedCall
 from tracing.record.graphs.call_tensors import CallTensors
-from tracing.record.graphs.shared_memory import overlap, passed_inputs, shared_memory
+from tracing.record.graphs.shared_memory import overlapping_inputs, passed_inputs, shared_memory
 from tracing.record.recording import Recording
 from tracing.upstream.torch.dispatch_modes import functions_disabled
 from tracing.upstream.torch.float32_precision import float32_precision
@@ -54,13 +54,17 @@ class TracedCalls:
             index = next(self._calls)
         with functions_disabled():
             versions = [_version(one) for one in inputs]
-        passed, overlapping = passed_inputs(inputs), overlap(inputs)
+        passed, overlapping = passed_inputs(inputs), overlapping_inputs(inputs)
         self._tensors.keep(index, "input", dict(enumerate(inputs)))
         settings = _autocast(), str(torch.get_default_dtype()).removeprefix("torch."), float32_precision()
         results = compiled(*inputs)
         self._tensors.keep(index, "output", dict(enumerate(results)))
         with functions_disabled():
-            changed = {i: one for i, one in enumerate(inputs) if _version(one) != versions[i]}
+            changed = {
+                i: one
+                for i, one in enumerate(inputs)
+                if i in overlapping or _version(one) != versions[i]  # which does not count writes by an alias
+            }
         self._tensors.keep(index, "afterwards", changed)
         with self._recording.lock:
             stop, thread = next(self._calls), self._recording.thread.number
