@@ -65,7 +65,7 @@ class TracedProgram:
     def run(self, inputs: Sequence[Any], overlapping: Mapping[int, OverlappingInput]) -> ExecutedGraph:
         """Execute the graph on copies of its inputs.
 
-        overlapping -- as of `TracedCall`: these have memory in common again
+        overlapping -- as of `TracedCall`: the copies of these share memory, too
         """
         pairs = zip(inputs, self.inputs, strict=True)
         own = [

@@ -62,7 +62,7 @@ def overlapping_inputs(inputs: Sequence[Any]) -> dict[int, OverlappingInput]:
             if not groups or one[0] >= stop:
                 groups.append([])
             groups[-1].append(one)
-            stop = max(stop, one[1]) if len(groups[-1]) > 1 else one[1]
+            stop = max(stop, one[1])
         return {
             i: OverlappingInput(number, start - group[0][0], tuple(inputs[i].stride()))
             for number, group in enumerate(one for one in groups if len(one) > 1)
