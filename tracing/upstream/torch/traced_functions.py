@@ -26,6 +26,7 @@ _FUNCTIONS: Mapping[str, Any] = {
     "torch._C._special": torch._C._special,  # type: ignore[attr-defined]
     "torch._C._fft": torch._C._fft,  # type: ignore[attr-defined]
     "torch._functorch.predispatch": predispatch,  # of vmap
+    "torch._ops.aten": torch.ops.aten,  # attributes of tensors, since torch 2.15
 }
 _AUTOCAST = "torch.amp.autocast_mode"
 _IGNORED = (  # of gradients, which no result depends on
