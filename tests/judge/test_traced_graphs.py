@@ -16,13 +16,15 @@ from planted_kernels import Program, judgement, recorded, virtual_gpu
 from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.judgement import BEFORE_INDUCTOR, SharedResult, TracedOff
+from tracing.judge.contents import Contents
 from tracing.judge.no_reference import NoReference
 from tracing.judge.traced_program import TracedProgram
-from tracing.model import TracedCall
+from tracing.judge.traced_referee import TracedReferee, _JudgedCall
+from tracing.model import TracedCall, TracedGraph
 from tracing.program.device import Device
 from tracing.record.graphs.graph_nodes import graph_json
 from tracing.report.judgement import judgement_text
-from tracing.store.graph_file import FxGraph, encoded
+from tracing.store.graph_file import FxGraph, encoded, read_graph
 from tracing.upstream.torch.dynamo import forget_compiled
 
 CPU = torch.device("cpu")
@@ -236,6 +238,21 @@ def test_a_graph_is_executed_on_copies_of_its_inputs() -> None:
 
     assert torch.equal(x, before) and [*made.changed] == [0]
     assert torch.equal(made.results[0], added(before, y)) and torch.equal(made.changed[0], before)
+
+
+def test_a_damaged_graph_is_not_covered(device: Device, tmp_path: Path) -> None:
+    run = recorded(Program(softer, inputs), tmp_path, device)
+    [traced_graph] = run.records(TracedGraph)
+    [call] = run.records(TracedCall)
+    contents = Contents.of(run, run.processes()[0], CPU)
+    referee = TracedReferee(run, run.processes()[0], contents)
+    nodes = read_graph(run, traced_graph.nodes).nodes
+    lost = FxGraph([one for one in nodes if one.name != nodes[-2].name])
+
+    with pytest.raises(NoReference, match="does not run by itself"):
+        _JudgedCall(call, 0, TracedProgram(lost, CPU), contents, ()).findings()
+    unknown = referee.judge(msgspec.structs.replace(call, graph=7), 0, ())
+    assert unknown.off == () and "a graph that was not recorded" in unknown.not_covered[0]
 
 
 def test_a_function_that_opens_a_file_is_not_executed() -> None:

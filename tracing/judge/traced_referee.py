@@ -54,6 +54,8 @@ class TracedReferee:
         unjudged -- launches of it that have no reference
         """
         try:
+            if call.graph not in self._graphs:
+                raise NoReference("a graph that was not recorded")
             program = self._program(call.graph)
             return _JudgedCall(call, graph, program, self._contents, unjudged).findings()
         except NoReference as reason:
@@ -64,7 +66,8 @@ class TracedReferee:
         if graph not in self._programs:
             nodes = read_graph(self._run, self._graphs[graph].nodes)
             virtual = self._run.info.environment.virtual
-            self._programs[graph] = TracedProgram(nodes, self._contents.device, virtual=virtual)
+            with _refused():
+                self._programs[graph] = TracedProgram(nodes, self._contents.device, virtual=virtual)
         return self._programs[graph]
 
 
@@ -101,12 +104,8 @@ class _JudgedCall:
         return values
 
     def _executed(self) -> ExecutedGraph:
-        try:
-            with torch.no_grad():
-                return self._program.run(self._inputs, self._call.overlapping)
-        except FAILURES as error:
-            first = next(iter(str(error).splitlines()), type(error).__name__)
-            raise NoReference(f"{DOES_NOT_RUN}: {first}") from None
+        with _refused(), torch.no_grad():
+            return self._program.run(self._inputs, self._call.overlapping)
 
     def _results(self, made: ExecutedGraph) -> _Results:
         outputs = {f"output {i}": one for i, one in enumerate(made.results)}
@@ -147,12 +146,8 @@ class _JudgedCall:
         def run() -> dict[str, Any]:
             return self._results(self._program.run(self._inputs, self._call.overlapping)).by_name
 
-        try:
-            with torch.no_grad():
-                return reference(run, samples=samples)
-        except FAILURES as error:
-            first = next(iter(str(error).splitlines()), type(error).__name__)
-            raise NoReference(f"{DOES_NOT_RUN}: {first}") from None
+        with _refused(), torch.no_grad():
+            return reference(run, samples=samples)
 
     def _verdicts(
         self, actual: Mapping[str, torch.Tensor], expected: Mapping[str, Expected]
@@ -200,9 +195,12 @@ class _JudgedCall:
         side, _, rest = name.partition(" ")
         position = int(rest.partition(" ")[0])
         if side == "input":
-            return self._program.inputs[position].name
-        output = self._program.outputs[position]
-        return str(output.get("node", "")) if isinstance(output, Mapping) else ""
+            names = [one.name for one in self._program.inputs]
+        else:
+            names = [
+                str(one.get("node", "")) if isinstance(one, Mapping) else "" for one in self._program.outputs
+            ]
+        return names[position] if position < len(names) else ""
 
     def _lines(self, node: str) -> tuple[PythonLine, ...]:
         known = next((one for one in self._program.graph.nodes if one.name == node), None)
@@ -211,16 +209,27 @@ class _JudgedCall:
 
 
 @contextmanager
+def _refused() -> Iterator[None]:
+    # the run may be damaged, or a stranger's: a node may name no other one
+    try:
+        yield
+    except (*FAILURES, KeyError, AttributeError) as error:
+        first = next(iter(str(error).splitlines()), type(error).__name__)
+        raise NoReference(f"{DOES_NOT_RUN}: {first}") from None
+
+
+@contextmanager
 def _as_recorded(call: TracedCall, device: torch.device) -> Iterator[None]:
     # the settings around the call; raises NoReference if this device has not its autocast
     if "cuda" in call.autocast and device.type != "cuda":
         raise NoReference("autocast of cuda, which is not the device of this judgement")
-    default = torch.get_default_dtype()
+    before = torch.get_default_dtype()
     with ExitStack() as stack:
         stack.enter_context(device)
         stack.enter_context(with_float32_precision(call.precision))
-        for kind, dtype in call.autocast.items():
-            stack.enter_context(torch.autocast(kind, getattr(torch, dtype)))
-        stack.callback(torch.set_default_dtype, default)
-        torch.set_default_dtype(getattr(torch, call.default_dtype))
+        stack.callback(torch.set_default_dtype, before)
+        with _refused():
+            torch.set_default_dtype(getattr(torch, call.default_dtype))
+            for kind, dtype in call.autocast.items():
+                stack.enter_context(torch.autocast(kind, getattr(torch, dtype)))
         yield

@@ -78,7 +78,8 @@ class TracedCalls:
 
 def _plain(inputs: Sequence[Any]) -> bool:
     tensors = [one for one in inputs if isinstance(one, torch.Tensor)]
-    return all(type(one) in _PLAIN and one.layout == torch.strided for one in tensors)
+    with functions_disabled():
+        return all(type(one) in _PLAIN and one.layout == torch.strided for one in tensors)
 
 
 def _version(value: Any) -> int:
