@@ -21,6 +21,7 @@ from tracing.judge.no_reference import NoReference
 from tracing.judge.traced_program import TracedProgram
 from tracing.judge.traced_referee import TracedReferee, _JudgedCall
 from tracing.model import TracedCall, TracedGraph
+from tracing.numerics.default_dtype import with_default_dtype
 from tracing.program.device import Device
 from tracing.record.graphs.graph_nodes import graph_json
 from tracing.report.judgement import judgement_text
@@ -145,7 +146,23 @@ def checkpointed(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return made
 
 
-@pytest.mark.parametrize("function", [sized, vectorised, in_less_precision, checkpointed])
+class Gated(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return F.silu(x) * y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.empty_like(gradients[0]), gradients[0]
+
+
+def differentiated(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    made: torch.Tensor = Gated.apply(x.data.requires_grad_(), y)
+    return made + y.data
+
+
+@pytest.mark.parametrize("function", [sized, vectorised, in_less_precision, checkpointed, differentiated])
 def test_a_right_program_is_right(function: Callable[..., Any], device: Device, tmp_path: Path) -> None:
     dynamic = True if function is sized else None
     said = judgement(recorded(Program(function, inputs, dynamic=dynamic, calls=2), tmp_path, device))
@@ -160,6 +177,42 @@ def test_the_settings_around_a_call_are_those_of_the_program(device: Device, tmp
     said = judgement(run)
 
     assert call.autocast == {"cpu": "bfloat16"}
+    assert (said.status, said.findings, said.not_covered) == (0, (), ())
+
+
+def test_an_input_of_inference_mode_is_judged_as_it_is_left(device: Device, tmp_path: Path) -> None:
+    with torch.inference_mode():
+        run = recorded(Program(lambda x, y: x.mul_(2) + y, inputs), tmp_path, device)
+    said = judgement(run)
+
+    assert (said.status, said.findings, said.not_covered) == (0, (), ())
+
+
+def written(graph: torch.fx.Graph) -> None:
+    first, *_, last = graph.nodes
+    with graph.inserting_before(last):
+        graph.call_method("add_", (first, 1))
+
+
+def test_a_pass_that_overwrites_an_input_is_found(device: Device, tmp_path: Path) -> None:
+    with inductor.patch(pre_grad_custom_pass=written, force_disable_caches=True):
+        said = judgement(recorded(Program(softer, inputs), tmp_path, device))
+
+    assert [one.wrong.name for one in said.findings if isinstance(one, TracedOff)] == ["input 0 afterwards"]
+
+
+def of_numbers(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    steps = torch.arange(4, device=x.device)
+    return x * torch.linspace(0, 1, 4, device=x.device), steps / 3, steps * 0.1 * y
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_the_default_dtype_is_that_of_the_program(dtype: torch.dtype, device: Device, tmp_path: Path) -> None:
+    with with_default_dtype(str(dtype).removeprefix("torch.")):
+        run = recorded(Program(of_numbers, inputs), tmp_path, device)
+    said = judgement(run)
+
+    assert {one.verdict for one in said.launches} == {"right"}
     assert (said.status, said.findings, said.not_covered) == (0, (), ())
 
 
@@ -236,8 +289,8 @@ def test_a_graph_is_executed_on_copies_of_its_inputs() -> None:
 
     made = program.run([x, y], {})
 
-    assert torch.equal(x, before) and [*made.changed] == [0]
-    assert torch.equal(made.results[0], added(before, y)) and torch.equal(made.changed[0], before)
+    assert torch.equal(x, before) and made.changed == (0,)
+    assert torch.equal(made.results[0], added(before, y)) and torch.equal(made.inputs[0], before)
 
 
 def test_a_damaged_graph_is_not_covered(device: Device, tmp_path: Path) -> None:

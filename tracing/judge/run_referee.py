@@ -25,6 +25,7 @@ from tracing.judge.shared_results import shared_results
 from tracing.judge.step_referee import StepReferee
 from tracing.judge.traced_referee import TracedReferee
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome, TracedCall
+from tracing.numerics.default_dtype import with_default_dtype
 from tracing.store import Run
 from tracing.store.graph_file import Schedule, read_graph, read_schedule
 from tracing.upstream.torch.float32_precision import with_float32_precision
@@ -81,7 +82,8 @@ class _RunReferee:
             during = [one for one in launches if start <= one.index < stop]
             own = [one for one in during if one.thread == call.thread]
             # as the program did: ATen's own products are then as far from float64 as the program's
-            with with_float32_precision(self._graphs[call.graph].precision):
+            graph = self._graphs[call.graph]
+            with with_float32_precision(graph.precision), with_default_dtype(graph.default_dtype):
                 judged |= self._call(call, own, complete=len(during) == stop - start)
         self._traced(calls)
         for launch in launches:

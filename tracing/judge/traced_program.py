@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,13 +21,15 @@ _UNWRITTEN = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_emp
 _OF_STORAGE = ("as_strided", "as_strided_")  # of which only the elements of the input were kept
 _HIGHER = "torch.ops.higher_order."
 _CHECKPOINT = f"{_HIGHER}tag_activation_checkpoint"
+_FUNCTION = f"{_HIGHER}autograd_function_apply"  # of a torch.autograd.Function
 
 
 class ExecutedGraph(NamedTuple):
     """What a graph leaves."""
 
     results: list[Any]  # its outputs
-    changed: dict[int, torch.Tensor]  # the inputs that it overwrites, by position
+    inputs: list[Any]  # as it leaves them
+    changed: tuple[int, ...]  # positions of the inputs that it overwrites
     shared: Sequence[SharedBytes]
 
 
@@ -76,12 +79,10 @@ class TracedProgram:
         versions = [one._version if isinstance(one, torch.Tensor) else 0 for one in own]
         passed = passed_inputs(own)
         results = self._called(*own)
-        changed = {
-            i: one
-            for i, one in enumerate(own)
-            if isinstance(one, torch.Tensor) and one._version != versions[i]
-        }
-        return ExecutedGraph(results, changed, shared_memory(results, passed))
+        changed = tuple(
+            i for i, one in enumerate(own) if isinstance(one, torch.Tensor) and one._version != versions[i]
+        )
+        return ExecutedGraph(results, own, changed, shared_memory(results, passed))
 
     def _called(self, *inputs: Any) -> list[Any]:
         values: dict[str, Any] = {node.name: one for node, one in zip(self.inputs, inputs, strict=True)}
@@ -97,10 +98,14 @@ class TracedProgram:
 
     def _attribute(self, node: FxNode) -> Any:
         if node.graph is not None:
-            return TracedProgram(node.graph, self._device, virtual=self._virtual)._called
+            return functools.partial(self._call_inner, node.graph)
         if node.constant is None:
             raise NoReference(f"the constant {node.target}")
         return constant(node.constant, self._device)
+
+    def _call_inner(self, graph: FxGraph, *inputs: Any) -> list[Any]:
+        # a graph that is not called, as the backward of an autograd.Function, may contain any function
+        return TracedProgram(graph, self._device, virtual=self._virtual)._called(*inputs)
 
     def _executed(self, node: FxNode, values: Mapping[str, Any]) -> Any:
         args = [self._on_device(decoded(one, values, self._device)) for one in node.args]
@@ -126,6 +131,8 @@ class TracedProgram:
             function = resolved(node)
         elif node.target == _CHECKPOINT:
             return lambda graph, *args, **kwargs: graph(*args)
+        elif node.target == _FUNCTION:
+            return lambda forward, backward, *args, **kwargs: forward(*args)[0]  # the rest is saved
         elif executes_graphs(node):
             function = higher_order.FUNCTIONS.get(node.target.removeprefix(_HIGHER))
         elif name == "_enter_autocast":

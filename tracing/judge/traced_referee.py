@@ -20,6 +20,7 @@ from tracing.judge.fx_program import FxValue
 from tracing.judge.no_reference import FAILURES, NoReference
 from tracing.judge.traced_program import ExecutedGraph, TracedProgram
 from tracing.model import SharedBytes, TracedCall, TracedGraph
+from tracing.numerics.default_dtype import with_default_dtype
 from tracing.numerics.reference import Expected, reference
 from tracing.numerics.verdict import Judged, judge
 from tracing.store import Run
@@ -109,8 +110,15 @@ class _JudgedCall:
 
     def _results(self, made: ExecutedGraph) -> _Results:
         outputs = {f"output {i}": one for i, one in enumerate(made.results)}
-        changed = {f"input {i} afterwards": one for i, one in made.changed.items()}
+        positions = sorted({*made.changed, *self._left})
+        changed = {f"input {i} afterwards": made.inputs[i] for i in positions}
         return _Results(outputs | changed, made.shared)
+
+    @functools.cached_property
+    def _left(self) -> list[int]:
+        # the inputs that the program may have overwritten: their contents were recorded afterwards, too
+        call, positions = self._call.index, range(len(self._program.inputs))
+        return [i for i in positions if self._contents.of_graph(call, i, "afterwards") is not None]
 
     def _actual(self, names: Mapping[str, Any]) -> dict[str, torch.Tensor]:
         # what the program had: of an input that compiled code does not overwrite, what it read
@@ -223,13 +231,11 @@ def _as_recorded(call: TracedCall, device: torch.device) -> Iterator[None]:
     # the settings around the call; raises NoReference if this device has not its autocast
     if "cuda" in call.autocast and device.type != "cuda":
         raise NoReference("autocast of cuda, which is not the device of this judgement")
-    before = torch.get_default_dtype()
     with ExitStack() as stack:
         stack.enter_context(device)
         stack.enter_context(with_float32_precision(call.precision))
-        stack.callback(torch.set_default_dtype, before)
         with _refused():
-            torch.set_default_dtype(getattr(torch, call.default_dtype))
+            stack.enter_context(with_default_dtype(call.default_dtype))
             for kind, dtype in call.autocast.items():
                 stack.enter_context(torch.autocast(kind, getattr(torch, dtype)))
         yield

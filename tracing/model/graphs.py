@@ -44,6 +44,7 @@ class CompiledGraph(Record, frozen=True, file="compiledgraphs"):
     code: Blob  # the Python code that calls its kernels
     schedule: Blob  # JSON: see `tracing.store.graph_file.Schedule`
     precision: str = ""  # of products of float32 when it was called first: "high" allows TF32; "": not known
+    default_dtype: str = "float32"  # when it was called first
 
 
 class SharedBytes(msgspec.Struct, frozen=True, array_like=True):
@@ -84,7 +85,7 @@ class TracedCall(Record, frozen=True, file="tracedcalls", compressed=True, segme
     shared: Sequence[SharedBytes] = ()
     overlapping: Mapping[int, OverlappingInput] = {}  # inputs that may have bytes in common, by position
     autocast: Mapping[str, str] = {}  # around the call: a device and the dtype, {"cuda": "bfloat16"}
-    default_dtype: str = "float32"
+    default_dtype: str = "float32"  # as of `CompiledGraph`
     precision: str = ""  # as of `CompiledGraph`
 
 

@@ -24,6 +24,7 @@ from typing import Any
 import torch
 
 from tracing.numerics.conversions import with_any_integer
+from tracing.numerics.default_dtype import with_default_dtype
 from tracing.numerics.equality import EqualityTests
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
@@ -157,7 +158,9 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
                 self._storages.take(tensor, origin)
             return
         try:
-            results = self.tests.tested(name, given, self._computed(func, name, own, given), self._noise)
+            with with_default_dtype("float64"):  # of what reads no such numbers, as torch.arange(3) / 2
+                computed = self._computed(func, name, own, given)
+            results = self.tests.tested(name, given, computed, self._noise)
             if self._noise is not None:
                 if self._all_exact(compared(name, own[0]) or rounded(name, own[0])):
                     results = result

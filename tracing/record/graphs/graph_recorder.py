@@ -183,6 +183,7 @@ class GraphRecorder:
             code=blob(facts.code),
             schedule=blob(bytes(facts.schedule)),
             precision=float32_precision(),
+            default_dtype=str(torch.get_default_dtype()).removeprefix("torch."),
         )
         self._recording.writer.append(graph)
         return _Known(graph.id, _overwritten(schedule, msgspec.json.decode(facts.nodes, type=FxGraph)))

@@ -63,7 +63,7 @@ class TracedCalls:
             changed = {
                 i: one
                 for i, one in enumerate(inputs)
-                if i in overlapping or _version(one) != versions[i]  # which does not count writes by an alias
+                if i in overlapping or _may_differ(one, versions[i])  # no version counts writes by an alias
             }
         self._tensors.keep(index, "afterwards", changed)
         with self._recording.lock:
@@ -82,11 +82,15 @@ def _plain(inputs: Sequence[Any]) -> bool:
         return all(type(one) in _PLAIN and one.layout == torch.strided for one in tensors)
 
 
-def _version(value: Any) -> int:
+def _version(value: Any) -> int | None:
     # tensors of inference mode have none
     if not isinstance(value, torch.Tensor) or value.is_inference():
-        return 0
+        return None
     return value._version
+
+
+def _may_differ(value: Any, before: int | None) -> bool:
+    return isinstance(value, torch.Tensor) and (before is None or _version(value) != before)
 
 
 def _autocast() -> dict[str, str]:

@@ -79,7 +79,11 @@ def _attribute(value: Any, name: str) -> Any:
     return getattr(value, name)
 
 
-_BY_NAME: Mapping[str, Callable[..., Any]] = {"builtins.getattr": _attribute, "torch.Size": torch.Size}
+_BY_NAME: Mapping[str, Callable[..., Any]] = {
+    "builtins.getattr": _attribute,
+    "torch.Size": torch.Size,
+    "torch._C._autograd._get_data_attr": lambda tensor: tensor.data,
+}
 
 
 def contract() -> None:
