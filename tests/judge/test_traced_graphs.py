@@ -216,6 +216,16 @@ def test_the_default_dtype_is_that_of_the_program(dtype: torch.dtype, device: De
     assert (said.status, said.findings, said.not_covered) == (0, (), ())
 
 
+def test_an_expanded_input_may_overlap_another_one(device: Device, tmp_path: Path) -> None:
+    def views() -> list[torch.Tensor]:
+        base = values(4, 4)
+        return [base[:1].expand(4, 4), base]
+
+    said = judgement(recorded(Program(lambda x, y: x + y.mul_(2), views), tmp_path, device))
+
+    assert (said.status, said.findings, said.not_covered) == (0, (), ())
+
+
 def doubled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x.mul_(2) + y
 

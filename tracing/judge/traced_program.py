@@ -170,7 +170,9 @@ def _views(
         for i in members:
             one = overlapping[i]
             view = memory.as_strided(inputs[i].shape, one.stride, one.offset // size)
-            yield i, view.copy_(inputs[i])
+            once = tuple(slice(None if stride else 1) for stride in one.stride)  # of what was expanded
+            view[once].copy_(inputs[i][once])
+            yield i, view
 
 
 def _extent(shape: Sequence[int], one: OverlappingInput) -> int:
