@@ -10,9 +10,11 @@ import torch
 
 @contextmanager
 def with_default_dtype(name: str) -> Iterator[None]:
-    """While active, it is another one: "bfloat16"."""
+    """While active, it is another one, "bfloat16"; by a name that is none, as of a damaged run, the same."""
     before = torch.get_default_dtype()
-    torch.set_default_dtype(getattr(torch, name))
+    dtype = getattr(torch, name, None)
+    if isinstance(dtype, torch.dtype) and dtype.is_floating_point and dtype.itemsize > 1:
+        torch.set_default_dtype(dtype)
     try:
         yield
     finally:

@@ -9,9 +9,10 @@ import torch
 from torch import nn
 
 import tracing
-from tracing.model import CompiledGraph, NotCovered
+from tracing.model import CompiledGraph, NotCovered, TracedCall
 from tracing.record.graphs import graph_recorder
 from tracing.record.graphs.graph_nodes import graph_json
+from tracing.store.graph_file import read_schedule
 
 
 def test_a_constant_in_an_opaque_layout_has_no_elements() -> None:
@@ -38,6 +39,20 @@ def test_a_program_with_frozen_weights_is_recorded(tmp_path: Path) -> None:
         torch.compile(model, options={"freezing": True})(torch.ones(1, 3, 6, 6))
 
     assert len(list(run.launches())) > 0
+
+
+def test_both_of_two_nested_recordings_have_a_graph_that_is_compiled_in_the_inner_one(tmp_path: Path) -> None:
+    torch._dynamo.reset()
+    with (
+        torch._inductor.config.patch(force_disable_caches=True),
+        tracing.recording(runs=tmp_path, passes=False, keep_inputs=True, name="outer") as outer,
+        tracing.recording(runs=tmp_path, passes=False, keep_inputs=True, name="inner") as inner,
+    ):
+        torch.compile(lambda x: (x.sin() + 3) @ x)(torch.ones(5, 5))
+
+    for run in (outer, inner):
+        [graph], [_] = run.records(CompiledGraph), run.records(TracedCall)
+        assert [one.kind for one in read_schedule(run, graph).steps] == ["kernel", "library"]
 
 
 def test_an_error_of_the_recorder_in_a_compile_is_not_the_programs(

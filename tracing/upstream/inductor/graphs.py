@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -56,6 +57,7 @@ class GraphListener(Protocol):
 
 
 class _Compile(threading.local):
+    # of one listener: recordings may be nested
     depth = 0
     steps: list[dict[str, Any]] | None = None  # of the graph whose code is generated
     unfinished: int = 0  # the first step that no kernel call covers
@@ -63,20 +65,21 @@ class _Compile(threading.local):
     failure: str = ""  # why the schedule is not known
 
 
-_compile = _Compile()
-
-
 @contextmanager
 def compiles_followed(listener: GraphListener) -> Iterator[None]:
     """While active, `listener` receives what Inductor compiles."""
+    state = _Compile()
     with ExitStack() as stack:
-        stack.enter_context(patched(compile_fx, "compile_fx", _tracing(listener)))
+        stack.enter_context(patched(compile_fx, "compile_fx", _tracing(state, listener)))
         stack.enter_context(patched(_InProcessFxCompile, "codegen_and_compile", _compiling(listener)))
-        stack.enter_context(patched(GraphLowering, "codegen", _lowering(listener)))
-        stack.enter_context(patched(GraphLowering, "codegen_subgraph", _in_subgraph))
-        stack.enter_context(patched(Scheduler, "enter_context", _stepping))
-        stack.enter_context(patched(Scheduler, "codegen_extern_call", _calling_library))
-        stack.enter_context(patched(PythonWrapperCodegen, "generate_kernel_call", _calling_kernel))
+        stack.enter_context(patched(GraphLowering, "codegen", _lowering(state, listener)))
+        for owner, name, wrapper in (
+            (GraphLowering, "codegen_subgraph", _in_subgraph),
+            (Scheduler, "enter_context", _stepping),
+            (Scheduler, "codegen_extern_call", _calling_library),
+            (PythonWrapperCodegen, "generate_kernel_call", _calling_kernel),
+        ):
+            stack.enter_context(patched(owner, name, partial(wrapper, state)))
         yield
 
 
@@ -95,17 +98,17 @@ def _compile_id() -> str:
     return str(CompileContext.current_compile_id() or "")
 
 
-def _tracing(listener: GraphListener) -> Wrapper:
+def _tracing(state: _Compile, listener: GraphListener) -> Wrapper:
     def wrapper(original: Method) -> Method:
         def compile_graph(model: Any, *args: Any, **kwargs: Any) -> Any:
-            outermost = not _compile.depth and isinstance(model, torch.fx.GraphModule)
+            outermost = not state.depth and isinstance(model, torch.fx.GraphModule)
             if outermost:
                 listener.traced(model, _compile_id())
-            _compile.depth += 1  # it calls itself recursively with changed settings
+            state.depth += 1  # it calls itself recursively with changed settings
             try:
                 compiled = original(model, *args, **kwargs)
             finally:
-                _compile.depth -= 1
+                state.depth -= 1
             return listener.made(compiled) if outermost else compiled
 
         return compile_graph
@@ -130,17 +133,17 @@ def _compiling(listener: GraphListener) -> Wrapper:
     return wrapper
 
 
-def _lowering(listener: GraphListener) -> Wrapper:
+def _lowering(state: _Compile, listener: GraphListener) -> Wrapper:
     def wrapper(original: Method) -> Method:
         def codegen(self: GraphLowering) -> Any:
             if isinstance(self, SubgraphLowering):  # a branch of cond, the body of while_loop
-                return _in_subgraph(original)(self)
-            _compile.steps, _compile.unfinished, _compile.failure = [], 0, ""
+                return _in_subgraph(state, original)(self)
+            state.steps, state.unfinished, state.failure = [], 0, ""
             try:
                 result = original(self)
-                _receive(listener, self, result)
+                _receive(state, listener, self, result)
             finally:
-                _compile.steps = None
+                state.steps = None
             return result
 
         return codegen
@@ -148,28 +151,28 @@ def _lowering(listener: GraphListener) -> Wrapper:
     return wrapper
 
 
-def _in_subgraph(original: Method) -> Method:
+def _in_subgraph(state: _Compile, original: Method) -> Method:
     # its steps are not those of the graph that calls it: how often they are executed, only the program knows
     def codegen(self: GraphLowering, *args: Any, **kwargs: Any) -> Any:
-        outer = _compile.steps, _compile.extern
-        _compile.steps = None
+        outer = state.steps, state.extern
+        state.steps = None
         try:
             return original(self, *args, **kwargs)
         finally:
-            _compile.steps, _compile.extern = outer
+            state.steps, state.extern = outer
 
     return codegen
 
 
-def _receive(listener: GraphListener, graph: GraphLowering, result: Any) -> None:
+def _receive(state: _Compile, listener: GraphListener, graph: GraphLowering, result: Any) -> None:
     # an unknown form must not make the program's compile fail
     try:
-        if _compile.steps is not None:
-            listener.lowered(graph.module, result[0].value, _schedule(graph, _compile.steps))
+        if state.steps is not None:
+            listener.lowered(graph.module, result[0].value, _schedule(graph, state.steps))
     except Exception as error:
-        _compile.failure = _reason(error)
-    if _compile.failure:
-        listener.failed(_compile.failure)
+        state.failure = _reason(error)
+    if state.failure:
+        listener.failed(state.failure)
 
 
 def _reason(error: Exception) -> str:
@@ -180,13 +183,13 @@ def _reason(error: Exception) -> str:
 # ---- the schedule, while code is generated
 
 
-def _stepping(original: Method) -> Method:
+def _stepping(state: _Compile, original: Method) -> Method:
     def enter_context(self: Scheduler, node: Any) -> Any:
-        if _compile.steps is not None:
+        if state.steps is not None:
             try:
-                _compile.steps.append(_step(node))
+                state.steps.append(_step(node))
             except Exception as error:
-                _compile.steps, _compile.failure = None, _reason(error)
+                state.steps, state.failure = None, _reason(error)
         return original(self, node)
 
     return enter_context
@@ -210,36 +213,36 @@ def _step(node: Any) -> dict[str, Any]:
     }
 
 
-def _calling_library(original: Method) -> Method:
+def _calling_library(state: _Compile, original: Method) -> Method:
     def codegen_extern_call(self: Scheduler, node: Any) -> Any:
-        _compile.extern = True
+        state.extern = True
         try:
             return original(self, node)
         finally:
-            _compile.extern = False
-            if _compile.steps:
-                _compile.unfinished = len(_compile.steps)
+            state.extern = False
+            if state.steps:
+                state.unfinished = len(state.steps)
 
     return codegen_extern_call
 
 
-def _calling_kernel(original: Method) -> Method:
+def _calling_kernel(state: _Compile, original: Method) -> Method:
     def generate_kernel_call(self: Any, kernel_name: str, call_args: Any, *args: Any, **kwargs: Any) -> Any:
-        steps = _compile.steps
+        steps = state.steps
         if steps:
             call = {"kernel": kernel_name, "arguments": [_text(one) for one in call_args]}
-            if _compile.extern:
+            if state.extern:
                 steps[-1]["calls"].append(call)
             else:
-                _cover(steps, call)
+                _cover(state, steps, call)
         return original(self, kernel_name, call_args, *args, **kwargs)
 
     return generate_kernel_call
 
 
-def _cover(steps: list[dict[str, Any]], call: dict[str, Any]) -> None:
+def _cover(state: _Compile, steps: list[dict[str, Any]], call: dict[str, Any]) -> None:
     # C++ kernels are called when the next step is not part of them: one call may cover several steps
-    pending = [one for one in steps[_compile.unfinished :] if one["kind"] == "kernel" and not one["calls"]]
+    pending = [one for one in steps[state.unfinished :] if one["kind"] == "kernel" and not one["calls"]]
     if not pending:
         covered = [one for one in steps if one["kind"] == "kernel"]
         pending = covered[-1:]
