@@ -128,6 +128,22 @@ def test_an_input_that_a_graph_overwrites_is_judged_as_it_is_left(device: Device
     assert (right.findings, right.not_covered) == ((), ())
 
 
+def with_a_write(graph: torch.fx.Graph) -> None:
+    [first, *_] = graph.find_nodes(op="placeholder")
+    with graph.inserting_before(next(iter(graph.find_nodes(op="output")))):
+        doubled = graph.call_function(aten.mul.Tensor, (first, 2))
+        doubled.meta = {**first.meta}
+        graph.call_function(aten.copy_.default, (first, doubled)).meta = {**first.meta}
+
+
+def test_a_write_that_a_joint_pass_adds_is_found(device: Device, tmp_path: Path) -> None:
+    with inductor.patch(joint_custom_post_pass=with_a_write, force_disable_caches=True):
+        said = judgement(recorded(Program(softer, inputs), tmp_path, device))
+
+    [finding] = said.findings
+    assert isinstance(finding, TracedOff) and finding.wrong.name == "input 0 afterwards"
+
+
 def sized(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x.transpose(0, 1).contiguous() * x.shape[0] + y.mT.unflatten(0, (2, -1)).flatten(0, 1)
 

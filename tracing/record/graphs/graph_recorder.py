@@ -152,6 +152,8 @@ class GraphRecorder:
         shared = shared_memory(results, passed)
         tensors.keep(index, "output", dict(enumerate(results)))
         tensors.keep(index, "afterwards", overwritten)
+        if self._wrapping is not None:
+            self._wrapping.overwrites(overwritten.values())
         return results, shared
 
     def _graph(self, graph: Any) -> _Known | None:

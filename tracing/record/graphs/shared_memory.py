@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -68,6 +68,12 @@ def overlapping_inputs(inputs: Sequence[Any]) -> dict[int, OverlappingInput]:
             for number, group in enumerate(one for one in groups if len(one) > 1)
             for start, _, i in group
         }
+
+
+def first_bytes(values: Iterable[Any]) -> set[int]:
+    """The addresses at which the memory of some tensors begins."""
+    with functions_disabled():
+        return {span[0] for one in values if (span := _span(one)) is not None}
 
 
 def _shared(a: ByteRange, b: ByteRange) -> SharedBytes:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from tracing.model import TracedCall
 from tracing.record.graphs.call_tensors import CallTensors
-from tracing.record.graphs.shared_memory import overlapping_inputs, passed_inputs, shared_memory
+from tracing.record.graphs.shared_memory import (
+    first_bytes,
+    overlapping_inputs,
+    passed_inputs,
+    shared_memory,
+)
 from tracing.record.recording import Recording
 from tracing.upstream.torch.dispatch_modes import functions_disabled
 from tracing.upstream.torch.float32_precision import float32_precision
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _DEVICES = ("cpu", "cuda")
+
+
+class _Written(threading.local):
+    def __init__(self) -> None:
+        self.addresses: set[int] = set()  # of inputs that compiled graphs overwrite during the present call
 
 
 class TracedCalls:
@@ -28,6 +39,7 @@ class TracedCalls:
         """calls -- the numbers of calls of graphs in this process"""
         self._recording, self._tensors, self._calls, self._paused = recording, tensors, calls, paused
         self._entered = False
+        self._written = _Written()
 
     def __enter__(self) -> None:
         self._entered = True
@@ -49,6 +61,10 @@ class TracedCalls:
 
         return called
 
+    def overwrites(self, inputs: Iterable[Any]) -> None:
+        """Note inputs that a compiled graph overwrites: its code does not count their versions."""
+        self._written.addresses |= first_bytes(inputs)
+
     def _call(self, compiled: Callable[..., Any], graph: int, inputs: Sequence[Any]) -> Any:
         with self._recording.lock:
             index = next(self._calls)
@@ -57,15 +73,11 @@ class TracedCalls:
         passed, overlapping = passed_inputs(inputs), overlapping_inputs(inputs)
         self._tensors.keep(index, "input", dict(enumerate(inputs)))
         settings = _autocast(), str(torch.get_default_dtype()).removeprefix("torch."), float32_precision()
+        self._written.addresses.clear()
         results = compiled(*inputs)
         self._tensors.keep(index, "output", dict(enumerate(results)))
-        with functions_disabled():
-            changed = {
-                i: one
-                for i, one in enumerate(inputs)
-                if i in overlapping or _may_differ(one, versions[i])  # no version counts writes by an alias
-            }
-        self._tensors.keep(index, "afterwards", changed)
+        left = self._may_differ(inputs, versions)
+        self._tensors.keep(index, "afterwards", {i: inputs[i] for i in sorted({*left, *overlapping})})
         with self._recording.lock:
             stop, thread = next(self._calls), self._recording.thread.number
             numbers = {i: one for i, one in enumerate(inputs) if isinstance(one, (int, float))}
@@ -74,6 +86,17 @@ class TracedCalls:
                 TracedCall(index, stop, graph, thread, numbers, shared, overlapping, *settings)
             )
         return results
+
+    def _may_differ(self, inputs: Sequence[Any], versions: Sequence[int | None]) -> list[int]:
+        # the inputs that the call may have overwritten, by position
+        written = self._written.addresses
+        with functions_disabled():
+            return [
+                i
+                for i, one in enumerate(inputs)
+                if isinstance(one, torch.Tensor)
+                and (versions[i] is None or _version(one) != versions[i] or first_bytes([one]) & written)
+            ]
 
 
 def _plain(inputs: Sequence[Any]) -> bool:
@@ -87,10 +110,6 @@ def _version(value: Any) -> int | None:
     if not isinstance(value, torch.Tensor) or value.is_inference():
         return None
     return value._version
-
-
-def _may_differ(value: Any, before: int | None) -> bool:
-    return isinstance(value, torch.Tensor) and (before is None or _version(value) != before)
 
 
 def _autocast() -> dict[str, str]:
