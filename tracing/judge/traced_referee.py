@@ -1,7 +1,7 @@
 """Judges the results of calls of the graphs that Dynamo traced, by these graphs.
 
-What torch.compile does before Inductor's post-grad passes is in the graph that Inductor received, too:
-decompositions, pre-grad and joint passes. Where each launch is right by that graph, only this one shows them.
+Decompositions, pre-grad and joint passes change a graph before Inductor lowers it. If one of them is wrong,
+each launch is right by the graph that Inductor received; only the graph that Dynamo traced shows the fault.
 """
 
 from __future__ import annotations

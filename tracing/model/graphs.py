@@ -44,7 +44,7 @@ class CompiledGraph(Record, frozen=True, file="compiledgraphs"):
     code: Blob  # the Python code that calls its kernels
     schedule: Blob  # JSON: see `tracing.store.graph_file.Schedule`
     precision: str = ""  # of products of float32 when it was called first: "high" allows TF32; "": not known
-    default_dtype: str = "float32"  # when it was called first
+    default_dtype: str = "float32"  # of torch, when the graph was called first
 
 
 class SharedBytes(msgspec.Struct, frozen=True, array_like=True):
@@ -75,7 +75,7 @@ class OverlappingInput(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TracedCall(Record, frozen=True, file="tracedcalls", compressed=True, segmented=True):
-    """One call of what Inductor made of a graph that Dynamo traced, of a run that keeps contents."""
+    """One call of the compiled form of a graph that Dynamo traced, of a run that keeps contents."""
 
     index: int  # in the order of `GraphCall.index`
     stop: int  # calls of compiled graphs from `index` to it, on the same thread, are parts of this one

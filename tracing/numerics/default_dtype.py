@@ -1,4 +1,4 @@
-"""The dtype that torch gives numbers without one, as in torch.arange(3) / 2."""
+"""The default dtype of torch, as of the result of torch.arange(3) / 2."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def with_default_dtype(name: str) -> Iterator[None]:
-    """While active, it is another one, "bfloat16"; by a name that is none, as of a damaged run, the same."""
+    """While active, torch has another default dtype, "bfloat16"; a name of no such dtype changes nothing."""
     before = torch.get_default_dtype()
     dtype = getattr(torch, name, None)
     if isinstance(dtype, torch.dtype) and dtype.is_floating_point and dtype.itemsize > 1:

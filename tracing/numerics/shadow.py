@@ -158,7 +158,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
                 self._storages.take(tensor, origin)
             return
         try:
-            with with_default_dtype("float64"):  # of what reads no such numbers, as torch.arange(3) / 2
+            with with_default_dtype("float64"):  # in which torch.arange(3) / 2 is exact
                 computed = self._computed(func, name, own, given)
             results = self.tests.tested(name, given, computed, self._noise)
             if self._noise is not None:

@@ -1,4 +1,4 @@
-"""Records the calls of what Inductor made of each graph that Dynamo traced, with their contents."""
+"""Records the calls of the compiled form of each graph that Dynamo traced, with the contents of tensors."""
 
 from __future__ import annotations
 

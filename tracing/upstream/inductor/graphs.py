@@ -41,7 +41,7 @@ class GraphListener(Protocol):
         """Dynamo gives a graph to Inductor."""
 
     def made(self, compiled: Any) -> Any:
-        """Inductor gives Dynamo what is called in place of that graph; returns what Dynamo shall have."""
+        """Inductor has compiled that graph; returns the callable that Dynamo gets, as a wrapper of it."""
 
     def began(self, graph: torch.fx.GraphModule, compile_id: str, backward: bool) -> None:
         """Inductor begins to compile a graph of operators."""
