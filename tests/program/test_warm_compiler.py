@@ -14,8 +14,9 @@ from tracing.program.experiment import Experiment
 from tracing.program.warm_compiler import load_and_warm_up
 
 CHANGE = "decompositions[torch.ops.aten.hardswish.default] = lambda x: x * 5"
+IN_THE_TABLE = CHANGE.replace("decompositions", "select_decomp_table()")
 CASE = """import torch
-from torch._inductor.decomposition import decompositions
+from torch._inductor.decomposition import decompositions, select_decomp_table
 from tracing import Workload
 {imported}
 def build(device):
@@ -24,7 +25,9 @@ def build(device):
 """
 
 
-@pytest.mark.parametrize(("imported", "built"), [(CHANGE, "pass"), ("", CHANGE), ("", "pass")])
+@pytest.mark.parametrize(
+    ("imported", "built"), [(CHANGE, "pass"), ("", CHANGE), (IN_THE_TABLE, "pass"), ("", "pass")]
+)
 def test_a_decomposition_of_the_case_is_used(imported: str, built: str, tmp_path: Path) -> None:
     file = tmp_path / "case.py"
     file.write_text(CASE.format(imported=imported, built=built))
@@ -38,4 +41,4 @@ def test_a_decomposition_of_the_case_is_used(imported: str, built: str, tmp_path
     ended = in_child(compiled, 120)
 
     assert not ended.failure, ended.stderr
-    assert ended.result == [45.0 if CHANGE in (imported, built) else 9.0] * 8
+    assert ended.result == [45.0 if imported or CHANGE in built else 9.0] * 8

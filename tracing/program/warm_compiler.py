@@ -8,7 +8,7 @@ import torch
 
 from tracing.model import Case
 from tracing.program.device import Device
-from tracing.upstream.inductor.compiler import forget_decompositions
+from tracing.upstream.inductor.compiler import decompositions_known, forget_decompositions
 from tracing.upstream.torch.dynamo import forget_compiled
 
 
@@ -20,11 +20,13 @@ def warm_up(device: Device) -> None:
     without.
     """
     torch.set_num_threads(1)
+    changed = decompositions_known()  # by the case, maybe
     with device.active(), suppress(Exception):  # what a case has changed in Inductor may be wrong
         x = torch.ones(4, 8, requires_grad=True)
         torch.compile(lambda one: torch.nn.functional.softmax(one.relu() @ one.T, 0))(x).sum().backward()  # type: ignore[no-untyped-call, unused-ignore]
     forget_compiled()
-    forget_decompositions()  # a case may register some later
+    if not changed:
+        forget_decompositions()  # a case may register some later
 
 
 def load_and_warm_up(device: Device, name: str) -> Case:

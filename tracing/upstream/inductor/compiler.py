@@ -21,6 +21,11 @@ from tracing.upstream.patch import Method, Wrapper, patched, replaced
 _JOB = "_worker_compile_triton"  # the function of async_compile that a worker runs, in torch 2.11 to 2.15
 
 
+def decompositions_known() -> bool:
+    """True if this process has made the table of decompositions, which a program may then have changed."""
+    return fast_random_decomps.cache_info().currsize > 0
+
+
 def forget_decompositions() -> None:
     """Let the next compile see the decompositions that were registered since the first one."""
     fast_random_decomps.cache_clear()
@@ -124,7 +129,8 @@ def contract() -> None:
     require(
         isinstance(V.aot_compilation, bool) and not config.cpp_wrapper, "no C++ wrapper, and no AOTInductor"
     )
-    require(hasattr(fast_random_decomps, "cache_clear"), "fast_random_decomps() is cached")
+    known = all(hasattr(fast_random_decomps, name) for name in ("cache_clear", "cache_info"))
+    require(known, "fast_random_decomps() is cached")
     require_parameters(AlgorithmSelectorCache.__call__, "name", "choices")
     require_parameters(pad_mm.is_padded_faster, "ori_time", "pad_time")
     with worker_jobs(print) as wrapped:
