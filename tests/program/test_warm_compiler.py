@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._inductor.decomposition import select_decomp_table
 
 from tracing.compiler.child import in_child
 from tracing.program.device import Device
@@ -33,6 +34,7 @@ def test_a_decomposition_of_the_case_is_used(imported: str, built: str, tmp_path
     file.write_text(CASE.format(imported=imported, built=built))
 
     def compiled() -> Any:
+        select_decomp_table()  # as if this process had compiled before
         device = Device("sm_90")
         experiment = Experiment(load_and_warm_up(device, str(file)), device, 0)
         with device.active():

@@ -12,20 +12,21 @@ from tracing.upstream.inductor.compiler import decompositions_known, forget_deco
 from tracing.upstream.torch.dynamo import forget_compiled
 
 
-def warm_up(device: Device) -> None:
+def warm_up(device: Device, *, keep_decompositions: bool = False) -> None:
     """Compile something small, so that forks find Inductor imported and its patterns registered.
+
+    keep_decompositions -- do not make torch's table of decompositions anew: a case has changed it
 
     From now on torch computes with one thread in this process: GNU's OpenMP waits forever in a fork of a
     process that has had several. Cost: some 4 s; a build in a fork then takes a third of what it takes
     without.
     """
     torch.set_num_threads(1)
-    changed = decompositions_known()  # by the case, maybe
     with device.active(), suppress(Exception):  # what a case has changed in Inductor may be wrong
         x = torch.ones(4, 8, requires_grad=True)
         torch.compile(lambda one: torch.nn.functional.softmax(one.relu() @ one.T, 0))(x).sum().backward()  # type: ignore[no-untyped-call, unused-ignore]
     forget_compiled()
-    if not changed:
+    if not keep_decompositions:
         forget_decompositions()  # a case may register some later
 
 
@@ -39,6 +40,7 @@ def load_and_warm_up(device: Device, name: str) -> Case:
     if not device.virtual:
         return device.load(name)
     torch.set_num_threads(1)  # the case may compute when it is imported
+    forget_decompositions()  # this process may have compiled before
     case = device.load(name)
-    warm_up(device)
+    warm_up(device, keep_decompositions=decompositions_known())
     return case
