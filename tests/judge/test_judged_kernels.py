@@ -25,6 +25,7 @@ from tracing.analyze.judge.judgement import LibraryOff, OutputOff, Overwritten, 
 from tracing.cli.narrow.judge import judge
 from tracing.model import CompiledGraph, Selection, TracedGraph
 from tracing.program.device import Device
+from tracing.record.graphs import traced_backwards
 from tracing.report.judgement import judgement_text
 from tracing.store.graph_file import read_graph, read_schedule
 
@@ -569,10 +570,11 @@ def test_a_graph_from_inductors_cache_carries_what_is_known_of_it(device: Device
     assert graphs(first) == graphs(second) != []
 
 
-def test_of_a_program_what_happens_to_a_backward_before_inductor_is_not_covered(
-    device: Device, runs: Path
+def test_of_a_program_a_backward_that_autograd_did_not_execute_is_not_covered(
+    device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = Program(torch.nn.functional.hardswish, lambda: (values(100).requires_grad_(),), backward=True)
+    monkeypatch.setattr(traced_backwards, "is_compiled_backward", lambda node: False)
     of_case = recorded(program, runs, device)
     info = msgspec.structs.replace(of_case.info, kind="program")
     (of_case.path / "run.json").write_bytes(msgspec.json.encode(info))

@@ -17,9 +17,10 @@ from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.judgement import BEFORE_INDUCTOR, SharedResult, TracedOff
 from tracing.judge.contents import Contents
+from tracing.judge.judged_call import JudgedCall
 from tracing.judge.no_reference import NoReference
 from tracing.judge.traced_program import TracedProgram
-from tracing.judge.traced_referee import TracedReferee, _JudgedCall
+from tracing.judge.traced_referee import TracedReferee
 from tracing.model import TracedCall, TracedGraph
 from tracing.numerics.default_dtype import with_default_dtype
 from tracing.program.device import Device
@@ -329,7 +330,7 @@ def test_a_damaged_graph_is_not_covered(device: Device, tmp_path: Path) -> None:
     lost = FxGraph([one for one in nodes if one.name != nodes[-2].name])
 
     with pytest.raises(NoReference, match="does not run by itself"):
-        _JudgedCall(call, 0, TracedProgram(lost, CPU), contents, ()).findings()
+        JudgedCall(call, 0, TracedProgram(lost, CPU), contents, ()).findings()
     unknown = referee.judge(msgspec.structs.replace(call, graph=7), 0, ())
     assert unknown.off == () and "a graph that was not recorded" in unknown.not_covered[0]
 

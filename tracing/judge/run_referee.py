@@ -24,7 +24,7 @@ from tracing.judge.own_kernels import Interpreted, judged_own
 from tracing.judge.shared_results import shared_results
 from tracing.judge.step_referee import StepReferee
 from tracing.judge.traced_referee import TracedReferee
-from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome, TracedCall
+from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome, TracedBackward, TracedCall
 from tracing.numerics.default_dtype import with_default_dtype
 from tracing.store import Run
 from tracing.store.graph_file import Schedule, read_graph, read_schedule
@@ -102,19 +102,31 @@ class _RunReferee:
             return
         referee = TracedReferee(self._run, self._process, self._contents)
         unchecked, indices = {one.index: one.graph for one in calls}, [one.index for one in calls]
-        for traced in self._run.view(self._process, TracedCall, TracedCall):
+        off: set[int] = set()  # calls of which something is off: their backward depends on it
+        for traced in self._executions():
             first, stop = bisect_right(indices, traced.index), bisect_left(indices, traced.stop)
             inner = [one for one in calls[first:stop] if one.thread == traced.thread]
             for one in inner:
-                unchecked.pop(one.index)
-            if not inner or any(self._is_off(one) for one in inner):
+                unchecked.pop(one.index, None)
+            forward = traced.call if isinstance(traced, TracedBackward) else traced.index
+            if any(self._is_off(one) for one in inner):
+                off.add(forward)
+            if not inner or forward in off:
                 continue
             self._progress(f"judging: call {traced.index} of a graph that Dynamo traced")
-            judged = referee.judge(traced, inner[0].graph, self._unjudged(inner))
+            judged = referee.judge(traced, inner[-1].graph, self._unjudged(inner))
+            if judged.off:
+                off.add(forward)
             self._findings += judged.off
             self._not_covered += judged.not_covered
         if unchecked and not of_case:
             self._not_covered.append(f"{_BEFORE}, to {self._named(unchecked.values())}: {_BISECT}")
+
+    def _executions(self) -> list[TracedCall | TracedBackward]:
+        view = self._run.view
+        calls = view(self._process, TracedCall, TracedCall)
+        backwards = view(self._process, TracedBackward, TracedBackward)
+        return sorted([*calls, *backwards], key=lambda one: one.index)
 
     def _named(self, graphs: Iterable[int]) -> str:
         phases = {one: self._graphs[one].phase for one in sorted({*graphs})}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 
 from tracing.judge import higher_order
+from tracing.judge.autograd_function import autograd_function
 from tracing.judge.fx_program import clone, constant, decoded, strided
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import executes_graphs, references, resolved
@@ -58,6 +59,12 @@ class TracedProgram:
         return [results] if isinstance(results, Mapping) else list(results)
 
     @property
+    def output_nodes(self) -> list[FxNode | None]:
+        """The nodes of the results, in order; None: of a number, or of None."""
+        nodes = {node.name: node for node in self.graph.nodes}
+        return [nodes.get(one.get("node", "")) if isinstance(one, Mapping) else None for one in self.outputs]
+
+    @property
     def layouts_known(self) -> bool:
         """True if each input is executed with the strides that it had in the program."""
         values = [
@@ -70,19 +77,61 @@ class TracedProgram:
 
         overlapping -- as of `TracedCall`: the copies of these share memory, too
         """
+        own = self._copies(inputs, overlapping)
+        versions = [one._version if isinstance(one, torch.Tensor) else 0 for one in own]
+        passed = passed_inputs(own)
+        with torch.no_grad():
+            results = self._called(*own)
+        changed = tuple(
+            i for i, one in enumerate(own) if isinstance(one, torch.Tensor) and one._version != versions[i]
+        )
+        return ExecutedGraph(results, own, changed, shared_memory(results, passed))
+
+    def gradients(
+        self,
+        inputs: Sequence[Any],
+        overlapping: Mapping[int, OverlappingInput],
+        entered: Mapping[int, torch.Tensor],
+        wanted: Sequence[int],
+        overwritten: Collection[int],
+    ) -> list[torch.Tensor]:
+        """The gradients of some inputs, by autograd; zeros where no result depends on one.
+
+        entered     -- the gradients of results, by position
+        wanted      -- positions of the inputs
+        overwritten -- inputs that the graph may overwrite
+
+        Raises NoReference if it enters inference mode, in which torch follows no gradients.
+        """
+        if any("inference_mode" in node.target for node in self.graph.nodes):
+            raise NoReference("inference mode")
+        own = self._copies(inputs, overlapping)
+        leaves = [own[i].requires_grad_() for i in wanted]
+        for i in {*wanted} & {*overwritten}:
+            own[i] = own[i].clone()  # autograd refuses writes to a leaf
+        with torch.enable_grad():
+            results = self._called(*own)
+        pairs = [(results[i], one) for i, one in entered.items() if results[i].requires_grad]
+        if not (pairs and leaves):
+            return [torch.zeros_like(one) for one in leaves]
+        made = torch.autograd.grad(
+            [one for one, _ in pairs], leaves, [one for _, one in pairs], allow_unused=True
+        )
+        either = zip(made, leaves, strict=True)
+        return [one if one is not None else torch.zeros_like(leaf) for one, leaf in either]
+
+    def readers(self, node: str) -> list[FxNode]:
+        """The nodes that read the value of another one."""
+        return [one for one in self.graph.nodes if node in references([one.args, one.kwargs])]
+
+    def _copies(self, inputs: Sequence[Any], overlapping: Mapping[int, OverlappingInput]) -> list[Any]:
         pairs = zip(inputs, self.inputs, strict=True)
         own = [
             strided(clone(one), node.value) if isinstance(one, torch.Tensor) else one for one, node in pairs
         ]
         for i, view in _views(inputs, overlapping):
             own[i] = view
-        versions = [one._version if isinstance(one, torch.Tensor) else 0 for one in own]
-        passed = passed_inputs(own)
-        results = self._called(*own)
-        changed = tuple(
-            i for i, one in enumerate(own) if isinstance(one, torch.Tensor) and one._version != versions[i]
-        )
-        return ExecutedGraph(results, own, changed, shared_memory(results, passed))
+        return own
 
     def _called(self, *inputs: Any) -> list[Any]:
         values: dict[str, Any] = {node.name: one for node, one in zip(self.inputs, inputs, strict=True)}
@@ -132,7 +181,7 @@ class TracedProgram:
         elif node.target == _CHECKPOINT:
             return lambda graph, *args, **kwargs: graph(*args)
         elif node.target == _FUNCTION:
-            return lambda forward, backward, *args, **kwargs: forward(*args)[0]  # the rest is saved
+            return autograd_function
         elif executes_graphs(node):
             function = higher_order.FUNCTIONS.get(node.target.removeprefix(_HIGHER))
         elif name == "_enter_autocast":

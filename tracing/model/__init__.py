@@ -17,6 +17,7 @@ from tracing.model.graphs import (
     GraphText,
     OverlappingInput,
     SharedBytes,
+    TracedBackward,
     TracedCall,
     TracedGraph,
 )
@@ -224,6 +225,7 @@ __all__ = [
     "SwapResult",
     "TensorMeta",
     "TensorValue",
+    "TracedBackward",
     "TracedCall",
     "TracedGraph",
     "Uncomparable",

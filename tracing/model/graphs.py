@@ -89,10 +89,26 @@ class TracedCall(Record, frozen=True, file="tracedcalls", compressed=True, segme
     precision: str = ""  # as of `CompiledGraph`
 
 
+class TracedBackward(Record, frozen=True, file="tracedbackwards", compressed=True, segmented=True):
+    """One backward of a call of the compiled form of a graph that Dynamo traced.
+
+    `GraphTensor.position` of an input is that of a result of the call, whose gradient it is; of an output,
+    that of an input of the call.
+    """
+
+    index: int  # as `TracedCall.index`
+    stop: int
+    call: int  # `TracedCall.index` of the forward
+    thread: int
+    absent: tuple[int, ...] = ()  # inputs of the call whose gradient is None
+    views: bool = False  # the gradient of a tensor entered that is no result, as the base of a view
+    others: bool = False  # it returned the gradient of a tensor that is no input
+
+
 class GraphTensor(Record, frozen=True, file="graphtensors", segmented=True):
     """The content of one input or output of one call of a graph."""
 
-    call: int  # as `GraphCall.index` or `TracedCall.index`
+    call: int  # as `index` of GraphCall, TracedCall or TracedBackward
     position: int
     side: Literal["input", "output", "afterwards"]  # afterwards: of an input that the graph overwrites
     blob: Blob  # as `KeptTensor.blob`

@@ -30,6 +30,7 @@ FEATURES: Mapping[str, str] = {
     "inductor.user_kernels": "lines of the user's kernels in compiled programs",
     "torch.autograd": "the phase of a launch: forward or backward",
     "torch.program_backends": "bisecting programs with a backend of their own",
+    "torch.compiled_backward": "recording the gradients of a compiled graph",
     "torch.compiled_function": "naming the function and the backend of a compile",
     "torch.compile_callbacks": "stopping at a pass without debugpy's tracing of the compile",
     "torch.cuda_graphs": "recording while a CUDA graph is captured",

@@ -67,7 +67,7 @@ class GraphRecorder:
             stack.enter_context(compiles_followed(self))
             stack.enter_context(around_graphs(self._around_call))
             if self._wrapping is not None:
-                stack.enter_context(self._wrapping)
+                stack.enter_context(self._wrapping.installed())
             yield
 
     # ---- compiles

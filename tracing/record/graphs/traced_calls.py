@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,7 +18,9 @@ from tracing.record.graphs.shared_memory import (
     passed_inputs,
     shared_memory,
 )
+from tracing.record.graphs.traced_backwards import TracedBackwards, gradient_edges
 from tracing.record.recording import Recording
+from tracing.upstream.torch.compiled_backward import backwards_followed
 from tracing.upstream.torch.dispatch_modes import functions_disabled
 from tracing.upstream.torch.float32_precision import float32_precision
 
@@ -31,7 +34,7 @@ class _Written(threading.local):
 
 
 class TracedCalls:
-    """Wraps the callables that Inductor returns to Dynamo; they record while this context is entered."""
+    """Wraps the callables that Inductor returns to Dynamo; they record while this is installed."""
 
     def __init__(
         self, recording: Recording, tensors: CallTensors, calls: Iterator[int], paused: Callable[[], bool]
@@ -40,12 +43,17 @@ class TracedCalls:
         self._recording, self._tensors, self._calls, self._paused = recording, tensors, calls, paused
         self._entered = False
         self._written = _Written()
+        self._backwards = TracedBackwards(recording, tensors, calls, lambda: self._entered and not paused())
 
-    def __enter__(self) -> None:
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Record calls while active."""
         self._entered = True
-
-    def __exit__(self, *exc: object) -> None:
-        self._entered = False
+        try:
+            with backwards_followed(self._backwards):
+                yield
+        finally:
+            self._entered = False
 
     def wrapped(self, compiled: Callable[..., Any], graph: int) -> Callable[..., Any]:
         """A callable that records each of its calls.
@@ -74,6 +82,8 @@ class TracedCalls:
         self._tensors.keep(index, "input", dict(enumerate(inputs)))
         settings = _autocast(), str(torch.get_default_dtype()).removeprefix("torch."), float32_precision()
         self._written.addresses.clear()
+        with functions_disabled():
+            edges = gradient_edges(inputs)
         results = compiled(*inputs)
         self._tensors.keep(index, "output", dict(enumerate(results)))
         left = self._may_differ(inputs, versions)
@@ -85,6 +95,8 @@ class TracedCalls:
             self._recording.writer.append(
                 TracedCall(index, stop, graph, thread, numbers, shared, overlapping, *settings)
             )
+        with functions_disabled():
+            self._backwards.follow(index, edges, results)
         return results
 
     def _may_differ(self, inputs: Sequence[Any], versions: Sequence[int | None]) -> list[int]:

@@ -29,8 +29,7 @@ _FUNCTIONS: Mapping[str, Any] = {
     "torch._ops.aten": torch.ops.aten,  # attributes of tensors, since torch 2.15
 }
 _AUTOCAST = "torch.amp.autocast_mode"
-_IGNORED = (  # of gradients, which no result depends on
-    "torch._C._set_grad_enabled",
+_IGNORED = (  # no result depends on it
     "torch.autograd.grad_mode._enter_inference_mode",
     "torch.autograd.grad_mode._exit_inference_mode",
 )
@@ -82,6 +81,7 @@ def _attribute(value: Any, name: str) -> Any:
 _BY_NAME: Mapping[str, Callable[..., Any]] = {
     "builtins.getattr": _attribute,
     "torch.Size": torch.Size,
+    "torch._C._set_grad_enabled": torch.set_grad_enabled,
     "torch._C._autograd._get_data_attr": lambda tensor: tensor.data,
 }
 

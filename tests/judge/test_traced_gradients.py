@@ -1,0 +1,171 @@
+"""Gradients are judged by the graphs that Dynamo traced: a formula of a gradient is seen nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch._inductor.config as inductor
+import torch.nn.functional as F
+from judged_programs import values
+from planted_kernels import Program, judgement, recorded, virtual_gpu
+from torch._inductor.decomposition import select_decomp_table
+
+from tracing.analyze.judge.judgement import TracedOff
+from tracing.model import TracedBackward
+from tracing.program.device import Device
+
+aten = torch.ops.aten
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Device]:
+    with virtual_gpu() as device:
+        yield device
+
+
+def inputs() -> list[torch.Tensor]:
+    return [values(6, 4, g=0).requires_grad_(), values(6, 4, g=1).requires_grad_()]
+
+
+def softer(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return F.hardswish(x) * y, y.sin()
+
+
+def backward_of(*options: str) -> Callable[..., Any]:
+    return lambda grad, x, *rest: grad * x.clamp(-3, 3) / 5
+
+
+def test_a_wrong_decomposition_of_a_backward_is_found(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(select_decomp_table(), aten.hardswish_backward.default, backward_of())
+    with inductor.patch(force_disable_caches=True):
+        said = judgement(recorded(Program(softer, inputs, backward=True), tmp_path, device))
+
+    assert {one.verdict for one in said.launches} == {"right"} and said.status == 1
+    [finding] = said.findings
+    assert isinstance(finding, TracedOff) and finding.wrong.name == "gradient of input 0"
+    assert [line.code for line in finding.lines] == ["return F.hardswish(x) * y, y.sin()"]
+
+
+def right(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return F.hardswish(x) * y, y.sin()
+
+
+def viewed(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    z = x * y
+    return z, z.mT, x.mT
+
+
+def partly(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        z = x.sin() * y
+    return z * y + x.detach() * y.exp()
+
+
+def checkpointed(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    made: torch.Tensor = torch.utils.checkpoint.checkpoint(lambda z: z.sin() * y, x, use_reentrant=False)
+    return made
+
+
+class Halved(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x, y)
+        return x.sin() * y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x, y = ctx.saved_tensors
+        return gradients[0] * y / 2, gradients[0] * x.sin()
+
+
+def halved(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    made: torch.Tensor = Halved.apply(x, y)
+    return made * y
+
+
+def attended(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    q = x[None, None]
+    return F.scaled_dot_product_attention(q, y[None, None], q) + F.layer_norm(y, [4])
+
+
+def overwriting(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    z = x * 2
+    z[1:].mul_(y[1:])
+    return z.relu_() + F.cross_entropy(y, x.argmax(1))
+
+
+@pytest.mark.parametrize("function", [right, viewed, partly, checkpointed, halved, attended, overwriting])
+def test_a_right_backward_is_right(function: Callable[..., Any], device: Device, tmp_path: Path) -> None:
+    run = recorded(Program(function, inputs, backward=True, calls=2), tmp_path, device)
+    said = judgement(run)
+
+    assert len([*run.records(TracedBackward)]) == 2
+    assert (said.status, said.findings, said.not_covered) == (0, (), ())
+
+
+def with_another_gradient(graph: torch.fx.Graph) -> None:
+    *_, output = graph.nodes
+    gradients = [one for one in graph.find_nodes(op="placeholder") if "tangents" in one.name]
+    if not gradients:
+        return
+    results, made = output.args[0], [one for one in output.args[0] if isinstance(one, torch.fx.Node)]
+    with graph.inserting_before(output):
+        wrong = graph.call_function(aten.mul.Tensor, (made[-1], 1.125))
+    wrong.meta = {**made[-1].meta}
+    output.args = ([wrong if one is made[-1] else one for one in results],)
+
+
+@pytest.mark.parametrize("function", [right, viewed, partly, checkpointed, halved, attended, overwriting])
+def test_a_joint_pass_that_changes_a_gradient_is_found(
+    function: Callable[..., Any], device: Device, tmp_path: Path
+) -> None:
+    with inductor.patch(joint_custom_post_pass=with_another_gradient, force_disable_caches=True):
+        said = judgement(recorded(Program(function, inputs, backward=True), tmp_path, device))
+
+    assert {one.wrong.name for one in said.findings if isinstance(one, TracedOff)} == {"gradient of input 1"}
+    assert {one.verdict for one in said.launches} == {"right"}
+
+
+def two_views(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    z = x * y
+    return z.view(-1)[3:], z.mT
+
+
+def drawn(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return F.dropout(x, 0.5) * y
+
+
+def of_two(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    x.mul_(2)
+    return x.sin() * y
+
+
+def overlapping() -> list[torch.Tensor]:
+    x = values(12, 4, g=0).requires_grad_().clone()
+    return [x[:6], x[5:11]]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "reason"),
+    [
+        (two_views, inputs, "the gradient of a tensor that is no result, as the base of a view"),
+        (drawn, inputs, "random numbers"),
+        (of_two, overlapping, "the gradient of a tensor that is no result"),
+    ],
+)
+def test_what_has_no_reference_is_not_covered(
+    function: Callable[..., Any],
+    arguments: Callable[[], list[torch.Tensor]],
+    reason: str,
+    device: Device,
+    tmp_path: Path,
+) -> None:
+    said = judgement(recorded(Program(function, arguments, backward=True), tmp_path, device))
+
+    assert said.findings == () and any(reason in one for one in said.not_covered), said.not_covered

@@ -1,0 +1,83 @@
+"""Judges the gradients of one backward of a call of a graph that Dynamo traced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from tracing.analyze.judge.judgement import TracedOff
+from tracing.judge.contents import Contents
+from tracing.judge.judged_results import JudgedResults, refused
+from tracing.judge.no_reference import NoReference
+from tracing.judge.traced_program import TracedProgram
+from tracing.model import TracedBackward, TracedCall
+from tracing.store.graph_file import FxNode, PythonLine
+
+_GRADIENT = "gradient of input "
+
+
+class JudgedBackward(JudgedResults):
+    """The gradients that a backward gives to the inputs of its call, for the gradients of its results.
+
+    The backward is executed with the autocast of the forward, as AOTAutograd compiles it by default.
+    """
+
+    def __init__(
+        self,
+        backward: TracedBackward,
+        call: TracedCall,
+        graph: int,
+        program: TracedProgram,
+        contents: Contents,
+        unjudged: Sequence[str],
+    ) -> None:
+        """call -- the call that it is the backward of
+
+        graph, unjudged -- as of `JudgedResults`
+        """
+        super().__init__(call, graph, program, contents, unjudged)
+        self._backward = backward
+        self._wanted = [i for i in range(len(program.inputs)) if self._has_gradient(i)]
+
+    def _has_gradient(self, position: int) -> bool:
+        made = self._contents.of_graph(self._backward.index, position, "output")
+        return made is not None or position in self._backward.absent
+
+    def _findings(self) -> Iterator[TracedOff]:
+        if self._backward.views:
+            raise NoReference("the gradient of a tensor that is no result, as the base of a view")
+        with refused():
+            made = self._made()
+        yield from self._off(made, {f"{_GRADIENT}{i}": self._actual(i) for i in self._wanted})
+        if self._backward.others:
+            self._unjudged("a gradient", "a tensor that is no input, as the base of several inputs")
+
+    def _made(self) -> dict[str, Any]:
+        entered = {}
+        for position in range(len(self._program.outputs)):
+            content = self._contents.of_graph(self._backward.index, position, "input")
+            if content is not None:
+                entered[position] = self._contents.tensor(content)
+        made = self._program.gradients(
+            self._inputs, self._call.overlapping, entered, self._wanted, self._left
+        )
+        return {f"{_GRADIENT}{i}": one for i, one in zip(self._wanted, made, strict=True)}
+
+    def _actual(self, position: int) -> torch.Tensor:
+        content = self._contents.of_graph(self._backward.index, position, "output")
+        if content is not None:
+            return self._contents.tensor(content)
+        read = self._contents.of_graph(self._call.index, position, "input")
+        assert read is not None  # without it, the graph was not executed
+        return torch.zeros_like(self._contents.tensor(read))
+
+    def _node(self, name: str) -> FxNode | None:
+        return self._program.inputs[int(name.removeprefix(_GRADIENT))]
+
+    def _lines(self, name: str) -> tuple[PythonLine, ...]:
+        # of what reads the input
+        graph, node = self._program.graph, self._node(name)
+        lines = [graph.line_of(one) for one in self._program.readers(node.name)] if node is not None else []
+        return tuple(dict.fromkeys(one for one in lines if one is not None))

@@ -1,0 +1,76 @@
+"""Judges the results of one call of a graph that Dynamo traced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+from tracing.analyze.judge.judgement import BEFORE_INDUCTOR, SharedResult, TracedOff
+from tracing.judge.judged_results import JudgedResults, refused
+from tracing.judge.traced_program import ExecutedGraph
+from tracing.store.graph_file import FxNode, PythonLine
+
+
+class JudgedCall(JudgedResults):
+    """Its outputs, the inputs that it overwrites, and which of them share memory."""
+
+    def _findings(self) -> Iterator[TracedOff | SharedResult]:
+        with refused():
+            executed = self._executed()
+        made = self._by_name(executed)
+        yield from self._off(made, self._actual(made))
+        yield from self._shared(executed)
+
+    def _made(self) -> dict[str, Any]:
+        return self._by_name(self._executed())
+
+    def _executed(self) -> ExecutedGraph:
+        return self._program.run(self._inputs, self._call.overlapping)
+
+    def _by_name(self, executed: ExecutedGraph) -> dict[str, Any]:
+        outputs = {f"output {i}": one for i, one in enumerate(executed.results)}
+        positions = sorted({*executed.changed, *self._left})
+        return outputs | {f"input {i} afterwards": executed.inputs[i] for i in positions}
+
+    def _actual(self, made: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+        # what the program had: of an input that compiled code does not overwrite, what it read
+        actual = {}
+        for name, own in made.items():
+            side, position = _parts(name)
+            kind = "output" if side == "output" else "afterwards"
+            content = self._contents.of_graph(self._call.index, position, kind)
+            if content is None and side == "input":
+                content = self._contents.of_graph(self._call.index, position, "input")
+            if content is not None and isinstance(own, torch.Tensor):
+                actual[name] = self._contents.tensor(content)
+        return actual
+
+    def _shared(self, executed: ExecutedGraph) -> Iterator[SharedResult]:
+        expected = {(one.output, one.side, one.other) for one in executed.shared}
+        if not self._program.layouts_known:
+            return
+        for one in self._call.shared:
+            if (one.output, one.side, one.other) in expected:
+                continue
+            name, other = f"output {one.output}", f"{one.side} {one.other}"
+            yield SharedResult(
+                self._graph, name, self._node_name(name), other, self._node_name(other), BEFORE_INDUCTOR,
+                self._lines(name),
+            )  # fmt: skip
+
+    def _node(self, name: str) -> FxNode | None:
+        side, position = _parts(name)
+        nodes = self._program.inputs if side == "input" else self._program.output_nodes
+        return nodes[position] if position < len(nodes) else None
+
+    def _lines(self, name: str) -> tuple[PythonLine, ...]:
+        node = self._node(name)
+        line = self._program.graph.line_of(node) if node is not None else None
+        return (line,) if line is not None else ()
+
+
+def _parts(name: str) -> tuple[str, int]:
+    side, position, *_ = name.split(" ")
+    return side, int(position)
