@@ -296,6 +296,29 @@ def test_generated_code_that_hands_over_other_memory_is_blamed_not_an_operator(
     assert re.search(f"^✗ {sentence}$", edited(*edit), re.MULTILINE)
 
 
+def multiplied(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x.sin() @ y, y.cos(), y @ y
+
+
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        ((r"mm\(buf0, arg\d_1", "mm(buf0, buf0"), r"aten::mm reads buf0, and should read arg\d_1"),
+        ((r"mm\(buf0, (arg\d_1)", r"mm(\1, buf0"), UNLIKE_REPEATED),
+        ((r"return \((\w+), (\w+), (\w+), \)", r"\1.mul_(2); return (\1, \2, \3, )"), UNLIKE_REPEATED),
+        (
+            (r"return \((\w+), (\w+), (\w+), \)", r"return (\2, \2, \3, )"),
+            r"output 0 is buf\d, and should be buf\d",
+        ),
+    ],
+    ids=["another input", "exchanged inputs", "overwritten", "another output"],
+)
+def test_an_operator_whose_result_no_launch_reads_is_judged(
+    edit: tuple[str, str], sentence: str, edited: Callable[..., str]
+) -> None:
+    assert re.search(f"^✗ {sentence}$", edited(*edit, function=multiplied), re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     ("edit", "sentence"),
     [

@@ -96,7 +96,7 @@ class GraphCause:
             return None
         if memory.contents.same(held.content, result.content) is not False:
             return None
-        by, operator = self._steps.later_writer(held)
+        by, operator = self._steps.writers.later(held)
         return Overwritten(
             self._steps.graph, result.name, memory.schedule.location(result.buffer), wrong.node,
             by.index if by else None, by.kernel_name if by else operator, GENERATED, wrong,

@@ -32,11 +32,6 @@ class BufferContent:
     storage: int | None = None  # that `by` wrote it to
     wrong: str = ""  # the launch or operator that is off and that it depends on
 
-    @property
-    def judgeable(self) -> bool:
-        """True if a step computes it, so that it can be judged when its content is known."""
-        return self.step is not None and self.value is not None and self.content is None
-
 
 @dataclass(slots=True)
 class GraphMemory:

@@ -201,6 +201,7 @@ class _RunReferee:
         memory = GraphMemory(lowered, schedule, self._contents, held, self._operators)
         referee = StepReferee(call.graph, memory, self._overwritten_inputs(call, memory))
         referee.judge(steps)
+        referee.returned(call.index)
         self._launches += referee.launches
         self._findings += referee.findings
         self._not_covered += [f"graph {call.graph}: {one}" for one in referee.unjudged]

@@ -7,17 +7,19 @@ next values are computed from the inputs of that buffer, and judge all launches 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from tracing.analyze.judge.judgement import JudgedLaunch, LibraryOff, Overwritten, WrongElements
 from tracing.analyze.judge.launched_steps import LaunchedStep
+from tracing.judge.buffer_writers import BufferWriters
 from tracing.judge.called_operator import CalledOperator
 from tracing.judge.contents import Content
 from tracing.judge.fx_program import FxPlan, FxValue
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
 from tracing.judge.no_reference import NoReference
-from tracing.judge.operators import is_custom, is_seed
+from tracing.judge.operators import is_seed
 from tracing.judge.overwritten_inputs import OverwrittenInputs
 from tracing.judge.random_numbers import draws_as_known
 from tracing.judge.step_reads import StepReads
@@ -30,6 +32,13 @@ _PART = "_operator.getitem"  # one of several results
 GENERATED = "Inductor's generated code"
 
 
+class _Returned(NamedTuple):
+    """A result of a call that is another buffer."""
+
+    result: str  # "output 1"
+    buffer: str
+
+
 @dataclass(slots=True)
 class StepReferee:
     """Judges one call of a graph."""
@@ -40,10 +49,11 @@ class StepReferee:
     launches: list[JudgedLaunch] = field(default_factory=list)
     findings: list[Overwritten | LibraryOff] = field(default_factory=list)
     unjudged: list[str] = field(default_factory=list)  # operators of libraries
-    _made: list[KernelLaunch] = field(default_factory=list)
-    _steps: list[ScheduleStep] = field(default_factory=list)  # so far
-    _counts: list[int] = field(default_factory=list)  # of launches before each of them
+    writers: BufferWriters = field(init=False)
     values: dict[str, FxValue] = field(default_factory=dict)  # values that names of the schedule hold
+
+    def __post_init__(self) -> None:
+        self.writers = BufferWriters(self.memory)
 
     def judge(self, steps: Sequence[LaunchedStep]) -> None:
         """Judge the launches of one call, in the order of the code."""
@@ -51,9 +61,26 @@ class StepReferee:
         for made in steps:
             self._step(made)
 
+    def returned(self, call: int) -> None:
+        """Judge those results of the call that an operator of a library made, and that no launch read."""
+        schedule, program = self.memory.schedule, self.memory.program
+        for position, (name, node) in enumerate(zip(schedule.outputs, program.outputs, strict=False)):
+            held, content = (
+                self.memory.held.get(name),
+                self.memory.contents.of_graph(call, position, "output"),
+            )
+            if held is None or held.content is not None or held.step is None or content is None:
+                continue
+            if isinstance(node, Mapping) and program.value(node["node"], len(program.nodes)) == held.value:
+                other = self.holder(content)
+                held.content = content
+                self._late(name, held, _Returned(f"output {position}", other) if other else None)
+
     def draws_unknown(self, plan: FxPlan) -> bool:
         """True if a plan draws random numbers that are not those which the launches of the call draw."""
-        return plan.draws and not (plan.generated and draws_as_known(self.memory.contents.run, self._made))
+        return plan.draws and not (
+            plan.generated and draws_as_known(self.memory.contents.run, self.writers.launches)
+        )
 
     def _step(self, made: LaunchedStep) -> None:
         step = made.step
@@ -80,9 +107,7 @@ class StepReferee:
             if made.launches and (held.content is None or held.value is None):
                 held.launches = (*others, *(one.index for one in made.launches))
             self.memory.held[name] = held
-        self._counts.append(len(self._made))
-        self._made += made.launches
-        self._steps.append(step)
+        self.writers.add(made)
 
     # ---- what a step reads
 
@@ -102,7 +127,7 @@ class StepReferee:
     def _overwritten(self, name: str, held: BufferContent, made: LaunchedStep, read: Content) -> None:
         launch = made.launches[0]
         buffer = self.memory.schedule.location(name)
-        by, operator = self._overwriter(held, made, name)
+        by, operator = self.writers.between(held, made, name)
         node = held.value.node if held.value else ""
         self.findings.append(
             Overwritten(
@@ -122,62 +147,8 @@ class StepReferee:
         return self.memory.schedule.location(next(same, ""))
 
     def _cause(self, name: str, held: BufferContent, by: KernelLaunch | None) -> str:
-        own = self._own_readers(name, held) if by is None else ()
+        own = self.writers.undeclared(name, held) if by is None else ()
         return "".join(f"{one}, which reads it, or " for one in own) + GENERATED
-
-    def _own_readers(self, name: str, held: BufferContent) -> tuple[str, ...]:
-        # operators of the program that read a buffer since its writer: one may write to it, undeclared
-        location, program = self.memory.schedule.location, self.memory.program
-        start = self._steps.index(held.step) + 1 if held.step in self._steps else 0
-        read = [
-            node
-            for step in self._steps[start:]
-            if step.kind == "library" and location(name) in map(location, step.reads)
-            for node in map(program.nodes.__getitem__, step.nodes)
-        ]
-        return tuple(dict.fromkeys(one.target for one in read if is_custom(one) and not one.written))
-
-    def _overwriter(
-        self, held: BufferContent, made: LaunchedStep, name: str
-    ) -> tuple[KernelLaunch | None, str]:
-        # the last launch between writer and reader that wrote to the storage that is read, or the operator
-        reader = made.launches[0]
-        storages = {held.storage} if held.storage is not None else self._passed(made, name)
-        later = [one for one in self._made_after(held) if one.index < reader.index]
-        if (by := _last_writer(later, storages)) is not None:
-            return by, ""
-        # an operator before the next launch may have made the content, or, of an input, be the program's
-        since = (held.by or (later[0] if later else reader)).index
-        return None, self.memory.operators.first(storages, (since, reader.index))
-
-    def _made_after(self, held: BufferContent) -> Sequence[KernelLaunch]:
-        # the launches of the call after the launch or operator that made a content
-        if held.by is not None:
-            return [one for one in self._made if one.index > held.by.index]
-        return self._made[self._counts[self._steps.index(held.step)] if held.step in self._steps else 0 :]
-
-    def _passed(self, made: LaunchedStep, name: str) -> set[int | None]:
-        # the storage of the argument that has a content; all, if the launch overwrites it under a new name
-        location = self.memory.schedule.location(name)
-        arguments = [one for call in made.calls for one in call.arguments()]
-        passed = {argument.storage for one, _, argument in arguments if one == location}
-        return passed or {argument.storage for _, _, argument in arguments if argument.reads}
-
-    def later_writer(self, held: BufferContent) -> tuple[KernelLaunch | None, str]:
-        """The last launch that writes to a buffer's storage after the one that made it, or an operator."""
-        made = held.by
-        if made is None or held.storage is None:
-            return None, ""
-        if (by := _last_writer(self._made_after(held), {held.storage})) is not None:
-            return by, ""
-        return None, self.memory.operators.first({held.storage}, (made.index, self._made[-1].index + 1))
-
-    def _writer_before(self, held: BufferContent, step: ScheduleStep | None) -> KernelLaunch | None:
-        # the last launch that writes to a buffer's storage after the one that made it, and before a step
-        if held.by is None or step not in self._steps:
-            return None
-        before = self._made[: self._counts[self._steps.index(step)]]
-        return _last_writer([one for one in before if one.index > held.by.index], {held.storage})
 
     def _sources(
         self, step: ScheduleStep, before: dict[str, Content]
@@ -217,7 +188,7 @@ class StepReferee:
         self, made: LaunchedStep, targets: dict[str, BufferContent], others: tuple[int, ...], wrong: str
     ) -> None:
         written = self._written(made, targets)
-        earlier = [one for one in self._made if one.index in others]
+        earlier = [one for one in self.writers.launches if one.index in others]
         verdict = StepJudge(self.memory).verdict(targets, written, [*earlier, *made.launches])
         if verdict.verdict == "right" and wrong:
             verdict.verdict, verdict.why = "inputs wrong", f"{wrong} is off"
@@ -268,8 +239,9 @@ class StepReferee:
                     written[own] = argument.name, targets[own].content or content
         return written
 
-    def _late(self, name: str, held: BufferContent) -> None:
+    def _late(self, name: str, held: BufferContent, returned: _Returned | None = None) -> None:
         # the result of an operator of a library, or of launches whose results were not kept
+        # returned -- the content is that of another buffer, too, and no launch read it
         assert held.step is not None and held.value is not None and held.content is not None
         if is_seed(self.memory.program.nodes[held.value.node]):
             return  # no number would be wrong
@@ -289,6 +261,14 @@ class StepReferee:
         held.wrong = self._operator(held.value.node)
         if held.launches:
             self._accuse(held, wrong[0], plan)
+        elif returned is not None:
+            node = held.value.node
+            self.findings.append(
+                Overwritten(
+                    self.graph, returned.result, self.memory.schedule.location(name), node, None, "",
+                    GENERATED, wrong[0], self.lines([node]), instead=returned.buffer,
+                )
+            )  # fmt: skip
         else:
             called = CalledOperator(self.memory, plan, sources, held.content)
             self.findings.append(self._library(name, held, wrong[0], called))
@@ -298,11 +278,11 @@ class StepReferee:
     ) -> Overwritten | LibraryOff:
         assert held.value is not None
         operator, lines = held.wrong, self.lines([held.value.node])
-        readers, right = self._own_readers(name, held), called.repeats_right()
+        readers, right = self.writers.undeclared(name, held), called.repeats_right()
         if not readers and right and (misread := called.misread()) is not None:
             name, instead = misread
             buffer, source = self.memory.schedule.location(name), self.memory.held[name]
-            by = self._writer_before(source, held.step)
+            by = self.writers.before(source, held.step)
             launch, kernel = (by.index, by.kernel_name) if by is not None else (None, "")
             return Overwritten(
                 self.graph, operator, buffer, buffer, launch, kernel, GENERATED, wrong, lines,
@@ -339,8 +319,3 @@ class StepReferee:
             line = self.memory.program.graph.line_of(node) if node is not None else None
             if line is not None:
                 yield line
-
-
-def _last_writer(launches: Sequence[KernelLaunch], storages: Collection[int | None]) -> KernelLaunch | None:
-    writers = [one for one in launches if {arg.storage for arg in one.args if arg.writes} & {*storages}]
-    return writers[-1] if writers else None
