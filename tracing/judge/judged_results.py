@@ -18,10 +18,12 @@ from tracing.judge.no_reference import FAILURES, NoReference
 from tracing.judge.traced_program import TracedProgram
 from tracing.model import TracedCall
 from tracing.numerics.default_dtype import with_default_dtype
-from tracing.numerics.reference import Expected, reference
+from tracing.numerics.reference import UNREPEATABLE, Expected, reference
 from tracing.numerics.verdict import Judged, judge
 from tracing.store.graph_file import FxNode, PythonLine
 from tracing.upstream.torch.float32_precision import with_float32_precision
+
+_CHANGES = "what changes from one execution to the next, as unwritten memory"
 
 
 class JudgedResults(ABC):
@@ -93,7 +95,8 @@ class JudgedResults(ABC):
                 yield self._of_other_form(name, tensor, own)
         verdicts = until_clear(alike, self._expected, self._verdicts)
         for name, verdict in verdicts.items():
-            why = ", ".join(verdict.missing) if verdict.verdict == "no reference" else undecided(verdict)
+            missing = verdict.missing if verdict.verdict == "no reference" else ()
+            why = _CHANGES if UNREPEATABLE in missing else ", ".join(missing) or undecided(verdict)
             if why:
                 self._unjudged(name, why)
             elif verdict.verdict == "compiled is off":
@@ -111,7 +114,7 @@ class JudgedResults(ABC):
         for name, tensor in actual.items():
             one = expected.get(name)
             if one is None or one.own is None or one.own.shape != tensor.shape:
-                self._unjudged(name, "what changes from one execution to the next")
+                self._unjudged(name, _CHANGES)
             elif one.drawn:
                 self._unjudged(name, "random numbers")
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from tracing.upstream.torch.traced_functions import traced_function, traced_meth
 
 _UNWRITTEN = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
 _OF_STORAGE = ("as_strided", "as_strided_")  # of which only the elements of the input were kept
+_FILLED = itertools.count(1)
 _HIGHER = "torch.ops.higher_order."
 _CHECKPOINT = f"{_HIGHER}tag_activation_checkpoint"
 _FUNCTION = f"{_HIGHER}autograd_function_apply"  # of a torch.autograd.Function
@@ -168,8 +170,6 @@ class TracedProgram:
 
     def _function(self, node: FxNode) -> Callable[..., Any]:
         name = node.target.rpartition(".")[2]
-        if name in _UNWRITTEN:
-            raise NoReference("unwritten memory")
         if name in _OF_STORAGE:
             raise NoReference("the storage of an input")
         if node.op == "call_method":
@@ -188,6 +188,8 @@ class TracedProgram:
             function = self._enter_autocast(node)
         else:
             function = traced_function(node.target) if node.op == "call_function" else None
+        if name in _UNWRITTEN and function is not None:
+            return functools.partial(_filled, function)
         if function is None:
             raise NoReference(f"{name}, which judge does not execute")
         return function
@@ -201,6 +203,11 @@ class TracedProgram:
         if not self._virtual:
             raise NoReference(f"autocast of {node.args[0]}, which is not the device of this judgement")
         return lambda _device, dtype, *args: enter("cpu", dtype or torch.get_autocast_dtype("cuda"), *args)
+
+
+def _filled(allocate: Callable[..., torch.Tensor], *args: Any, **kwargs: Any) -> torch.Tensor:
+    # what depends on unwritten memory is another one in each execution
+    return allocate(*args, **kwargs).fill_(next(_FILLED) % 64)
 
 
 def _views(

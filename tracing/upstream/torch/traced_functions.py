@@ -30,6 +30,7 @@ _FUNCTIONS: Mapping[str, Any] = {
 }
 _AUTOCAST = "torch.amp.autocast_mode"
 _IGNORED = (  # no result depends on it
+    "torch._C._log_api_usage_once",
     "torch.autograd.grad_mode._enter_inference_mode",
     "torch.autograd.grad_mode._exit_inference_mode",
 )
