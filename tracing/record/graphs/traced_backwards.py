@@ -91,12 +91,14 @@ class TracedBackwards:
 
 
 def gradient_edges(values: Sequence[Any]) -> Edges:
-    """Where the gradients of those values flow to that are tensors and have one, by position."""
-    return {
-        i: get_gradient_edge(one)
-        for i, one in enumerate(values)
-        if isinstance(one, torch.Tensor) and one.requires_grad
-    }
+    """Where the gradients of those values flow to that are tensors and have one, by position.
+
+    None without autograd, where the node of a tensor may be one that torch cannot make.
+    """
+    if not torch.is_grad_enabled():
+        return {}
+    tensors = ((i, one) for i, one in enumerate(values) if isinstance(one, torch.Tensor))
+    return {i: get_gradient_edge(one) for i, one in tensors if one.requires_grad}
 
 
 def _compiled(node: Node | None, earlier: Collection[Node]) -> Node | None:
