@@ -12,7 +12,7 @@ from tracing.judge.operators import is_custom
 from tracing.model import KernelLaunch
 from tracing.store.graph_file import ScheduleStep
 
-Writer: TypeAlias = tuple[KernelLaunch | None, str]  # a launch, or the name of an operator; None, "": none
+BufferWriter: TypeAlias = tuple[KernelLaunch | None, str]  # a launch, or the name of an operator; None, "": none
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class BufferWriters:
         self.launches += made.launches
         self._steps.append(made.step)
 
-    def between(self, held: BufferContent, made: LaunchedStep, name: str) -> Writer:
+    def between(self, held: BufferContent, made: LaunchedStep, name: str) -> BufferWriter:
         """What wrote to the memory that a step reads as buffer `name`, since that was made."""
         reader = made.launches[0]
         storages = {held.storage} if held.storage is not None else self._passed(made, name)
@@ -41,7 +41,7 @@ class BufferWriters:
         since = (held.by or (later[0] if later else reader)).index
         return None, self.memory.operators.first(storages, (since, reader.index))
 
-    def later(self, held: BufferContent) -> Writer:
+    def later(self, held: BufferContent) -> BufferWriter:
         """What wrote to a buffer's storage after the launch that made it."""
         made = held.by
         if made is None or held.storage is None:
