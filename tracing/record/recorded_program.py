@@ -29,6 +29,7 @@ from tracing.record.crash_report import crashes_noted
 from tracing.record.program_outcome import ended_by, ended_with
 from tracing.record.session import Session
 from tracing.store import Run
+from tracing.store.program_words import repeated_words
 from tracing.store.runs import folder_of_runs
 from tracing.upstream.patch import patched
 from tracing.virtual_gpu.limits import remedy_of
@@ -44,14 +45,17 @@ class RecordedProgram:
         seed: int | None,
         findings: Callable[[Run], Iterable[str]] = lambda run: (),
         effects: UndeclaredEffects | None = None,
+        *,
+        judged: bool = False,
     ) -> None:
         """seed -- of its generators of random numbers, when the program starts; None: not seeded
 
         findings -- what to print of the finished run, a line each
         effects  -- notes what operators do against their schemas, in the session; None: that is not recorded
+        judged   -- the run is judged when this process has ended
         """
         self._program, self._session, self._seed, self._findings = program, session, seed, findings
-        self._effects = effects
+        self._effects, self._judged = effects, judged
         self._pid = os.getpid()
         self._variables: dict[str, str] = {}  # of the environment, when the program starts
         self.outcome = ended_with("exit status 0")
@@ -160,7 +164,7 @@ class RecordedProgram:
         if self._remedy:
             _say(f"what helps: {self._remedy}")
             return  # no kernel is to blame
-        if seen and run.info.world_size == 1:
+        if seen and run.info.world_size == 1 and not self._judged:
             _say(self._judging(run))
         if self.outcome.fails and any(one.operators for one in run.records(FrameCompile)):
             _say(f"whether torch.compile is to blame: {self._bisection(run)}")
@@ -174,8 +178,7 @@ class RecordedProgram:
             return f"nothing checks what hand-written kernels compute; how to check them: {how}"
         judge = shlex.join(["tracing", "judge", str(run.path)])
         if self.outcome.status == "failed" and not any(run.records(KeptTensor)):  # it cannot be recorded anew
-            record = ["tracing", "run", "--keep-inputs", *self._options(run), *self._program.words]
-            judge = f"{shlex.join(record)}; {shlex.join(['tracing', 'judge', 'latest', *_below(run)])}"
+            judge = shlex.join(["tracing", "run", "--judge", *self._options(run), *self._words(run)])
         return f"whether a kernel is wrong: {judge}"
 
     def _options(self, run: Run) -> list[str]:
@@ -183,7 +186,10 @@ class RecordedProgram:
         return [*seed, *self._session.device.options, *_below(run)]
 
     def _bisection(self, run: Run) -> str:
-        return shlex.join(["tracing", "bisect", *self._options(run), *self._program.words])
+        return shlex.join(["tracing", "bisect", *self._options(run), *self._words(run)])
+
+    def _words(self, run: Run) -> list[str]:
+        return repeated_words(self._program.words, run.info.folder)
 
 
 def _executable(path: str | bytes | os.PathLike[str]) -> bool:

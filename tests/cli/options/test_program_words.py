@@ -13,24 +13,27 @@ from tracing.cli.options.program_words import ProgramCommand
 @pytest.mark.parametrize(
     ("words", "noted"),
     [
-        (["--times", "3"], ["--times"]),
-        (["--times=3", "--lr", "1"], ["--times"]),
-        (["--lr", "1", "--help"], []),
-        (["--seed", "1"], []),
+        (["--times", "3"], {"--times": ""}),
+        (["--times=3", "--lr", "1"], {"--times": ""}),
+        (["--lr", "1", "--perturb"], {"--perturb": ": tracing repeat --seed 0 --perturb train.py --lr 1"}),
+        (["--lr", "1", "--help"], {}),
+        (["--seed", "1"], {}),
     ],
 )
 def test_an_option_of_ours_after_a_program_is_noted(
-    words: list[str], noted: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], noted: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (program := tmp_path / "train.py").write_text("parser.add_argument('--seed')\n")
     command = _command("repeat")
 
-    context = command.make_context("repeat", [str(program), *words])
+    context = command.make_context("repeat", ["--seed", "0", str(program), *words])
 
     said = capsys.readouterr().err
     assert context.params["words"] == [str(program), *words]
     assert said.splitlines() == [
-        f"tracing: {one} goes to {program}; an option of tracing is written before it" for one in noted
+        f"tracing: {one} goes to {program}; an option of tracing is written before it"
+        + before.replace("train.py", str(program))
+        for one, before in noted.items()
     ]
 
 

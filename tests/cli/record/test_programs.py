@@ -344,12 +344,12 @@ def test_a_launch_of_a_program_is_replayed_after_the_program_was_recorded_anew(
 
 def test_a_case_takes_no_words_and_a_program_no_question_about_eager(tmp_path: Path) -> None:
     case = tracing("run", "silu", "--keep-inputs", "extra", runs=tmp_path)
-    program = tracing("run", "--judge", "--runs", str(tmp_path), str(DATA / "train.py"), runs=tmp_path)
+    program = tracing("run", "--show", "--runs", str(tmp_path), str(DATA / "train.py"), runs=tmp_path)
 
     assert (case.returncode, program.returncode) == (2, 2)
     assert "silu is a case, and takes no further words: extra" in case.stderr
-    assert "--judge is for a case" in program.stderr
-    assert f"`tracing judge latest --runs {tmp_path}`" in " ".join(program.stderr.split())
+    assert "--show is for a case" in program.stderr
+    assert f"`tracing show latest --runs {tmp_path}`" in " ".join(program.stderr.split())
 
 
 def test_the_commands_to_type_after_a_failure_name_the_folder_of_the_runs(tmp_path: Path) -> None:
@@ -512,7 +512,7 @@ def test_proposed_commands_choose_the_device_of_the_run(options: tuple[str, ...]
     done = tracing("run", *options, str(program), runs=tmp_path)
     proposed = [line for line in done.stderr.splitlines() if line.startswith("tracing: whether")]
 
-    assert f" tracing run --keep-inputs {' '.join(options)} --runs " in proposed[0]
+    assert f" tracing run --judge {' '.join(options)} --runs " in proposed[0]
     assert f" tracing bisect {' '.join(options)} --runs " in proposed[1]
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from tracing.errors import Problem, page
 from tracing.model import Environment, ReadVariable, RunInfo
 from tracing.model.redaction import REDACTED
 from tracing.store import Run
 from tracing.store.other_settings import is_set, other_settings
+from tracing.store.program_words import repeated_words
 
 # what torchrun sets, rank by rank
 _OF_A_JOB = (
@@ -31,7 +34,7 @@ def recording(run: Run, *options: str) -> list[str]:
 
     Raises Problem for code that `tracing.recording()` surrounds.
     """
-    return [*with_variables(run), *elsewhere(run.info), *command(run.info, *options)]
+    return [*with_variables(run), *elsewhere(run.info), *command(_repeated(run.info), *options)]
 
 
 def recording_call(info: RunInfo, *options: str) -> str:
@@ -56,7 +59,7 @@ def recording_call(info: RunInfo, *options: str) -> str:
 
 def command(info: RunInfo, *options: str) -> list[str]:
     """The command line of a `tracing run` that repeats a recording, under torchrun if it was a job."""
-    words = ["tracing", "run", *what_ran(info, *options, *_settings(info))]
+    words = ["tracing", "run", *_what_ran(info, *options, *_settings(info))]
     job = ["torchrun", f"--nproc-per-node={info.world_size}", "-m"] if info.world_size > 1 else []
     return [*job, *words]
 
@@ -68,10 +71,18 @@ def elsewhere(info: RunInfo) -> list[str]:
 
 
 def what_ran(info: RunInfo, *options: str) -> list[str]:
-    """The arguments of a command: a case, then options, or options, then a program."""
+    """The arguments of a command that is proposed: a case, then options, or options, then a program."""
+    return _what_ran(_repeated(info), *options)
+
+
+def _what_ran(info: RunInfo, *options: str) -> list[str]:
     if info.kind == "program":
         return [*options, *info.program]
     return [case_of(info), *options]
+
+
+def _repeated(info: RunInfo) -> RunInfo:
+    return replace(info, program=tuple(repeated_words(info.program, info.folder)))
 
 
 def seed_of(info: RunInfo, otherwise: int | None = None) -> list[str]:

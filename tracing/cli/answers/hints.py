@@ -234,14 +234,25 @@ def with_one_seed(run: store.Run) -> list[str]:
     """The command that repeats a program with equal random numbers, unless its run had a seed."""
     if run.info.kind != "program" or run.info.seed is not None:
         return []
-    options = ["--seed", "0", *_below(run)]
-    return [join([*elsewhere(run.info), "tracing", "repeat", *options, *run.info.program])]
+    words = what_ran(run.info, "--seed", "0", *_below(run))
+    return [join([*elsewhere(run.info), "tracing", "repeat", *words])]
 
 
 def keep_inputs(run: store.Run, *options: str) -> str:
     """The command that records a run of one process once more, its steps if it has some, with contents."""
-    held = ("--keep-memory", "0") if died(run) else ()  # what it holds in memory is lost when it dies
-    return record_anew(run, *options, "--keep-inputs", *held, *options_of(steps_on_disk(run)))
+    return record_anew(run, *options, "--keep-inputs", *_held(run), *options_of(steps_on_disk(run)))
+
+
+def _held(run: store.Run) -> tuple[str, ...]:
+    # what it holds in memory is lost when it dies
+    return ("--keep-memory", "0") if died(run) else ()
+
+
+def judged(run: store.Run) -> str:
+    """The command that records a run once more, with all that `tracing judge` reads, and judges it."""
+    if run.info.kind == "code":
+        return f"{keep_inputs(run, '--graph-passes')}; tracing judge {latest(run)}"
+    return record_anew(run, "--judge", *_held(run), *options_of(steps_on_disk(run)))
 
 
 def keep_inputs_of_ranks(run: store.Run) -> str:

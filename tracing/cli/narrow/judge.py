@@ -243,8 +243,7 @@ def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
         return [*hints.of_launch(run, launch), *further]
     lacking = [_lacks_passes(one) for one in judgement.findings if _is_of_passes(one)]
     if lacking and all(lacking) and (run.info.kind == "program" or not bisect):
-        recorded_anew = hints.keep_inputs(run, "--graph-passes")
-        return [f"{recorded_anew}; tracing judge {hints.latest(run)}"]
+        return [hints.judged(run)]
     if judgement.other_contents:  # a run that keeps its tensors is judged itself
         return [f"{hints.keep_inputs(run)}; tracing judge {hints.latest(run)}"]
     return bisect if judgement.findings or judgement.differs or run.info.kind == "program" else []

@@ -12,6 +12,7 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
+from shlex import join
 from typing import Annotated, Any
 
 import typer
@@ -27,6 +28,7 @@ from tracing.program.case import defines_build, require_case, resembles_case
 from tracing.program.case_options import split_options
 from tracing.program.near_files import near_files
 from tracing.program.user_program import UserProgram
+from tracing.store.program_words import is_misplaced
 
 _TO_A_FILE = "write it to a file: `tracing run FILE.py`"
 OPTIONS_FIRST = (
@@ -51,7 +53,7 @@ class ProgramCommand(HelpCommand):
         start = _start(args, self._with_value(ctx))
         words = args[start:]
         if words and "--" not in args[:start] and is_program(words):
-            self._note_options(ctx, words)
+            self._note_options(ctx, args[:start], words)
             _note_missing_build(words[0])
             return list(super().parse_args(ctx, [*args[:start], "--", *words]))
         try:
@@ -69,16 +71,17 @@ class ProgramCommand(HelpCommand):
         own = {name for one in self.get_params(ctx) for name in (*one.opts, *one.secondary_opts)}
         return all(word.partition("=")[0] in own for word in args if word.startswith("-"))
 
-    def _note_options(self, ctx: Any, words: Sequence[str]) -> None:
+    def _note_options(self, ctx: Any, start: Sequence[str], words: Sequence[str]) -> None:
         # no error, as a program may read options of the same names from a file of its own
         program = words[0]
-        if not Path(program).is_file():
-            return
         own = {name for one in self.get_params(ctx) for name in one.opts if name.startswith("--")}
-        text = Path(program).read_text(errors="replace")
+        with_value = self._with_value(ctx)
         for option in dict.fromkeys(word.partition("=")[0] for word in words[1:]):
-            if option in own and option != "--help" and option not in text:
-                err.print(f"tracing: {option} goes to {program}; an option of tracing is written before it")
+            if option in own and option != "--help" and is_misplaced(option, Path(program)):
+                before = "" if option in with_value else f": {_before(ctx, start, option, words)}"
+                err.print(
+                    f"tracing: {option} goes to {program}; an option of tracing is written before it{before}"
+                )
 
     def _with_value(self, ctx: Any) -> set[str]:
         options = [one for one in self.get_params(ctx) if one.param_type_name == "option"]
@@ -98,6 +101,11 @@ class ProgramOrRunCommand(ProgramCommand):
         runs = next((Path(value) for option, value in pairwise(args) if option == "--runs"), RUNS)
         if names_case(word, runs):
             _require_case(word)
+
+
+def _before(ctx: Any, start: Sequence[str], option: str, words: Sequence[str]) -> str:
+    program = (word for word in words if word != option)
+    return join(["tracing", ctx.info_name, *start, option, *program])
 
 
 def _note_missing_build(program: str) -> None:

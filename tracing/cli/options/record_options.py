@@ -207,7 +207,8 @@ class RecordOptions:
         bool,
         typer.Option(
             "--judge",
-            help="Then judge each of Inductor's kernels in float64; keeps what launches read and write.",
+            help="Then judge graphs and Inductor's kernels in float64; keeps what launches read and write, "
+            "and records graph passes.",
         ),
     ] = False
 
@@ -240,6 +241,11 @@ class RecordOptions:
         from tracing.record.launches.selection import selection_of
 
         return selection_of(self.kernel, self.launches, [p.value for p in self.phase or ()], self.rank)
+
+    @property
+    def every_graph_pass(self) -> bool:
+        """True if the graphs after each pass of Inductor are recorded."""
+        return self.graph_passes or self.judge
 
     @property
     def keeps(self) -> bool:

@@ -28,6 +28,7 @@ from tracing.cli.options.program_words import ProgramArgument, ProgramCommand, p
 from tracing.cli.options.record_options import RecordOptions
 from tracing.cli.options.step_options import StepOptions
 from tracing.cli.processes.guard import guarded
+from tracing.cli.record.judged_program import judged_afterwards
 from tracing.errors import Problem
 from tracing.model import SCHEMA, Outcome, RunInfo, StepSelection
 from tracing.store.winners import read_winners
@@ -64,8 +65,8 @@ def run(
     Example: tracing run silu --keep-inputs
 
     Exit status: that of a program. Of a case 0 if the results agree with eager, 1 if they differ, 2 if it
-    failed or float64 does not decide; with --judge also 1 if a launch is off, and 2 if no launch at all could
-    be judged or is checked by eager's results.
+    failed or float64 does not decide. With --judge, where it would be 0, that of `tracing judge`: 1 if
+    something is off, 2 if nothing at all could be judged or is checked by eager's results.
     """
     environment.require_compiler()
     program = program_of(words)
@@ -73,6 +74,9 @@ def run(
         _require_readable(program)
     options.selection()  # a malformed one is refused before torch is imported
     shared = options.rank_aware and options.keeps
+    if options.rank_aware and options.judge and environment.world_size() > 1:
+        every = "--judge is for a run of one process, and --rank-aware records all ranks into one"
+        raise Problem(every, "leave one of the two out")
     with _nothing_recorded():  # imports torch
         selected = steps.selection(options.digests_of, shared_tensors=shared)
     if program is None:
@@ -147,9 +151,9 @@ def _run_program(
     program: UserProgram, options: RecordOptions, steps: StepSelection, show: bool, as_json: bool, runs: Path
 ) -> None:
     # never returns: the program runs after the command line has ended
-    given = {"--show": show, "--json": as_json, "--judge": options.judge, "--no-referee": options.no_referee}
+    given = {"--show": show, "--json": as_json, "--no-referee": options.no_referee}
     given["--mode"] = bool(options.mode)
-    commands = {"--show": "show latest", "--json": "show latest --json", "--judge": "judge latest"}
+    commands = {"--show": "show latest", "--json": "show latest --json"}
     for option in (option for option, is_given in given.items() if is_given):
         later = commands.get(option)
         later = f"{later} --runs {quote(str(runs))}" if later and runs != RUNS else later
@@ -158,16 +162,22 @@ def _run_program(
             f"leave it out{f', and then ask: `tracing {later}`' if later else ''}",
         )
     options.require_values()
+    announce = judged_afterwards() if options.judge else None
     # no spinner: its thread would change the numbers of the program's threads
     # the program may choose another GPU, or fork before it opens one
     with environment.gpu_unopened(), _nothing_recorded():
-        recorded = _recorded_program(program, options, steps, runs)
+        recorded = _recorded_program(program, options, steps, runs, announce)
     raise LeaveTyper(recorded.run)
 
 
 def _recorded_program(
-    program: UserProgram, options: RecordOptions, steps: StepSelection, runs: Path
+    program: UserProgram,
+    options: RecordOptions,
+    steps: StepSelection,
+    runs: Path,
+    announce: Callable[[Path], None] | None,
 ) -> RecordedProgram:
+    # announce -- the run, to a process that judges it afterwards
     job = environment.job() if options.rank_aware else None
     frozen = read_winners(options.winners) if options.winners else None
     from tracing.numerics.undeclared_effects import UndeclaredEffects
@@ -187,18 +197,21 @@ def _recorded_program(
         kind="program", program=tuple(program.words), folder=str(Path.cwd()), steps=steps,
     )  # fmt: skip
     writer = store.create(runs, info, environment.rank(), job)
-    effects = UndeclaredEffects() if options.keep_inputs else None  # for `tracing judge`
+    if announce is not None:
+        announce(writer.path)
+    effects = UndeclaredEffects() if options.keep_inputs or options.judge else None  # for `tracing judge`
     session = Session(
         device,
         recorder_of(writer, strict=options.strict),
         passes=options.ir_recorded,
         winners=Winners(writer, frozen.winners if frozen else ()),
         around=[
-            *([graph_passes_recorded(writer)] if options.graph_passes else []),
+            *([graph_passes_recorded(writer)] if options.every_graph_pass else []),
             *([effects] if effects is not None else []),
         ],
     )
-    return RecordedProgram(program, session, options.seed, _findings, effects)
+    judged = announce is not None
+    return RecordedProgram(program, session, options.seed, _findings, effects, judged=judged)
 
 
 def _findings(run: store.Run) -> Iterator[str]:
@@ -248,7 +261,7 @@ def _recorded(
     from tracing.record.run import record
 
     writer = recorder.writer
-    around = graph_passes_recorded(writer) if options.graph_passes else nullcontext()
+    around = graph_passes_recorded(writer) if options.every_graph_pass else nullcontext()
     try:
         return record(
             experiment,

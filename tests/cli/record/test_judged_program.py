@@ -1,0 +1,102 @@
+"""`tracing run --judge PROGRAM` judges the run when the program has ended, and ends as the program does."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from commands import tracing
+from handmade.records import launch
+from handmade.runs import saved
+
+from tracing import store
+from tracing.cli.answers import hints
+from tracing.model import KeptAnswer
+
+SCALED = """
+import os, sys
+import torch
+import torch._inductor.config as inductor
+
+def double(graph):
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.mul.Tensor):
+        node.args = (node.args[0], 4.0)
+
+if "wrong" in sys.argv:
+    inductor.joint_custom_post_pass = double
+
+@torch.compile
+def scaled(x):
+    return torch.tanh(x) * 2.0
+
+torch.set_default_dtype(torch.float64)
+scaled(torch.ones(8, dtype=torch.float32))
+print("scaled", flush=True)
+"""
+ENDS = {
+    "os._exit(0)": 0,
+    "sys.exit(3)": 3,
+    "os._exit(4)": 4,
+    "raise ValueError('worse')": 1,
+    "os.kill(os.getpid(), 9)": -signal.SIGKILL,
+    "os.kill(os.getpid(), 15)": -signal.SIGTERM,
+}
+
+
+def test_a_program_is_judged_with_its_graph_passes_when_it_has_ended(tmp_path: Path) -> None:
+    (path := tmp_path / "scaled.py").write_text(SCALED)
+
+    right = tracing("run", "--judge", str(path), runs=tmp_path / "runs")
+    wrong = tracing("run", "--judge", str(path), "wrong", runs=tmp_path / "runs")
+
+    assert (right.returncode, wrong.returncode) == (0, 1), right.stderr + wrong.stderr
+    assert right.stdout == wrong.stdout == "scaled\n"
+    assert "\ntracing: every launch that was judged is right\n" in right.stderr
+    assert "\ntracing: ✗ output 0 is not what the graph that Dynamo traced computes\n" in wrong.stderr
+    assert "joint_custom_post_pass" in wrong.stderr and "did not record" not in wrong.stderr
+    assert "tracing judge" not in right.stderr + wrong.stderr
+    kept = store.open_run("latest", tmp_path / "runs").records(KeptAnswer)
+    assert [(one.name, one.status) for one in kept] == [("judge", 1)]
+
+
+@pytest.mark.parametrize("end", ["os._exit(4)", "os.kill(os.getpid(), 9)"])
+def test_a_judged_program_ends_as_without_judge(end: str, tmp_path: Path) -> None:
+    _ends(end, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("end", ENDS)
+def test_a_judged_program_ends_in_every_manner_as_without_judge(end: str, tmp_path: Path) -> None:
+    _ends(end, tmp_path)
+
+
+def _ends(end: str, folder: Path) -> None:
+    (path := folder / "ends.py").write_text(f"{SCALED}\n{end}\n")
+
+    done = tracing("run", "--judge", "--no-passes", str(path), runs=folder / "runs")
+
+    assert (done.returncode, done.stdout) == (ENDS[end], "scaled\n"), done.stderr
+    assert ("launch judged: 1 right" in done.stderr) == (ENDS[end] >= 0)
+    assert ("not judged, as SIGKILL ended the program" in done.stderr) == (ENDS[end] == -signal.SIGKILL)
+
+
+@pytest.mark.parametrize(("text", "repeated"), [("import torch", False), ("option('--judge')", True)])
+def test_a_proposed_command_repeats_no_judge_that_was_meant_for_tracing(
+    text: str, repeated: bool, tmp_path: Path
+) -> None:
+    (path := tmp_path / "train.py").write_text(text)
+    run = saved(tmp_path, [launch(0)], kind="program", program=(str(path), "--judge", "--epochs", "3"))
+
+    words = f"{path} --judge --epochs 3" if repeated else f"{path} --epochs 3"
+    for command in (hints.judged(run), hints.keep_inputs(run), hints.bisection(run)):
+        assert command.endswith(f" {words}")
+
+
+def test_the_ranks_of_one_run_are_not_judged(tmp_path: Path) -> None:
+    (path := tmp_path / "scaled.py").write_text(SCALED)
+
+    done = tracing("run", "--judge", "--rank-aware", str(path), runs=tmp_path / "runs", WORLD_SIZE="2")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--judge is for a run of one process" in done.stderr

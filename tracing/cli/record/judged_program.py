@@ -1,0 +1,71 @@
+"""`tracing run --judge PROGRAM`: a child process runs the program, and its parent judges the run afterwards.
+
+So the judgement has the memory of the GPU for itself, and none of the program's settings of torch.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from shlex import quote
+from typing import NoReturn
+
+import typer
+
+from tracing import store
+from tracing.analyze.runs.outcomes import died
+from tracing.cli.answers.failures import reported
+from tracing.cli.app import err
+from tracing.cli.narrow.judge import judgement_of
+from tracing.cli.processes.guard import EndedChild, continued_in_child, unblocked
+
+
+def judged_afterwards() -> Callable[[Path], None] | None:
+    """Fork, and return in the child, which runs the program and reports its run to the returned function.
+
+    The parent never returns. It judges the run, prints the judgement to standard error, and ends as the
+    program did; if the program ended with 0, with the status of the judgement. None: nothing is forked, as
+    under a debugger.
+    """
+    return continued_in_child(_judged)
+
+
+def _judged(child: EndedChild) -> NoReturn:
+    ended = os.WEXITSTATUS(child.status) if os.WIFEXITED(child.status) else None
+    if child.run is None or child.by_user:
+        _end_as(child)
+    run = store.Run(child.run)
+    if died(run):
+        lost = f"not judged, as {child.by} ended the program, and what its launches read may be lost"
+        err.print(f"tracing: {lost}: tracing judge {quote(str(run.path))}")
+        _end_as(child)
+    try:
+        with unblocked(), reported(err):
+            status = _print_judgement(run)
+    except typer.Exit as failed:
+        status = failed.exit_code
+    if ended == 0:
+        raise typer.Exit(status)
+    _end_as(child)
+
+
+def _print_judgement(run: store.Run) -> int:
+    answer = judgement_of(run, run)
+    answer.keep(run, run)
+    for line in answer.lines(answer.next):
+        err.print(f"tracing: {line}")
+    return answer.status
+
+
+def _end_as(child: EndedChild) -> NoReturn:
+    if os.WIFSIGNALED(child.status):
+        fatal = os.WTERMSIG(child.status)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left its own
+        if fatal != signal.SIGKILL:
+            signal.signal(fatal, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {fatal})
+        os.kill(os.getpid(), fatal)
+    os._exit(os.WEXITSTATUS(child.status))
