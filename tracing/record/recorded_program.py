@@ -179,7 +179,10 @@ class RecordedProgram:
         judge = shlex.join(["tracing", "judge", str(run.path)])
         if self.outcome.status == "failed" and not any(run.records(KeptTensor)):  # it cannot be recorded anew
             judge = shlex.join(["tracing", "run", "--judge", *self._options(run), *self._words(run)])
-        return f"whether a kernel is wrong: {judge}"
+        what = (
+            "a kernel, or a step of torch.compile between Dynamo and the kernels," if graphs else "a kernel"
+        )
+        return f"whether {what} is wrong: {judge}"
 
     def _options(self, run: Run) -> list[str]:
         seed = [] if self._seed is None else ["--seed", str(self._seed)]

@@ -373,7 +373,8 @@ def test_a_program_that_made_a_nan_ends_with_the_launch_and_the_command(tmp_path
     )
     assert "`tracing nan " in finding
     path = store.open_run("latest", tmp_path).path
-    assert done.stderr.endswith(f"tracing: whether a kernel is wrong: tracing judge {path}\n")
+    asked = "whether a kernel, or a step of torch.compile between Dynamo and the kernels, is wrong"
+    assert done.stderr.endswith(f"tracing: {asked}: tracing judge {path}\n")
 
 
 BY_HAND = """
