@@ -228,12 +228,14 @@ def no_pass_text(case: str, below: Sequence[str] = (), *, triton: bool) -> Itera
     yield Text(f"  each launch and the FX nodes that it computes: `{command}`")
 
 
-def right_program_text() -> Iterator[Line]:
-    """What makes a program wrong for the search."""
+def unchecked_program_text(event: CaseTried) -> Iterator[Line]:
+    """That a program ended with exit status 0, which acquits only one that checks its results."""
+    ended = f"{event.symptom.text} in {event.of} of {event.of} compiles"
+    yield Text.assemble((ended, "bold"), ": whether the program checks what it computes is not known")
     yield Text(
         "A program is wrong if it raises, or if its exit status is not 0: let it compare its results, as "
         "by torch.testing.assert_close, or judge what it prints: "
-        "`tracing bisect PROGRAM -- grep -q TEXT {stdout}`"
+        "`tracing bisect PROGRAM -- grep -q TEXT {stdout}`. `tracing run --judge PROGRAM` needs neither."
     )
 
 

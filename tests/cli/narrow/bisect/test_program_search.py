@@ -242,12 +242,12 @@ def test_where_torch_compile_is_not_to_blame_nothing_is_accused(
     assert said in done.stderr
 
 
-@pytest.mark.soak
 def test_a_right_program_says_what_would_make_it_wrong(tmp_path: Path) -> None:
     done = bisect(tmp_path, str(PROGRAM), "none")
 
     assert done.returncode == 0, done.stderr
-    assert "right in 1 of 1 compiles: exit status 0" in done.stdout
+    known = "whether the program checks what it computes is not known"
+    assert f"exit status 0 in 1 of 1 compiles: {known}\n" in done.stdout
     assert "let it compare its results" in done.stdout.replace("\n", " ")
 
 

@@ -48,16 +48,16 @@ class ProgramSearch:
             builds = ProgramBuilds(spec, device, self.command, self.runs, self.seconds, rewind)
             if fresh:
                 builds.forget()
-            search = StepSearch(builds, self.times, self._ending, eager_is_right=builds.eager_is_right)
+            eager_is_right, unchecked = builds.eager_is_right, not self.command
+            search = StepSearch(
+                builds, self.times, self._ending, eager_is_right=eager_is_right, unchecked=unchecked
+            )
             if as_json:
                 return search.printed_json(self.program.name, lambda: None)
             return search.printed()
 
     def _ending(self, event: CaseTried | CaseAnswer) -> Iterator[Line]:
-        if isinstance(event, CaseTried):
-            if not self.command:
-                yield from report.right_program_text()
-        elif event.stage.name == INDUCTOR and event.kernels:
+        if isinstance(event, CaseAnswer) and event.stage.name == INDUCTOR and event.kernels:
             yield from report.program_kernel_text(self.program.words, event.kernels[0].name, self._below)
 
     @property

@@ -45,13 +45,17 @@ class StepSearch:
         *,
         cpp: bool = False,
         eager_is_right: Callable[[int], bool] = lambda times: True,
+        unchecked: bool = False,
     ) -> None:
-        """The arguments are those of CaseSearch, and what is printed at the end."""
+        """The arguments are those of CaseSearch, and what is printed at the end.
+
+        unchecked -- of a program that only its exit status judges: 0 may be that of wrong results
+        """
         self._builds, self._ending = builds, ending
         self._events: list[CaseEvent] = []
         self._sources: dict[str, str] = {}
         self._search = CaseSearch(builds, times, self._show, cpp=cpp, eager_is_right=eager_is_right)
-        self._trying = ""
+        self._trying, self._unchecked = "", unchecked
         self._status = err.status("")
 
     def printed(self) -> int:
@@ -92,7 +96,8 @@ class StepSearch:
     def _lines(self, event: CaseEvent) -> Iterator[Line]:
         match event:
             case CaseTried():
-                yield from report.case_tried_text(event)
+                unchecked = self._unchecked and not event.bad
+                yield from (report.unchecked_program_text if unchecked else report.case_tried_text)(event)
                 if not event.bad:
                     yield from self._ending(event)
             case StageTried():
