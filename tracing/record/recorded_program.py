@@ -164,6 +164,9 @@ class RecordedProgram:
         if self._remedy:
             _say(f"what helps: {self._remedy}")
             return  # no kernel is to blame
+        if not self._session.device.execute:
+            _say("--compile-only executed no launch: whether one is right is not known")
+            return
         if seen and run.info.world_size == 1 and not self._judged:
             _say(self._judging(run))
         if self.outcome.fails and any(one.operators for one in run.records(FrameCompile)):

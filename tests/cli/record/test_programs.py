@@ -377,6 +377,18 @@ def test_a_program_that_made_a_nan_ends_with_the_launch_and_the_command(tmp_path
     assert done.stderr.endswith(f"tracing: {asked}: tracing judge {path}\n")
 
 
+def test_a_program_that_was_only_compiled_is_not_sent_to_judge(tmp_path: Path) -> None:
+    (program := tmp_path / "logits.py").write_text(f"{DIVERGES}\nraise SystemExit(3)\n")
+
+    done = tracing("run", "--compile-only", str(program), runs=tmp_path)
+
+    assert done.returncode == 3
+    assert done.stderr.endswith(
+        "tracing: --compile-only executed no launch: whether one is right is not known\n"
+    )
+    assert "tracing judge" not in done.stderr and "tracing bisect" not in done.stderr
+
+
 BY_HAND = """
 import torch, triton, triton.language as tl
 
