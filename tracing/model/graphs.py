@@ -20,6 +20,7 @@ class GraphText(Record, frozen=True, file="graphtexts", compressed=True):
     part: Literal["pre-grad", "joint", "post-grad"]
     name: str  # of the pass; "": before the first pass of the part; "end": after the last
     text: Blob  # one node a line, see `tracing.record.graphs.graph_passes`
+    code: str = ""  # of a pass outside of torch, "mine (train.py:12)"; "": of torch, or an earlier version
 
 
 class TracedGraph(Record, frozen=True, file="tracedgraphs"):

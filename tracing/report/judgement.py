@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from tracing.analyze.graphs.changing_passes import ChangingPass, EarlierPass
 from tracing.analyze.judge.judgement import (
     BEFORE_INDUCTOR,
     Finding,
@@ -210,7 +211,7 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
         case TracedOff():
             yield f"✗ {finding.wrong.name} is not what the graph that Dynamo traced computes"
             yield f"    graph     {finding.graph}: {finding.wrong.node}"
-            yield f"    suspect   {_before_inductor(finding.passes)}"
+            yield from _before_inductor(finding)
             if finding.unjudged:
                 yield f"    unjudged  {_some(finding.unjudged)}"
         case OutputOff():
@@ -236,17 +237,41 @@ def _shared(finding: SharedResult) -> Iterator[str]:
     yield f"    graph     {finding.graph}: {finding.node} is no view of {finding.other_node}"
     yield f"    cause     {finding.cause}"
     if finding.cause == BEFORE_INDUCTOR:
-        yield f"    suspect   {_before_inductor(finding.passes)}"
+        yield from _before_inductor(finding)
     yield "    so        a program that writes to one of them changes both"
     yield from _lines(finding.lines)
 
 
-def _before_inductor(passes: Sequence[str] | None) -> str:
-    if passes is None:
-        return "a pre-grad pass, a decomposition or a joint pass: the run did not record them"
-    if not passes:
-        return "a decomposition, as no pre-grad or joint pass changes the graph"
-    return f"{_some(passes)}, or a decomposition"
+def _before_inductor(finding: TracedOff | SharedResult) -> Iterator[str]:
+    if finding.passes is None:
+        yield "    suspect   a pre-grad pass, a decomposition or a joint pass: the run did not record them"
+        return
+    suspects = [one for one in finding.passes if not one.cleared]
+    cleared = [*dict.fromkeys(one.name for one in finding.passes if one.cleared)]
+    for one in suspects:
+        counted = f"{plural(len(one.before), 'line')} of the graph to {len(one.after)}"
+        lines = counted if one.before or one.after else "the order of nodes"
+        yield f"    suspect   {one.name}{_code(one)} changes {lines}"
+        yield from _graph_lines(one)
+    result = finding.wrong.name if isinstance(finding, TracedOff) else finding.result
+    if suspects:
+        yield "    or        a decomposition"
+    else:
+        what = f"how {result} is computed" if cleared else "the graph"
+        yield f"    suspect   a decomposition, as no pre-grad or joint pass changes {what}"
+    if cleared:
+        yield f"    cleared   {_some(cleared)}: no change of how {result} is computed"
+
+
+def _code(one: ChangingPass | EarlierPass) -> str:
+    return f", {one.code}," if one.code else ""
+
+
+def _graph_lines(one: ChangingPass | EarlierPass) -> Iterator[str]:
+    for name, lines in (("before", one.before), ("after", one.after)):
+        yield from (f"    {name:9} {line}" for line in lines[:_NODES])
+        if lines[_NODES:]:
+            yield f"              and {plural(len(lines) - _NODES, 'more node')}"
 
 
 def _library(finding: LibraryOff) -> str:
@@ -279,11 +304,8 @@ def _passes(finding: PassesOff) -> Iterator[str]:
     for one in finding.passes:
         which = "pass" if len(finding.passes) == 1 else "one of"
         what = f"how {one.node} is computed" if one.node else "the graph"
-        yield f"    {which:9} {one.name} changes {what}"
-        for name, lines in (("before", one.before), ("after", one.after)):
-            yield from (f"    {name:9} {line}" for line in lines[:_NODES])
-            if lines[_NODES:]:
-                yield f"              and {plural(len(lines) - _NODES, 'more node')}"
+        yield f"    {which:9} {one.name}{_code(one)} changes {what}"
+        yield from _graph_lines(one)
 
 
 def _lines(lines: Sequence[PythonLine]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Which passes change a graph before Inductor receives it, in runs that are built by hand."""
+"""Which passes change a graph, or a result, before Inductor receives it, in runs that are built by hand."""
 
 from __future__ import annotations
 
@@ -24,8 +24,54 @@ GRAPH = CompiledGraph(0, "0/0", "forward", "", "", "", "", "", "")
 def test_pre_grad_and_joint_passes_that_change_a_graph_are_named(
     texts: list[str], passes: tuple[str, ...], tmp_path: Path
 ) -> None:
-    assert earlier_passes(a_run(tmp_path, texts), GRAPH) == passes
+    changing = earlier_passes(a_run(tmp_path, texts), GRAPH)
+
+    assert changing is not None and tuple(one.name for one in changing) == passes
 
 
 def test_a_run_without_graph_passes_does_not_know_them(tmp_path: Path) -> None:
     assert earlier_passes(a_run(tmp_path, []), GRAPH) is None
+
+
+TRACED = """%x = placeholder : f32[4]
+%y = placeholder : f32[4]
+%p = _operator.mul(%x, 2) : f32[4]
+%q = _operator.add(%y, 1) : f32[4]
+output((%p, %q))
+"""
+JOINT = """%a = placeholder : f32[4]
+%b = placeholder : f32[4]
+%tangents_1 = placeholder : f32[4]
+%mul = aten.mul.Tensor(%a, 2) : f32[4]
+%add = aten.add.Tensor(%b, 1) : f32[4]
+%mul_1 = aten.mul.Tensor(%tangents_1, 2) : f32[4]
+output([%mul, %add, %mul_1, None])
+"""
+WRITES = JOINT.replace("output", "%copy_ = aten.copy_.default(%a, %b) : f32[4]\noutput")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "suspected"),
+    [
+        (JOINT, JOINT.replace("%a, 2", "%a, 3"), ["output 0"]),
+        (JOINT, JOINT.replace("%a, 2", "%b, 2"), ["output 0"]),
+        (JOINT, JOINT.replace("%tangents_1, 2", "%tangents_1, 3"), []),
+        (JOINT, JOINT.replace("[%mul, %add", "[%add, %mul"), ["output 0", "output 1"]),
+        (JOINT, WRITES, ["output 0", "output 1"]),
+        (WRITES, WRITES.replace("(%b, 1)", "(%b, 3)"), ["output 1"]),
+        (WRITES, WRITES.replace("(%a, %b)", "(%b, %a)"), ["output 0", "output 1"]),
+        # results of the joint graph are not those of Dynamo's in their order
+        (extra := JOINT.replace("[%mul", "[%b, %mul"), extra.replace("(%b, 1)", "(%b, 3)"), None),
+        (other := JOINT.replace("1) : f32", "1) : f16"), other.replace("(%b, 1)", "(%b, 3)"), None),
+    ],
+)
+def test_a_joint_pass_that_does_not_change_how_a_result_is_computed_is_cleared(
+    before: str, after: str, suspected: list[str] | None, tmp_path: Path
+) -> None:
+    run = a_run(tmp_path, [TRACED, TRACED, before, after, after])
+
+    for result in ("output 0", "output 1"):
+        [one] = earlier_passes(run, GRAPH, result) or ()
+        assert one.cleared == (suspected is not None and result not in suspected)
+    [named] = earlier_passes(run, GRAPH) or ()
+    assert not named.cleared and (named.before or named.after)

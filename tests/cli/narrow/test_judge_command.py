@@ -327,7 +327,10 @@ def test_the_graph_pass_of_a_program_that_changes_its_result_is_named(tmp_path: 
     assert "graph passes change output 0" in first and "the run did not record them" in first
     assert re.search(r"next +tracing run --judge .*folding\.py\n", first)
     assert second.returncode == 1
-    assert "pass      post_grad_custom_post_pass changes how div is computed" in second.stdout
+    assert (
+        "pass      post_grad_custom_post_pass, fold (folding.py:5), changes how div is computed"
+        in second.stdout
+    )
     assert "before    %div = aten.div.Tensor(%arg0_1, 8.0)" in second.stdout
     assert "after     %div = aten.mul.Tensor(%arg0_1, 0.25)" in second.stdout
     assert "next" not in second.stdout
@@ -364,7 +367,10 @@ def test_a_pass_that_makes_another_node_overwrite_an_input_is_among_those_that_c
     said = tracing("judge", "latest", runs=tmp_path / "runs").stdout
 
     assert "graph passes change output 0" in said
-    assert "post_grad_custom_post_pass changes the graph" in said and "index_put_" in said
+    assert (
+        "post_grad_custom_post_pass, overwrite (overwriting.py:5), changes the graph" in said
+        and "index_put_" in said
+    )
     assert "did not record" not in said and "next" not in said
 
 
@@ -396,7 +402,7 @@ def test_a_pass_that_moves_a_write_before_a_read_is_named(tmp_path: Path) -> Non
 
     said = tracing("judge", "latest", runs=tmp_path / "runs").stdout
 
-    assert "pass      post_grad_custom_post_pass changes the graph" in said
+    assert "pass      post_grad_custom_post_pass, move (moving.py:5), changes the graph" in said
     before, after = re.findall(r"before +%copy_ =|after +%copy_ =", said)
     assert said.index("%cumsum") < said.index(before) < said.index(after) < said.rindex("%cumsum")
     assert "did not record" not in said and "next" not in said

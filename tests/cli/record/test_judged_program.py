@@ -54,7 +54,9 @@ def test_a_program_is_judged_with_its_graph_passes_when_it_has_ended(tmp_path: P
     assert right.stdout == wrong.stdout == "scaled\n"
     assert "\ntracing: every launch that was judged is right\n" in right.stderr
     assert "\ntracing: ✗ output 0 is not what the graph that Dynamo traced computes\n" in wrong.stderr
-    assert "joint_custom_post_pass" in wrong.stderr and "did not record" not in wrong.stderr
+    double = "joint pass joint_custom_post_pass, double (scaled.py:6), changes 1 line of the graph to 1\n"
+    assert double in wrong.stderr and "did not record" not in wrong.stderr
+    assert "after     %mul = aten.mul.Tensor(%tanh, 4.0)\n" in wrong.stderr
     assert "tracing judge" not in right.stderr + wrong.stderr
     kept = store.open_run("latest", tmp_path / "runs").records(KeptAnswer)
     assert [(one.name, one.status) for one in kept] == [("judge", 1)]

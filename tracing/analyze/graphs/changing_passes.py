@@ -1,4 +1,4 @@
-"""Which of Inductor's post-grad passes change how a node of a graph is computed."""
+"""Which passes of Inductor change how a node, or a result, of a graph is computed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from tracing.analyze.graphs.graph_chains import LAST, Chain, chains
+from tracing.analyze.graphs.graph_chains import LAST, Chain, GraphStep, chains
 from tracing.analyze.graphs.graph_names import same_graph
+from tracing.analyze.graphs.graph_results import position_in_joint, result_lines
 from tracing.model import CompiledGraph
 from tracing.store import Run
 
@@ -31,6 +33,24 @@ class ChangingPass:
     node: str  # whose computation it changes; "": it changes the graph
     before: tuple[str, ...]
     after: tuple[str, ...]
+    code: str = ""  # of a pass outside of torch: "mine (train.py:12)"
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierPass:
+    """A pre-grad or joint pass that changes a graph, and the lines of the graph that only one side has."""
+
+    name: str  # "joint pass remove_noop_ops"
+    before: tuple[str, ...]  # both are empty if it changes the order of nodes
+    after: tuple[str, ...]
+    code: str = ""  # as of `ChangingPass`
+    cleared: bool = False  # it does not change how the result is computed
+
+
+class _Text(NamedTuple):
+    name: str  # of the pass that has left this graph
+    code: str
+    lines: Mapping[str, str]
 
 
 def changing_passes(run: Run, graph: CompiledGraph, node: str) -> tuple[ChangingPass, ...]:
@@ -46,28 +66,55 @@ def changing_passes(run: Run, graph: CompiledGraph, node: str) -> tuple[Changing
     if chain is None:
         return ()
     texts = [
-        (one.name or one.part, _definitions(run.text(one.text)))
+        _Text(one.name or one.part, one.code, _definitions(run.text(one.text)))
         for one in chain.steps
         if one.part == _POST_GRAD or one.label == "partitioner"
     ]
     return tuple(_changes(texts, node)) or tuple(_moves(texts)) or tuple(_changes(texts, ""))
 
 
-def earlier_passes(run: Run, graph: CompiledGraph) -> tuple[str, ...] | None:
-    """The pre-grad and joint passes that change a graph: "joint pass remove_noop_ops".
+def earlier_passes(run: Run, graph: CompiledGraph, result: str = "") -> tuple[EarlierPass, ...] | None:
+    """The pre-grad and joint passes that change a graph, in their order; None: the run did not record them.
 
-    None: the run did not record them.
+    result -- of Dynamo's graph, "output 0". Where it is known which one of the joint graph that is, the joint
+              passes are cleared that do not change how it is computed; "": none is
     """
     chain = _chain(run, graph)
     if chain is None:
         return None
-    labels = []
-    for before, after in itertools.pairwise(chain.steps):
-        first = before.part in ("Dynamo", "AOTAutograd")
-        within = after.part in ("pre-grad", "joint") and (first or before.part == after.part)
-        if within and not same_graph(run.text(before.text), run.text(after.text)):
-            labels.append(f"a {after.part} pass without a name" if after.name == LAST else after.label)
-    return tuple(dict.fromkeys(labels))
+    position = _position(run, chain, result)
+    return tuple(
+        _earlier(after, run.text(before.text), run.text(after.text), position)
+        for before, after in itertools.pairwise(chain.steps)
+        if _within(before, after) and not same_graph(run.text(before.text), run.text(after.text))
+    )
+
+
+def _within(before: GraphStep, after: GraphStep) -> bool:
+    first = before.part in ("Dynamo", "AOTAutograd")
+    return after.part in ("pre-grad", "joint") and (first or before.part == after.part)
+
+
+def _position(run: Run, chain: Chain, result: str) -> int | None:
+    # in the joint graph
+    side, _, number = result.partition(" ")
+    texts = [run.text(one.text) for one in chain.steps if one.part in ("Dynamo", "AOTAutograd")]
+    if side != "output" or len(texts) != 2:
+        return None
+    return position_in_joint(texts[0], texts[1], int(number))
+
+
+def _earlier(step: GraphStep, before: str, after: str, position: int | None) -> EarlierPass:
+    name = f"a {step.part} pass without a name" if step.name == LAST else step.label
+    if step.part == "joint" and position is not None:
+        ours, theirs = result_lines(before, position), result_lines(after, position)
+        if ours is not None and theirs is not None:
+            if same_graph("\n".join(ours), "\n".join(theirs)):
+                return EarlierPass(name, (), (), step.code, cleared=True)
+            before, after = "\n".join(ours), "\n".join(theirs)
+    lines = [_definitions(text).values() for text in (before, after)]
+    only = [[one for one in own if one not in other] for own, other in (lines, lines[::-1])]
+    return EarlierPass(name, tuple(only[0]), tuple(only[1]), step.code)
 
 
 def _chain(run: Run, graph: CompiledGraph) -> Chain | None:
@@ -76,20 +123,20 @@ def _chain(run: Run, graph: CompiledGraph) -> Chain | None:
     return next(own, None)
 
 
-def _changes(texts: Sequence[tuple[str, Mapping[str, str]]], node: str) -> Iterator[ChangingPass]:
-    received = texts[0][1] if texts else {}
-    for (_, before), (name, after) in itertools.pairwise(texts):
+def _changes(texts: Sequence[_Text], node: str) -> Iterator[ChangingPass]:
+    received = texts[0].lines if texts else {}
+    for (_, _, before), (name, code, after) in itertools.pairwise(texts):
         if node:
             ours, theirs = [*_computed(node, before, received)], [*_computed(node, after, received)]
         else:  # what both have is of no interest, nor is their order
             ours = [one for one in before.values() if one not in after.values()]
             theirs = [one for one in after.values() if one not in before.values()]
         if ours != theirs:
-            yield ChangingPass(_UNNAMED if name == LAST else name, node, tuple(ours), tuple(theirs))
+            yield ChangingPass(_UNNAMED if name == LAST else name, node, tuple(ours), tuple(theirs), code)
 
 
-def _moves(texts: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[ChangingPass]:
-    for (_, before), (name, after) in itertools.pairwise(texts):
+def _moves(texts: Sequence[_Text]) -> Iterator[ChangingPass]:
+    for (_, _, before), (name, code, after) in itertools.pairwise(texts):
         for write in [one for one in before if one in after and _WRITE.search(before[one])]:
             ours, theirs = _readers_after(write, before), _readers_after(write, after)
             moved = {one for one in (ours ^ theirs) if one in before and one in after}
@@ -98,7 +145,7 @@ def _moves(texts: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[ChangingP
                     tuple(lines[one] for one in lines if one in moved or one == write)
                     for lines in (before, after)
                 ]
-                yield ChangingPass(_UNNAMED if name == LAST else name, "", lines[0], lines[1])
+                yield ChangingPass(_UNNAMED if name == LAST else name, "", lines[0], lines[1], code)
                 break
 
 

@@ -33,6 +33,7 @@ class GraphStep:
     part: str  # "joint"; "Dynamo"
     name: str  # of the pass; "": the step has no passes that are recorded
     text: Blob
+    code: str = ""  # of a pass outside of torch: "mine (train.py:12)"
 
     @property
     def label(self) -> str:
@@ -125,7 +126,7 @@ def _chains_of(compile_id: str, texts: Sequence[GraphText]) -> Iterator[Chain]:
 def _step(one: GraphText) -> GraphStep:
     if one.name == "":
         return GraphStep(_BEFORE[one.part], "", one.text)
-    return GraphStep(one.part, LAST if one.name == "end" else one.name, one.text)
+    return GraphStep(one.part, LAST if one.name == "end" else one.name, one.text, one.code)
 
 
 def chain_pair(a: Chain, b: Chain, text_a: TextOf, text_b: TextOf) -> ChainPair:

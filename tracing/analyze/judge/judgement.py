@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from tracing.analyze.graphs.changing_passes import ChangingPass
+from tracing.analyze.graphs.changing_passes import ChangingPass, EarlierPass
 from tracing.analyze.judge.reached_results import ReachedResults
 from tracing.model import Outcome, is_gradient
 from tracing.store.graph_file import PythonLine
@@ -138,7 +138,7 @@ class SharedResult:
     other_node: str
     cause: str  # as of `Overwritten`, or BEFORE_INDUCTOR
     lines: tuple[PythonLine, ...] = ()
-    passes: tuple[str, ...] | None = None  # as of `TracedOff`
+    passes: tuple[EarlierPass, ...] | None = None  # as of `TracedOff`
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class TracedOff:
     wrong: WrongElements  # its node is one of Dynamo's graph
     unjudged: tuple[str, ...] = ()  # launches of the call without a reference
     lines: tuple[PythonLine, ...] = ()
-    passes: tuple[str, ...] | None = None  # pre-grad and joint passes that change the graph; None: not known
+    passes: tuple[EarlierPass, ...] | None = None  # that change the graph; None: they are not known
 
 
 ResultFinding: TypeAlias = Overwritten | PassesOff | OutputOff  # of a result that is off

@@ -37,11 +37,11 @@ def graph_passes_recorded(writer: RunWriter) -> Iterator[None]:
     """
     index = itertools.count()
 
-    def seen(compile_id: str, number: int, part: str, name: str, graph: torch.fx.GraphModule) -> None:
-        record = GraphText(
-            next(index), compile_id, number, cast(Any, part), name, writer.blob(graph_text(graph))
-        )
-        writer.append(record)
+    def seen(
+        compile_id: str, number: int, part: str, name: str, code: str, graph: torch.fx.GraphModule
+    ) -> None:
+        text = writer.blob(graph_text(graph))
+        writer.append(GraphText(next(index), compile_id, number, cast(Any, part), name, text, code))
 
     with graph_passes_followed(seen):
         yield

@@ -15,6 +15,7 @@ from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 
 from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.patch import Method, Wrapper, patched
+from tracing.upstream.python_functions import name_outside_torch
 
 __all__ = ["PARTS", "GraphSeen", "graph_passes_followed"]
 
@@ -24,22 +25,25 @@ PARTS = {
     "joint": "_recursive_joint_graph_passes",
     "post-grad": "_recursive_post_grad_passes",
 }
-GraphSeen: TypeAlias = Callable[[str, int, str, str, torch.fx.GraphModule], None]
+GraphSeen: TypeAlias = Callable[[str, int, str, str, str, torch.fx.GraphModule], None]
+_APPLY = ("apply_graph_pass", "apply_gm_pass")  # methods of torch's observer that call a pass
 
 
 class _Current(threading.local):
     part = ""
     number = 0
+    code = ""
 
 
 @contextmanager
 def graph_passes_followed(seen: GraphSeen) -> Iterator[None]:
-    """While active, call seen(compile_id, number, part, name, graph) for each graph after each of its passes.
+    """While active, call seen(compile_id, number, part, name, code, graph) after each pass of a graph.
 
     compile_id -- Dynamo's number of a frame and its compile: "0/0"
     number     -- counts the graphs of one compile and one part: forward is 0, backward 1
     name       -- of the pass; "": the graph is as the first pass of the part receives it; "end": as the last
                   leaves it, which includes passes that torch's observer does not see
+    code       -- of a pass outside of torch: "mine (train.py:12)"; else ""
 
     Nested graphs are not observed, nor are graphs from Inductor's caches, which are not compiled.
     """
@@ -47,6 +51,8 @@ def graph_passes_followed(seen: GraphSeen) -> Iterator[None]:
     with ExitStack() as stack:
         for part, function in PARTS.items():
             stack.enter_context(patched(compile_fx, function, _around(part, current, numbers, seen)))
+        for method in _APPLY:
+            stack.enter_context(patched(GraphTransformObserver, method, _around_pass(current)))
         stack.enter_context(patched(GraphTransformObserver, "__exit__", _after_pass(current, seen)))
         yield
 
@@ -59,16 +65,30 @@ def _around(part: str, current: _Current, numbers: Counter[tuple[str, str]], see
             key = (_compile_id(), part)
             current.part, current.number = part, numbers[key]
             numbers[key] += 1
-            seen(key[0], current.number, part, "", graph)
+            seen(key[0], current.number, part, "", "", graph)
             try:
                 result = original(graph, *args, **options)
             finally:
                 current.part = ""
             left = result if isinstance(result, torch.fx.GraphModule) else graph
-            seen(key[0], numbers[key] - 1, part, "end", left)
+            seen(key[0], numbers[key] - 1, part, "end", "", left)
             return result
 
         return run
+
+    return wrapper
+
+
+def _around_pass(current: _Current) -> Wrapper:
+    def wrapper(original: Method) -> Method:
+        def apply(self: Any, pass_fn: Any) -> Any:
+            before, current.code = current.code, name_outside_torch(pass_fn)
+            try:
+                return original(self, pass_fn)
+            finally:
+                current.code = before
+
+        return apply
 
     return wrapper
 
@@ -77,7 +97,7 @@ def _after_pass(current: _Current, seen: GraphSeen) -> Wrapper:
     def wrapper(original: Method) -> Method:
         def exit_observer(self: Any, *error: Any) -> Any:
             if current.part and error[0] is None:
-                seen(_compile_id(), current.number, current.part, self.passname, self.gm)
+                seen(_compile_id(), current.number, current.part, self.passname, current.code, self.gm)
             return original(self, *error)
 
         return exit_observer
@@ -94,6 +114,8 @@ def contract() -> None:
     for function in PARTS.values():
         require(callable(vars(compile_fx).get(function)), f"{compile_fx.__name__}.{function}")
         require_parameters(vars(compile_fx)[function], "gm")
-    require_methods(GraphTransformObserver, "__enter__", "__exit__")
+    require_methods(GraphTransformObserver, "__enter__", "__exit__", *_APPLY)
+    for method in _APPLY:
+        require_parameters(vars(GraphTransformObserver)[method], "pass_fn")
     require_parameters(GraphTransformObserver.__init__, "gm", "passname")
     require(CompileContext.current_compile_id() is None, "no compile is running now")

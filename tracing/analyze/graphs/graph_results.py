@@ -1,0 +1,80 @@
+"""Whether a pass over a joint graph may have changed how one result of it is computed.
+
+The lines of a graph on which a result depends are those that compute it, and those that write to memory, with
+what these depend on. If a pass leaves them, and their order, it has not changed the result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+_NODE = re.compile(r"%[\w.]+")
+_TYPE = re.compile(r" : [a-z]\w*\[.*\]$")
+_TANGENT = re.compile(r"^%tangents_\d+ = placeholder")
+_INPUT = re.compile(r"^%[\w.]+ = placeholder\b")
+_OPERATOR = r"(?:aten|prims)\.\w*[a-zA-Z0-9]\.\w+\((?!.*\bout=)"  # none that writes, as aten.copy_.default
+_OF_PYTHON = r"_operator\.(?:getitem|add|sub|mul|floordiv|mod|neg)\("  # of lists and sizes
+_PURE = re.compile(rf"^%[\w.]+ = (?:{_OPERATOR}|{_OF_PYTHON}|(?:placeholder|get_attr)\b)")
+
+
+def result_lines(text: str, position: int) -> tuple[str, ...] | None:
+    """The lines of a graph on which a result depends, and its inputs; None if it has no such result."""
+    lines = _lines(text)
+    results = _results(lines)
+    if position >= len(results):
+        return None
+    writing = [name for name, line in lines.items() if name and not _PURE.match(line)]
+    inputs = [name for name, line in lines.items() if _INPUT.match(line)]  # by which they are numbered
+    needed, waiting = set[str](), [*inputs, *_NODE.findall(results[position]), *writing]
+    while waiting:
+        name = waiting.pop()
+        if name not in needed and name in lines:
+            needed.add(name)
+            waiting += _NODE.findall(lines[name].partition(" = ")[2])
+    return (*(line for name, line in lines.items() if name in needed), f"output({results[position]})")
+
+
+def position_in_joint(traced: str, joint: str, position: int) -> int | None:
+    """The position in a joint graph of a result of the graph that Dynamo traced; None: it is not known.
+
+    traced, joint -- texts of the graph as Dynamo and as AOTAutograd gave it
+    position      -- of the result in Dynamo's graph
+
+    The joint graph returns the results of Dynamo's graph first, unless it also returns inputs that were
+    overwritten, or memory that results share; then it has more results than Dynamo's, and a gradient for
+    each input.
+    """
+    ours, theirs = _lines(traced), _lines(joint)
+    results, joined = _results(ours), _results(theirs)
+    inputs = [line for line in theirs.values() if _INPUT.match(line)]
+    tangents = sum(1 for line in inputs if _TANGENT.match(line))
+    gradients = len(inputs) - tangents if tangents else 0
+    if len(joined) - gradients != len(results) or position >= len(results):
+        return None
+    types = [_types(results, ours), _types(joined[: len(results)], theirs)]
+    return position if types[0] == types[1] else None
+
+
+def _types(results: Sequence[str], lines: Mapping[str, str]) -> list[str]:
+    matches = (_TYPE.search(lines.get(one, "")) for one in results)
+    return [one[0] if one else "" for one in matches]
+
+
+def _lines(text: str) -> dict[str, str]:
+    # by node, "" for the output; those of a graph inside of it belong to the line that names it
+    lines: dict[str, str] = {}
+    name = ""
+    for line in text.splitlines():
+        if line.startswith(" "):
+            lines[name] += f"\n{line}"
+        else:
+            name = line.partition(" = ")[0] if line.startswith("%") else ""
+            lines[name] = line
+    return lines
+
+
+def _results(lines: Mapping[str, str]) -> list[str]:
+    # of "output((%a, [%b], None))" the leaves: names of nodes, and other values
+    inside = lines.get("", "output()").removeprefix("output(").removesuffix(")")
+    return [one for one in re.split(r"[\s,()\[\]]+", inside) if one]
