@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import signal
 from pathlib import Path
 
@@ -57,9 +59,13 @@ def test_a_program_is_judged_with_its_graph_passes_when_it_has_ended(tmp_path: P
     double = "joint pass joint_custom_post_pass, double (scaled.py:6), changes 1 line of the graph to 1\n"
     assert double in wrong.stderr and "did not record" not in wrong.stderr
     assert "after     %mul = aten.mul.Tensor(%tanh, 4.0)\n" in wrong.stderr
+    run = store.open_run("latest", tmp_path / "runs")
+    [command] = re.findall(r"next +(tracing passes .*)", wrong.stderr)
+    shown = tracing(*shlex.split(command)[1:], runs=tmp_path / "runs")
+    assert command.startswith(f"tracing passes {run.path} --graph 0 --pass ") and shown.returncode == 0
+    assert "-%mul = aten.mul.Tensor(%tanh, 2.0)" in shown.stdout
     assert "tracing judge" not in right.stderr + wrong.stderr
-    kept = store.open_run("latest", tmp_path / "runs").records(KeptAnswer)
-    assert [(one.name, one.status) for one in kept] == [("judge", 1)]
+    assert [(one.name, one.status) for one in run.records(KeptAnswer)] == [("judge", 1)]
 
 
 @pytest.mark.parametrize("end", ["os._exit(4)", "os.kill(os.getpid(), 9)"])

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tracing.analyze.graphs.graph_chains import LAST, Chain, GraphStep, chains
+from tracing.analyze.graphs.graph_chains import LAST, Chain, GraphStep
 from tracing.analyze.graphs.graph_names import same_graph
+from tracing.analyze.graphs.graph_pass_table import chain_of
 from tracing.analyze.graphs.graph_results import position_in_joint, result_lines
 from tracing.model import CompiledGraph
 from tracing.store import Run
@@ -40,6 +41,7 @@ class ChangingPass:
 class EarlierPass:
     """A pre-grad or joint pass that changes a graph, and the lines of the graph that only one side has."""
 
+    index: int  # as of `GraphPass`
     name: str  # "joint pass remove_noop_ops"
     before: tuple[str, ...]  # both are empty if it changes the order of nodes
     after: tuple[str, ...]
@@ -62,7 +64,7 @@ def changing_passes(run: Run, graph: CompiledGraph, node: str) -> tuple[Changing
     If no pass changes these lines, those are returned that move a write before or after a read of the same
     memory; without any, all passes that change the graph.
     """
-    chain = _chain(run, graph)
+    chain = chain_of(run, graph)
     if chain is None:
         return ()
     texts = [
@@ -79,13 +81,13 @@ def earlier_passes(run: Run, graph: CompiledGraph, result: str = "") -> tuple[Ea
     result -- of Dynamo's graph, "output 0". Where it is known which one of the joint graph that is, the joint
               passes are cleared that do not change how it is computed; "": none is
     """
-    chain = _chain(run, graph)
+    chain = chain_of(run, graph)
     if chain is None:
         return None
     position = _position(run, chain, result)
     return tuple(
-        _earlier(after, run.text(before.text), run.text(after.text), position)
-        for before, after in itertools.pairwise(chain.steps)
+        _earlier(index, after, run.text(before.text), run.text(after.text), position)
+        for index, (before, after) in enumerate(itertools.pairwise(chain.steps), 1)
         if _within(before, after) and not same_graph(run.text(before.text), run.text(after.text))
     )
 
@@ -104,23 +106,17 @@ def _position(run: Run, chain: Chain, result: str) -> int | None:
     return position_in_joint(texts[0], texts[1], int(number))
 
 
-def _earlier(step: GraphStep, before: str, after: str, position: int | None) -> EarlierPass:
+def _earlier(index: int, step: GraphStep, before: str, after: str, position: int | None) -> EarlierPass:
     name = f"a {step.part} pass without a name" if step.name == LAST else step.label
     if step.part == "joint" and position is not None:
         ours, theirs = result_lines(before, position), result_lines(after, position)
         if ours is not None and theirs is not None:
             if same_graph("\n".join(ours), "\n".join(theirs)):
-                return EarlierPass(name, (), (), step.code, cleared=True)
+                return EarlierPass(index, name, (), (), step.code, cleared=True)
             before, after = "\n".join(ours), "\n".join(theirs)
     lines = [_definitions(text).values() for text in (before, after)]
     only = [[one for one in own if one not in other] for own, other in (lines, lines[::-1])]
-    return EarlierPass(name, tuple(only[0]), tuple(only[1]), step.code)
-
-
-def _chain(run: Run, graph: CompiledGraph) -> Chain | None:
-    phase = "backward" if graph.phase == "backward" else "forward"
-    own = (one for one in chains(run) if (one.compile_id, one.phase) == (graph.compile_id, phase))
-    return next(own, None)
+    return EarlierPass(index, name, tuple(only[0]), tuple(only[1]), step.code)
 
 
 def _changes(texts: Sequence[_Text], node: str) -> Iterator[ChangingPass]:

@@ -42,6 +42,7 @@ from tracing.model import (
     CompiledGraph,
     FrameCompile,
     GraphTensor,
+    GraphText,
     KeptTensor,
     KernelLaunch,
     LaunchLine,
@@ -173,7 +174,7 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
     judgement = replace(judgement, has_results=any(run.records(Result)))
     findings = tuple(_with_passes(run, asked, one) for one in judgement.findings)
     judgement = replace(judgement, findings=findings, eager_known=knows_eager(asked))
-    return JudgedRun(judgement, tuple(_next(run, judgement)), accesses)
+    return JudgedRun(judgement, tuple(_next(run, asked, judgement)), accesses)
 
 
 def _require_one_process(run: store.Run) -> None:
@@ -227,7 +228,20 @@ def _interpreted(run: store.Run, launch: KernelLaunch) -> Mapping[str, Any]:
 _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))
 
 
-def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
+def _graph_passes(run: store.Run, asked: store.Run, findings: Sequence[Finding]) -> Iterator[str]:
+    # what shows the suspects before Inductor; `run` may have been recorded anew without them
+    known = run if any(run.records(GraphText)) else asked
+    compiled = {one.id: (one.compile_id, one.phase) for one in run.records(CompiledGraph)}
+    numbers = {(one.compile_id, one.phase): one.id for one in known.records(CompiledGraph)}
+    for one in findings:
+        number = numbers.get(compiled.get(one.graph, ("", "forward")))
+        if _is_before_inductor(one) and one.passes is not None and number is not None:
+            suspects = [str(suspect.index) for suspect in one.passes if not suspect.cleared]
+            which = f"--pass {suspects[0]}" if len(suspects) == 1 else "--changed"
+            yield f"tracing passes {shlex.quote(str(known.path))} --graph {number} {which}"
+
+
+def _next(run: store.Run, asked: store.Run, judgement: RunJudgement) -> list[str]:
     # without an answer if eager does not repeat; no step is to blame where the schema of an operator is
     bisected = hints.can_bisect(run) and judgement.eager_repeats and not judgement.undeclared
     if run.info.kind == "case" and judgement.outcome is not None:  # a build is compared with eager, too
@@ -247,4 +261,6 @@ def _next(run: store.Run, judgement: RunJudgement) -> list[str]:
         return [hints.judged(run)]
     if judgement.other_contents:  # a run that keeps its tensors is judged itself
         return [f"{hints.keep_inputs(run)}; tracing judge {hints.latest(run)}"]
-    return bisect if judgement.findings or judgement.differs or run.info.kind == "program" else []
+    shown = [*dict.fromkeys(_graph_passes(run, asked, judgement.findings))]
+    unexplained = judgement.findings or judgement.differs or run.info.kind == "program"
+    return [*(bisect if unexplained else []), *shown]

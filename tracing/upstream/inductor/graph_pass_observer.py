@@ -81,10 +81,10 @@ def _around(part: str, current: _Current, numbers: Counter[tuple[str, str]], see
 
 def _around_pass(current: _Current) -> Wrapper:
     def wrapper(original: Method) -> Method:
-        def apply(self: Any, pass_fn: Any) -> Any:
+        def apply(self: Any, pass_fn: Any, *args: Any, **options: Any) -> Any:
             before, current.code = current.code, name_outside_torch(pass_fn)
             try:
-                return original(self, pass_fn)
+                return original(self, pass_fn, *args, **options)
             finally:
                 current.code = before
 

@@ -14,6 +14,7 @@ from tracing.analyze.passes import pass_table as analysis
 from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
 from tracing.cli.look.passes.failure import unassembled_text, unfinished
+from tracing.cli.look.passes.graph_view import print_graph
 from tracing.cli.look.passes.kernel_text import print_kernel
 from tracing.cli.look.passes.kernel_view import answer_json, kernels_json
 from tracing.cli.look.passes.llvm import require_llvm_pass
@@ -22,6 +23,7 @@ from tracing.cli.look.passes.options import (
     BeforeOption,
     ChangedOption,
     DeriveSecondsOption,
+    GraphOption,
     KernelsOption,
     LlvmOption,
     LocationsOption,
@@ -35,8 +37,10 @@ from tracing.cli.look.passes.question import PassQuestion, side_asked_for
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import RunArgument
+from tracing.cli.options.opened import open_run
 from tracing.cli.options.outputs import OutputFileOption
 from tracing.cli.options.trust import Trust
+from tracing.errors import Problem
 from tracing.report.passes import passes as report
 from tracing.report.text import Line
 
@@ -46,6 +50,7 @@ def passes(
     name: RunArgument,
     other: SecondRunArgument = None,
     kernel: KernelsOption = None,
+    graph: GraphOption = None,
     which: PassOption = None,
     stage: StageOption = None,
     llvm: LlvmOption = False,
@@ -61,6 +66,8 @@ def passes(
     runs: Runs = RUNS,
 ) -> None:
     """Show the effect of each compiler pass on the kernels of a run, or where the passes of two runs differ.
+
+    With --graph, shows the passes of torch.compile over a graph, from Dynamo's graph to Inductor's.
 
     Of two runs (two versions of Triton, two targets, other options), shows the passes of both, the first
     after which the IR differs, and the diff there. With --llvm, shows LLVM's passes, code generator
@@ -80,6 +87,11 @@ def passes(
     asked = PassQuestion(
         tuple(kernel or ()), which, stage, changed, llvm, op, locations, side, output, seconds
     )
+    if graph is not None:
+        if other is not None:
+            raise Problem("--graph is about one run", "name one, or leave the option out")
+        print_graph(open_run(name, runs), graph, asked, as_json=as_json)
+        return
     if other is not None:
         asked.require_about_two_runs()
         pairs = print_pairs_json if as_json else print_pairs

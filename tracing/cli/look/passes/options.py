@@ -21,6 +21,12 @@ KernelsOption = Annotated[
         autocompletion=kernel_names,
     ),
 ]
+GraphOption = Annotated[
+    int | None,
+    typer.Option(
+        "--graph", help="Passes of torch.compile over this graph, as `judge` numbers it, of `--graph-passes`."
+    ),
+]
 PassOption = Annotated[
     str | None,
     typer.Option("--pass", autocompletion=pass_names, help="A pass by index, name, or NAME#2: its diff."),

@@ -70,6 +70,17 @@ class PassQuestion:
         for option in (option for option, value in refused.items() if value):
             raise Problem(f"{option} is about one run", "name one, or leave the option out")
 
+    def require_about_graph(self) -> None:
+        """Raise Problem for options about kernels."""
+        given = {
+            "--kernel": self.kernels,
+            "--llvm": self.llvm,
+            "--op": self.op,
+            "--locations": self.locations,
+        }
+        for option in (option for option, value in given.items() if value):
+            raise Problem(f"{option} is about kernels, and --graph about a graph", "leave one of the two out")
+
     def require_no_file(self) -> None:
         """Raise Problem for -o, which takes text."""
         if self.output is not None:
