@@ -249,9 +249,7 @@ def _before_inductor(finding: TracedOff | SharedResult) -> Iterator[str]:
     suspects = [one for one in finding.passes if not one.cleared]
     cleared = [*dict.fromkeys(one.name for one in finding.passes if one.cleared)]
     for one in suspects:
-        counted = f"{plural(len(one.before), 'line')} of the graph to {len(one.after)}"
-        lines = counted if one.before or one.after else "the order of nodes"
-        yield f"    suspect   {one.name}{_code(one)} changes {lines}"
+        yield f"    suspect   {one.name}{_code(one)} {_change(one)}"
         yield from _graph_lines(one)
     result = finding.wrong.name if isinstance(finding, TracedOff) else finding.result
     if suspects:
@@ -261,6 +259,15 @@ def _before_inductor(finding: TracedOff | SharedResult) -> Iterator[str]:
         yield f"    suspect   a decomposition, as no pre-grad or joint pass changes {what}"
     if cleared:
         yield f"    cleared   {_some(cleared)}: no change of how {result} is computed"
+
+
+def _change(one: EarlierPass) -> str:
+    if one.before and one.after:
+        return f"changes {plural(len(one.before), 'line')} of the graph to {len(one.after)}"
+    if one.before or one.after:
+        lines = plural(len(one.before or one.after), "line")
+        return f"removes {lines} of the graph" if one.before else f"adds {lines} to the graph"
+    return "changes the order of nodes"
 
 
 def _code(one: ChangingPass | EarlierPass) -> str:

@@ -1,0 +1,43 @@
+"""What a judgement says of the passes before Inductor, in findings that are built by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tracing.analyze.graphs.changing_passes import EarlierPass
+from tracing.analyze.judge.judgement import RunJudgement, TracedOff, WrongElements
+from tracing.report.judgement import judgement_text
+
+WRONG = WrongElements("output 0", "output 0", "mul", 1, 1, (0,), 2.0, 1.0, 99.0, 1.0)
+
+
+def said(*passes: EarlierPass) -> list[str]:
+    text = judgement_text(RunJudgement((), (TracedOff(0, WRONG, passes=passes),), ()), ())
+    return [line.strip() for line in text]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        (("a", "b"), ("c",), "changes 2 lines of the graph to 1"),
+        (("a",), (), "removes 1 line of the graph"),
+        ((), ("c",), "adds 1 line to the graph"),
+        ((), (), "changes the order of nodes"),
+    ],
+)
+def test_a_suspect_is_printed_with_its_code_and_the_lines_that_it_changes(
+    before: tuple[str, ...], after: tuple[str, ...], change: str
+) -> None:
+    lines = said(EarlierPass(3, "joint pass fold", before, after, "mine (train.py:12)"))
+
+    first = lines.index(f"suspect   joint pass fold, mine (train.py:12), {change}")
+    shown = [*(f"before    {one}" for one in before), *(f"after     {one}" for one in after)]
+    assert lines[first + 1 :][: len(shown) + 1] == [*shown, "or        a decomposition"]
+
+
+def test_where_every_joint_pass_is_cleared_a_decomposition_is_the_suspect() -> None:
+    lines = said(EarlierPass(3, "joint pass fold", (), (), cleared=True))
+
+    suspect = "a decomposition, as no pre-grad or joint pass changes how output 0 is computed"
+    assert f"suspect   {suspect}" in lines
+    assert "cleared   joint pass fold: no change of how output 0 is computed" in lines
