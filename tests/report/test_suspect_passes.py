@@ -35,6 +35,16 @@ def test_a_suspect_is_printed_with_its_code_and_the_lines_that_it_changes(
     assert lines[first + 1 :][: len(shown) + 1] == [*shown, "or        a decomposition"]
 
 
+def test_the_passes_of_the_program_are_the_first_suspects() -> None:
+    lines = said(
+        EarlierPass(3, "joint pass noop", ("a",), ()),
+        EarlierPass(4, "joint pass fold", ("b",), (), "mine (train.py:12)"),
+    )
+
+    suspects = [line for line in lines if line.startswith("suspect")]
+    assert [one.split()[3].rstrip(",") for one in suspects] == ["fold", "noop"]
+
+
 def test_where_every_joint_pass_is_cleared_a_decomposition_is_the_suspect() -> None:
     lines = said(EarlierPass(3, "joint pass fold", (), (), cleared=True))
 

@@ -248,10 +248,11 @@ def _before_inductor(finding: TracedOff | SharedResult) -> Iterator[str]:
         return
     suspects = [one for one in finding.passes if not one.cleared]
     cleared = [*dict.fromkeys(one.name for one in finding.passes if one.cleared)]
-    for one in suspects:
+    for one in sorted(suspects, key=lambda one: not one.code):  # those of the program first
         yield f"    suspect   {one.name}{_code(one)} {_change(one)}"
         yield from _graph_lines(one)
     result = finding.wrong.name if isinstance(finding, TracedOff) else finding.result
+    result = f"the {result}" if result.startswith("gradient") else result
     if suspects:
         yield "    or        a decomposition"
     else:

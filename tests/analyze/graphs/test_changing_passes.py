@@ -75,3 +75,20 @@ def test_a_joint_pass_that_does_not_change_how_a_result_is_computed_is_cleared(
         assert one.cleared == (suspected is not None and result not in suspected)
     [named] = earlier_passes(run, GRAPH) or ()
     assert not named.cleared and (named.before or named.after)
+
+
+@pytest.mark.parametrize(
+    ("after", "suspected"),
+    [
+        (JOINT.replace("%tangents_1, 2", "%tangents_1, 3"), True),
+        (JOINT.replace("%b, 1", "%b, 3"), False),
+    ],
+)
+def test_a_joint_pass_that_does_not_change_a_gradient_is_cleared(
+    after: str, suspected: bool, tmp_path: Path
+) -> None:
+    run = a_run(tmp_path, [TRACED, TRACED, JOINT, after, after])
+
+    [one] = earlier_passes(run, GRAPH, "gradient of input 0") or ()
+    [afterwards] = earlier_passes(run, GRAPH, "input 0 afterwards") or ()
+    assert one.cleared != suspected and not afterwards.cleared

@@ -78,8 +78,8 @@ def changing_passes(run: Run, graph: CompiledGraph, node: str) -> tuple[Changing
 def earlier_passes(run: Run, graph: CompiledGraph, result: str = "") -> tuple[EarlierPass, ...] | None:
     """The pre-grad and joint passes that change a graph, in their order; None: the run did not record them.
 
-    result -- of Dynamo's graph, "output 0". Where it is known which one of the joint graph that is, the joint
-              passes are cleared that do not change how it is computed; "": none is
+    result -- of Dynamo's graph, "output 0", "gradient of input 2". Where it is known which one of the joint
+              graph that is, the joint passes are cleared that do not change how it is computed; "": none is
     """
     chain = chain_of(run, graph)
     if chain is None:
@@ -99,11 +99,8 @@ def _within(before: GraphStep, after: GraphStep) -> bool:
 
 def _position(run: Run, chain: Chain, result: str) -> int | None:
     # in the joint graph
-    side, _, number = result.partition(" ")
     texts = [run.text(one.text) for one in chain.steps if one.part in ("Dynamo", "AOTAutograd")]
-    if side != "output" or len(texts) != 2:
-        return None
-    return position_in_joint(texts[0], texts[1], int(number))
+    return position_in_joint(texts[0], texts[1], result) if result and len(texts) == 2 else None
 
 
 def _earlier(index: int, step: GraphStep, before: str, after: str, position: int | None) -> EarlierPass:

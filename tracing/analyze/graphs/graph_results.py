@@ -25,8 +25,7 @@ def result_lines(text: str, position: int) -> tuple[str, ...] | None:
     if position >= len(results):
         return None
     writing = [name for name, line in lines.items() if name and not _PURE.match(line)]
-    inputs = [name for name, line in lines.items() if _INPUT.match(line)]  # by which they are numbered
-    needed, waiting = set[str](), [*inputs, *_NODE.findall(results[position]), *writing]
+    needed, waiting = set[str](), [*_inputs(lines), *_NODE.findall(results[position]), *writing]
     while waiting:
         name = waiting.pop()
         if name not in needed and name in lines:
@@ -35,25 +34,32 @@ def result_lines(text: str, position: int) -> tuple[str, ...] | None:
     return (*(line for name, line in lines.items() if name in needed), f"output({results[position]})")
 
 
-def position_in_joint(traced: str, joint: str, position: int) -> int | None:
+def position_in_joint(traced: str, joint: str, result: str) -> int | None:
     """The position in a joint graph of a result of the graph that Dynamo traced; None: it is not known.
 
     traced, joint -- texts of the graph as Dynamo and as AOTAutograd gave it
-    position      -- of the result in Dynamo's graph
+    result        -- of Dynamo's graph: "output 0", "gradient of input 2"
 
-    The joint graph returns the results of Dynamo's graph first, unless it also returns inputs that were
-    overwritten, or memory that results share; then it has more results than Dynamo's, and a gradient for
-    each input.
+    The joint graph returns the results of Dynamo's graph first, then a gradient or None for each input.
+    It returns more if inputs were overwritten, or if results share memory: then nothing is known.
     """
     ours, theirs = _lines(traced), _lines(joint)
     results, joined = _results(ours), _results(theirs)
-    inputs = [line for line in theirs.values() if _INPUT.match(line)]
-    tangents = sum(1 for line in inputs if _TANGENT.match(line))
-    gradients = len(inputs) - tangents if tangents else 0
-    if len(joined) - gradients != len(results) or position >= len(results):
+    inputs, entered = _inputs(ours), _inputs(theirs)
+    own = [name for name in entered if not _TANGENT.match(theirs[name])]
+    gradients = len(own) if len(own) < len(entered) else 0
+    first = joined[: len(results)]
+    if len(joined) - gradients != len(results) or _types(results, ours) != _types(first, theirs):
         return None
-    types = [_types(results, ours), _types(joined[: len(results)], theirs)]
-    return position if types[0] == types[1] else None
+    kind, _, number = result.rpartition(" ")
+    if kind == "output":
+        return int(number) if int(number) < len(results) else None
+    same = gradients and len(inputs) == len(own) and _types(inputs, ours) == _types(own, theirs)
+    return len(results) + int(number) if kind == "gradient of input" and same else None
+
+
+def _inputs(lines: Mapping[str, str]) -> list[str]:
+    return [name for name, line in lines.items() if _INPUT.match(line)]
 
 
 def _types(results: Sequence[str], lines: Mapping[str, str]) -> list[str]:
