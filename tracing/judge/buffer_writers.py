@@ -12,7 +12,7 @@ from tracing.judge.operators import is_custom
 from tracing.model import KernelLaunch
 from tracing.store.graph_file import ScheduleStep
 
-BufferWriter: TypeAlias = tuple[KernelLaunch | None, str]  # a launch, or the name of an operator; None, "": none
+BufferWriter: TypeAlias = tuple[KernelLaunch | None, str]  # or the name of an operator; None, "": none
 
 
 @dataclass(slots=True)
