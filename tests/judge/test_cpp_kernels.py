@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
 from judged_programs import values
 from planted_kernels import Program, judgement, launches, recorded, virtual_gpu
 from test_judged_kernels import chained
@@ -18,3 +19,16 @@ def test_every_cpp_kernel_of_a_right_program_is_right(tmp_path: Path) -> None:
 
     assert {one.kernel.kind for one in launches(run)} == {"cpp"}
     assert [one.verdict for one in judgement(run).launches] == ["right"] * 3
+
+
+def with_a_diagonal(x: torch.Tensor) -> torch.Tensor:
+    written = torch.zeros(4, 4)
+    written.diagonal().copy_(x.sin())
+    return written
+
+
+def test_memory_that_one_kernel_writes_twice_is_judged_as_it_leaves_it(tmp_path: Path) -> None:
+    with virtual_gpu() as device, settings_changed({"cpu_backend": "cpp"}):
+        said = judgement(recorded(Program(with_a_diagonal, lambda: (values(4),)), tmp_path, device))
+
+    assert [one.verdict for one in said.launches] == ["right"]

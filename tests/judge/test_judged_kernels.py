@@ -432,6 +432,16 @@ def test_numbers_of_another_generator_have_no_reference(device: Device, runs: Pa
     assert said.status == 2
 
 
+def test_a_launch_with_a_result_without_a_reference_is_right_in_part(device: Device, runs: Path) -> None:
+    def plant(kernel: str, source: str) -> str:
+        return source.replace("    tl.store(", "    # as by rand4x(\n    tl.store(")
+
+    program = Program(lambda x: (torch.rand_like(x) * x, x.sin()), lambda: (values(9, 9),))
+    (launch,) = judgement(recorded(program, runs, device, plant)).launches
+
+    assert launch.partly and len(launch.unjudged) == 1 and "random" in launch.why
+
+
 @triton.jit
 def twice(x, y, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

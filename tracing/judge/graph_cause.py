@@ -77,7 +77,7 @@ class GraphCause:
 
     def _unexplained(self, result: GraphResult, wrong: WrongElements) -> OutputOff:
         launches = self._steps.launches
-        unjudged = [f"launch {one.launch} {one.kernel}" for one in launches if one.verdict == "no reference"]
+        unjudged = [f"launch {one.launch} {one.kernel}" for one in launches if one.unchecked]
         needed = self._needed(result)
         rounded = [
             RoundedOtherwise(one.launch, one.kernel, tuple(nodes))

@@ -61,7 +61,7 @@ class GraphReferee:
         cause = GraphCause(self._program, given, self._steps, after)
         for i, (result, wrong) in enumerate(off):
             finding = cause.of(result, wrong)
-            if not (complete and _is_noise(finding)):
+            if not (complete and self._is_noise(finding)):
                 return [replace(finding, also=tuple(other.name for other, _ in off[i + 1 :]))]
             self._unjudged(result, "how the roundings of its launches add up, each of which is right")
         return []
@@ -158,11 +158,11 @@ class GraphReferee:
         what = f"{result.name} of graph {self._steps.graph}"
         self.not_covered.append(f"{what}: no reference, because it depends on {reason}")
 
-
-def _is_noise(finding: ResultFinding) -> bool:
-    # the roundings of right launches and operators may add up to more than the limit in few elements
-    if not isinstance(finding, OutputOff) or finding.unjudged:
-        return False
-    wrong = finding.wrong
-    few = 0 < wrong.count <= max(1, FEW * wrong.of)  # 0: all of them are off, on average
-    return few and wrong.explained is not None and wrong.roundings <= UNKNOWN_NOISE * wrong.limit
+    def _is_noise(self, finding: ResultFinding) -> bool:
+        # the roundings of right launches and operators may add up to more than the limit in few elements
+        unjudged = self._steps.unjudged or any(one.verdict == "no reference" for one in self._steps.launches)
+        if not isinstance(finding, OutputOff) or unjudged:
+            return False
+        wrong = finding.wrong
+        few = 0 < wrong.count <= max(1, FEW * wrong.of)  # 0: all of them are off, on average
+        return few and wrong.explained is not None and wrong.roundings <= UNKNOWN_NOISE * wrong.limit

@@ -135,7 +135,7 @@ class _RunReferee:
         return f"graph {', '.join(names[:_NAMED])}{further}"
 
     def _unjudged(self, calls: Sequence[GraphCall]) -> list[str]:
-        launches = [one for one in self._launches if one.verdict == "no reference"]
+        launches = [one for one in self._launches if one.unchecked]
         spans = [range(*one.launches) for one in calls]
         return [
             f"launch {one.launch} {one.kernel}"

@@ -200,10 +200,10 @@ class StepReferee:
                     self.lines(verdict.nodes or made.step.nodes),
                     tuple(verdict.wrong), verdict.why,
                     (*others, *(one.index for one in made.launches if one is not launch)),
-                    tuple(verdict.rounded), self._operators(made.step),
+                    tuple(verdict.rounded), self._operators(made.step), tuple(verdict.unjudged),
                 )
             )  # fmt: skip
-        if verdict.verdict == "right":
+        if verdict.verdict == "right" and not verdict.unjudged:
             self._acquit(others, (made.launches[0].index,))
         if verdict.verdict == "off":
             first, off = made.launches[0], {one.buffer for one in verdict.wrong}
@@ -222,11 +222,12 @@ class StepReferee:
         self, made: LaunchedStep, targets: dict[str, BufferContent]
     ) -> dict[str, tuple[str, Content]]:
         # by name of the schedule: the argument, and its content after the launch
+        # of contents that overwrite each other within the step, the last one is left
         locations = {self.memory.schedule.location(name): name for name in targets}
         written: dict[str, tuple[str, Content]] = {}
         for call in made.calls:
             for name, position, argument in call.arguments():
-                own = name if name in targets else locations.get(name)
+                own = locations.get(name, name if name in targets else None)
                 if own is None or not argument.writes or call.launch is None:
                     continue
                 targets[own].by, targets[own].storage = call.launch, argument.storage

@@ -34,6 +34,7 @@ class StepVerdict:
     nodes: list[str] = field(default_factory=list)
     wrong: list[WrongElements] = field(default_factory=list)
     rounded: list[str] = field(default_factory=list)  # nodes of which ATen gives another value
+    unjudged: list[str] = field(default_factory=list)  # arguments without a reference, unlike others
 
 
 class StepJudge:
@@ -75,6 +76,7 @@ class StepJudge:
                 verdict.nodes += [one for one in plan.nodes if one not in verdict.nodes]
             except NoReference as reason:
                 verdict.why = verdict.why or f"it depends on {reason}"
+                verdict.unjudged.append(written[name][0])
                 continue
             right = True
             verdict.wrong += wrong
@@ -83,6 +85,8 @@ class StepJudge:
             verdict.verdict = "off"
         elif right:
             verdict.verdict = "right"
+        else:
+            verdict.unjudged = []
         return verdict
 
     def _copies(

@@ -94,7 +94,8 @@ def _suspected(judgement: RunJudgement) -> Iterator[str]:
             names = _some(reached.agreeing)
             yield f"    less so   launch {one.launch} {one.kernel}: {names} depends on it, and agrees"
     them = "it" if len(suspects) == 1 else "them"
-    others = "; every other launch is right for its inputs" if judgement.any_right else ""
+    right = [one for one in judgement.launches if one.verdict == "right" and one not in suspects]
+    others = "; every other launch is right for its inputs" if right else ""
     yield f"    why       only eager's results check {them}{others}"
 
 
@@ -345,7 +346,10 @@ def _counts(judgement: RunJudgement) -> Iterator[str]:
     judged = sum(count.values()) - count["no reference"]
     misread = any(isinstance(one, Overwritten) and one.kernels[0] for one in judgement.findings)
     right = "right for what they read" if misread else "right"
-    parts = [f"{count['right']} {right}"] if count["right"] else []
+    partly = [one for one in judgement.launches if one.partly]
+    whole = count["right"] - len(partly)
+    parts = [f"{whole} {right}"] if whole else []
+    parts += [f"{len(partly)} {right} in part"] if partly else []
     parts += [f"{count['off']} off"] if count["off"] else []
     if count["inputs wrong"]:
         parts.append(f"{count['inputs wrong']} right, with inputs that were wrong already")
@@ -357,6 +361,9 @@ def _counts(judgement: RunJudgement) -> Iterator[str]:
             reasons.setdefault(one.why, []).append(f"{one.launch} {one.kernel}")
     for why, launches in reasons.items():
         yield f"not covered: launch {_listed(launches)}{_BECAUSE}{why}"
+    yield from _not_covered(
+        [f"{_some(one.unjudged)} of launch {one.launch} {one.kernel}{_BECAUSE}{one.why}" for one in partly]
+    )
     yield from _not_covered(judgement.not_covered)
 
 

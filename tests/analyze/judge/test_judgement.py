@@ -79,6 +79,22 @@ def test_a_kernel_that_only_the_compiled_case_launches_is_the_suspect_if_the_res
     assert not any("nothing checks" in line for line in lines)
 
 
+@pytest.mark.parametrize("status", ["passed", "differs"])
+def test_a_launch_that_is_right_in_part_is_the_suspect_if_the_results_differ(
+    status: Literal["passed", "differs"],
+) -> None:
+    why = "it depends on values that were not kept"
+    partly = JudgedLaunch(0, "triton_0", 0, "right", why=why, unjudged=("out_ptr1",))
+    judgement = RunJudgement((partly,), (), (), Outcome(status, ""))
+    lines = [*judgement_text(judgement, [])]
+
+    suspected = "✗ the results differ from eager's; the suspect is launch 0 triton_0"
+    assert (suspected in lines, judgement.status) == (status == "differs", int(status == "differs"))
+    assert "1 of 1 launch judged: 1 right in part" in lines
+    assert f"not covered: out_ptr1 of launch 0 triton_0: no reference, because {why}" in lines
+    assert not any("every other launch" in line for line in lines)
+
+
 def test_the_backward_formula_is_suspect_if_only_gradients_differ() -> None:
     outcome = Outcome("differs", "", differing=("grad of input 0",))
     one = JudgedLaunch(1, "softmax", -1, "no reference")

@@ -66,6 +66,17 @@ class JudgedLaunch:
     others: tuple[int, ...] = ()  # launches with partial results for it: one of these launches is off
     rounded: tuple[str, ...] = ()  # nodes whose ATen value differs because ATen rounds more often
     operators: tuple[str, ...] = ()  # of libraries, with partial results for it, as `others`
+    unjudged: tuple[str, ...] = ()  # arguments that it wrote that have no reference, unlike others
+
+    @property
+    def partly(self) -> bool:
+        """True if what has a reference is right, and something that it wrote has none."""
+        return self.verdict == "right" and bool(self.unjudged)
+
+    @property
+    def unchecked(self) -> bool:
+        """True if something that it wrote has no reference, and nothing that it wrote is off."""
+        return self.verdict == "no reference" or (bool(self.unjudged) and self.verdict != "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +306,7 @@ class RunJudgement:
     def _unexplained(self) -> list[JudgedLaunch]:
         if not self.differs or self.accused or self.findings or self.undeclared or self.laid_out:
             return []
-        unjudged = (one for one in self.launches if one.verdict == "no reference")
+        unjudged = (one for one in self.launches if one.unchecked)
         return [one for one in unjudged if one.kernel not in self.in_eager]
 
     def _reached(self, launch: JudgedLaunch) -> ReachedResults:

@@ -88,7 +88,13 @@ def _launches(run: store.Run, index: int, kernel: str) -> bool:
 
 def _table(judgement: RunJudgement) -> AnswerTable:
     rows = (
-        (str(one.launch), one.kernel, one.verdict, ", ".join(one.nodes), one.why)
+        (
+            str(one.launch),
+            one.kernel,
+            f"{one.verdict} in part" if one.partly else one.verdict,
+            ", ".join(one.nodes),
+            one.why,
+        )
         for one in judgement.launches[:_ROWS]
     )
     columns = ("launch", "kernel", "verdict", "FX nodes", "why there is no reference")
