@@ -21,7 +21,7 @@ _THREAD = re.compile(r"^Current thread .*\n((?:  .*\n)*)", re.MULTILINE)
 class Crash:
     """The end of one process."""
 
-    signal: str  # in the words of Python: "Segmentation fault", "Aborted"; "ended by SIGTERM"
+    signal: str  # in the words of Python: "Segmentation fault", "Aborted"; "SIGTERM"
     stack: str  # of the thread that received it: `  File "train.py", line 3 in step`; empty: it has no frame
 
 
@@ -41,4 +41,4 @@ def _crash(text: str) -> Crash | None:
     if fatal is None and thread is None:
         return None
     # faulthandler names no signal that it was registered for
-    return Crash(fatal[1] if fatal else "ended by SIGTERM", thread[1] if thread else "")
+    return Crash(fatal[1] if fatal else "SIGTERM", thread[1] if thread else "")
