@@ -32,3 +32,18 @@ def test_memory_that_one_kernel_writes_twice_is_judged_as_it_leaves_it(tmp_path:
         said = judgement(recorded(Program(with_a_diagonal, lambda: (values(4),)), tmp_path, device))
 
     assert [one.verdict for one in said.launches] == ["right"]
+
+
+def sums(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    own = x.sum()
+    torch._dynamo.graph_break()
+    return own, (x.exp() @ x).sum()
+
+
+def test_equal_code_of_two_graphs_is_judged_in_both(tmp_path: Path) -> None:
+    with virtual_gpu() as device, settings_changed({"cpu_backend": "cpp"}):
+        run = recorded(Program(sums, lambda: (values(4, 4),)), tmp_path, device)
+
+    names = [one.kernel_name for one in launches(run)]
+    assert names == ["cpp_fused_sum_0", "cpp_fused_exp_0", "cpp_fused_sum_1"]
+    assert [one.verdict for one in judgement(run).launches] == ["right"] * 3

@@ -37,7 +37,7 @@ class CppSite:
 
     def __init__(self, name: str, kernel: Callable[..., Any], count: int) -> None:
         self.name = name
-        self.binary = kernel
+        self.binary = self  # kernels of several names may be one function: equal code is compiled once
         self._source = _source(kernel)
         parameters = _parameters(self._source)
         self._readable = len(parameters) == count
