@@ -15,6 +15,7 @@ from tracing.analyze.bisect_case.symptom import error_core
 from tracing.analyze.minify.trial import Trial, one_line
 from tracing.environment import with_variables
 
+_START = 60  # seconds in which a process imports torch and Inductor, also on a busy machine
 _PATIENCE = 5  # time limit, relative to an execution in a process that has imported torch
 _RUN = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"
 _WITHOUT_PROJECT = f"import sys; sys.modules['tracing'] = None; {_RUN}"
@@ -35,7 +36,7 @@ def fresh_run(script: Path, trial: Trial, seconds: float, *, loads_case: bool = 
     seconds    -- time limit of one execution of the graph
     loads_case -- the script needs this project; else it cannot import it
     """
-    limit = seconds if trial.error == "timeout" else _PATIENCE * seconds
+    limit = _START + seconds if trial.error == "timeout" else _PATIENCE * seconds
     with tempfile.TemporaryDirectory(prefix="tracing-") as name:
         folder = Path(name)
         for file in (script, script.with_suffix(".safetensors")):
@@ -46,9 +47,10 @@ def fresh_run(script: Path, trial: Trial, seconds: float, *, loads_case: bool = 
             "TRITON_CACHE_DIR": str(folder / "triton"),
         }
         run = _RUN if loads_case else _WITHOUT_PROJECT
+        isolated = ("-E", "-s") if loads_case else ("-I",)  # -I: a case could not import the files next to it
         try:
             done = subprocess.run(
-                [sys.executable, "-I", "-c", run, str(folder / script.name)],
+                [sys.executable, *isolated, "-c", run, str(folder / script.name)],
                 cwd=folder, capture_output=True, text=True, errors="replace", timeout=limit, check=False,
                 env=with_variables(caches),
             )  # fmt: skip
