@@ -81,6 +81,10 @@ def _origin(
         if operator.line is not None:
             yield from (Text(f"      {line}") for line in some_lines([operator.line]))
     yield from _carried(origin)
+    if origin.scaler is not None:
+        skips = "torch.amp.GradScaler skips that step of the optimizer"
+        expected = "an inf that its scale causes in a gradient is no fault"
+        yield Text(f"    → {skips}, by operator #{origin.scaler.source.index}: {expected}")
 
 
 def _operator_text(operator: NonFiniteOperator) -> str:

@@ -59,10 +59,12 @@ def step(index: int, read: int, written: int, *, nan_in: int = 0, nan_out: int =
     )
 
 
-def operator(launches: int, reads: int, writes: int, nan: tuple[int, int] | None) -> list[Record]:
-    """`aten::mm` after so many launches, with the numbers of NaN that it read and wrote; None: no digests."""
+def operator(
+    launches: int, reads: int, writes: int, nan: tuple[int, int] | None, name: str = "aten::mm"
+) -> list[Record]:
+    """An operator after so many launches, with the NaNs that it read and wrote; None: no digests."""
     records: list[Record] = [
-        OperatorSignature(0, "aten::mm", "", (META,), (META,)),
+        OperatorSignature(0, name, "", (META,), (META,)),
         OperatorCall(0, launches, 0, (reads, writes)),
     ]
     if nan is not None:
@@ -117,6 +119,16 @@ def test_the_first_launch_that_makes_a_nan_of_finite_values_is_named_with_those_
     assert answer.origin.carriers == 4
     lines = [line.plain.strip() for line in nonfinite_text(answer, {}, [])]
     assert "carried   on by 4 launches and operators; the path to the last one:" in lines
+
+
+@pytest.mark.parametrize("nan", [(5, 5), None])
+def test_a_step_that_grad_scaler_skips_is_explained(nan: tuple[int, int] | None, tmp_path: Path) -> None:
+    check = operator(1, 2, 2, nan, "aten::_amp_foreach_non_finite_check_and_unscale_")
+
+    answer = first_nonfinite(saved(tmp_path, [step(0, 1, 2, nan_out=5)], check, operators="digests"))
+
+    text = "\n".join(line.plain for line in nonfinite_text(answer, {}, []))
+    assert ("→ torch.amp.GradScaler skips that step of the optimizer, by operator #0" in text) == bool(nan)
 
 
 def test_an_operator_without_digests_may_carry_it_on(tmp_path: Path) -> None:

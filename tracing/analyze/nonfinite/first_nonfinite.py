@@ -34,6 +34,7 @@ from tracing.store.graph_file import PythonLine
 Verb: TypeAlias = Literal["makes", "passes", "reads", "keeps", "may make"]
 
 _DIGESTS = "--operators digests"
+_SCALER = "aten::_amp_foreach_non_finite_check_and_unscale_"  # of torch.amp.GradScaler
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class NonFiniteOrigin:
     partial: bool = False  # the run lacks launches before it
     cast: tuple[DataEvent, str] | None = None  # what wrote the bytes that it reads, as numbers of that dtype
     unwritten: tuple[str, ...] = ()  # arguments that it reads, and of which nothing wrote any element
+    scaler: DataEvent | None = None  # the check of torch.amp.GradScaler that reads the values
 
     @property
     def made(self) -> bool:
@@ -170,7 +172,7 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
         return _old_origin(contents)
     chain, unwritten = tuple(carriers.chain()), _unwritten(run, process, origin)
     origin = replace(origin, chain=chain, carriers=carriers.count, unwritten=unwritten)
-    origin = replace(origin, carriers_known=carriers.certain)
+    origin = replace(origin, carriers_known=carriers.certain, scaler=carriers.first(_SCALER))
     return _with_lines(run, origin, kind)
 
 
