@@ -131,7 +131,8 @@ def undecided(verdict: Judged) -> str:
         return "values of which ATen's own are as far from float64"
     if not verdict.undecided:
         return ""
-    return f"the rounding of its larger elements, which hides that of {verdict.undecided} others"
+    others = "1 other" if verdict.undecided == 1 else f"{verdict.undecided} others"
+    return f"the rounding of its larger elements, which hides that of {others}"
 
 
 def _expected(program: FxProgram, plan: FxPlan, given: Given, samples: int) -> dict[FxValue, Expected]:
