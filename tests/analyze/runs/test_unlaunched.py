@@ -31,6 +31,7 @@ from tracing.model import (
 )
 from tracing.model.launches import CopiedFunction
 from tracing.report.run import run_text
+from tracing.store.crash import crash_file
 from tracing.store.graph_file import FxGraph, FxNode, Schedule, ScheduledBuffer, ScheduleStep, encoded
 
 COMPILED = Compilation(0, "softmax", "ab", "cuda:90", {}, "")
@@ -107,6 +108,14 @@ def test_kernels_in_cpp_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("records", [[], [Outcome("interrupted", "interrupted by KeyboardInterrupt")]])
 def test_of_a_case_that_did_not_end_nothing_is_said(records: list[Record], tmp_path: Path) -> None:
     assert reasons_for_no_kernel(saved(tmp_path, [], records, ended=False)) == []
+
+
+def test_a_signal_that_ended_the_process_is_the_reason(tmp_path: Path) -> None:
+    run = saved(tmp_path, [], [GRAPH], ended=False)
+    crash_file(run.path, "vm-0-1").write_text('Current thread 0x1:\n  File "train.py", line 3 in step\n')
+
+    reason = "SIGTERM ended the process; launches shortly before that are not written"
+    assert reasons_for_no_kernel(run) == [reason]
 
 
 def test_a_misspelt_kernel_is_answered_with_near_names(tmp_path: Path) -> None:
