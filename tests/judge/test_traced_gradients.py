@@ -17,6 +17,7 @@ from torch._inductor.decomposition import select_decomp_table
 from tracing.analyze.judge.judgement import TracedOff
 from tracing.model import TracedBackward
 from tracing.program.device import Device
+from tracing.report.judgement import judgement_text
 
 aten = torch.ops.aten
 
@@ -35,14 +36,14 @@ def softer(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return F.hardswish(x) * y, y.sin()
 
 
-def backward_of(*options: str) -> Callable[..., Any]:
-    return lambda grad, x, *rest: grad * x.clamp(-3, 3) / 5
+def wrong_backward(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    return grad * x.clamp(-3, 3) / 5
 
 
 def test_a_wrong_decomposition_of_a_backward_is_found(
     device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(select_decomp_table(), aten.hardswish_backward.default, backward_of())
+    monkeypatch.setitem(select_decomp_table(), aten.hardswish_backward.default, wrong_backward)
     with inductor.patch(force_disable_caches=True):
         said = judgement(recorded(Program(softer, inputs, backward=True), tmp_path, device))
 
@@ -50,6 +51,28 @@ def test_a_wrong_decomposition_of_a_backward_is_found(
     [finding] = said.findings
     assert isinstance(finding, TracedOff) and finding.wrong.name == "gradient of input 0"
     assert [line.code for line in finding.lines] == ["return F.hardswish(x) * y, y.sin()"]
+
+
+def deeper(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+    inner = F.hardswish(a.sin() * b)
+    return inner * c
+
+
+def test_the_gradient_next_to_the_cause_is_first(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(select_decomp_table(), aten.hardswish_backward.default, wrong_backward)
+    three = Program(deeper, lambda: [values(6, 4, g=g).requires_grad_() for g in range(3)], backward=True)
+    with inductor.patch(force_disable_caches=True):
+        said = judgement(recorded(three, tmp_path, device))
+
+    assert [one.wrong.name for one in said.findings if isinstance(one, TracedOff)] == [
+        "gradient of input 1", "gradient of input 0",
+    ]  # fmt: skip
+    text = [one.strip() for one in judgement_text(said, ())]
+    assert text[0] == "✗ gradient of input 1 is not what the graph that Dynamo traced computes"
+    assert "at        tests/judge/test_traced_gradients.py" in "\n".join(text)
+    assert "also off  gradient of input 0" in text and sum(one.startswith("✗") for one in text) == 1
 
 
 def right(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:

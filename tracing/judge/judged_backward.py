@@ -50,7 +50,8 @@ class JudgedBackward(JudgedResults):
             raise NoReference("the gradient of a tensor that is no result, as the base of a view")
         with refused():
             made = self._made()
-        yield from self._off(made, {f"{_GRADIENT}{i}": self._actual(i) for i in self._wanted})
+        off = self._off(made, {f"{_GRADIENT}{i}": self._actual(i) for i in self._wanted})
+        yield from sorted(off, key=self._read_at, reverse=True)  # the first ones are next to the cause
         if self._backward.others:
             self._unjudged("a gradient", "a tensor that is no input, as the base of several inputs")
 
@@ -73,11 +74,16 @@ class JudgedBackward(JudgedResults):
         assert read is not None  # without it, the graph was not executed
         return torch.zeros_like(self._contents.tensor(read))
 
+    def _read_at(self, off: TracedOff) -> int:
+        # the position of the first node that reads an input: an error flows on to the inputs of earlier nodes
+        return next(iter(self._program.readers(off.wrong.node)), 0)
+
     def _node(self, name: str) -> FxNode | None:
         return self._program.inputs[int(name.removeprefix(_GRADIENT))]
 
     def _lines(self, name: str) -> tuple[PythonLine, ...]:
         # of what reads the input
         graph, node = self._program.graph, self._node(name)
-        lines = [graph.line_of(one) for one in self._program.readers(node.name)] if node is not None else []
+        read = self._program.readers(node.name) if node is not None else []
+        lines = [graph.line_of(graph.nodes[i]) for i in read]
         return tuple(dict.fromkeys(one for one in lines if one is not None))

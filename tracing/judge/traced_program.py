@@ -122,9 +122,10 @@ class TracedProgram:
         either = zip(made, leaves, strict=True)
         return [one if one is not None else torch.zeros_like(leaf) for one, leaf in either]
 
-    def readers(self, node: str) -> list[FxNode]:
-        """The nodes that read the value of another one."""
-        return [one for one in self.graph.nodes if node in references([one.args, one.kwargs])]
+    def readers(self, node: str) -> list[int]:
+        """The positions of the nodes that read the value of another one, in the order of the graph."""
+        nodes = enumerate(self.graph.nodes)
+        return [i for i, one in nodes if node in references([one.args, one.kwargs])]
 
     def _copies(self, inputs: Sequence[Any], overlapping: Mapping[int, OverlappingInput]) -> list[Any]:
         pairs = zip(inputs, self.inputs, strict=True)

@@ -49,6 +49,8 @@ def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Ite
             yield f"    likewise  launch {_some([f'{one.launch} {one.kernel}' for one in further])}"
     for finding, calls in _of_calls(judgement.findings):
         yield from _finding(finding, judgement.undeclared)
+        if also := _also_off(finding, judgement.findings):
+            yield f"    also off  {_some(also)}"
         if calls > 1:
             yield f"    likewise  in {plural(calls - 1, 'later call')} of the graph"
     if judgement.laid_out:
@@ -176,7 +178,22 @@ def _of_calls(findings: Sequence[Finding]) -> Iterator[tuple[Finding, int]]:
     calls: dict[tuple[str, ...], list[Finding]] = {}
     for one in findings:
         calls.setdefault((_KINDS[type(one)], str(one.graph), *_subject(one)), []).append(one)
-    yield from ((alike[0], len(alike)) for alike in calls.values())
+    traced: dict[
+        int, TracedOff
+    ] = {}  # the first one of each graph: one cause is likely to have made them all
+    for first, *others in calls.values():
+        if not isinstance(first, TracedOff) or traced.setdefault(first.graph, first) is first:
+            yield first, 1 + len(others)
+
+
+def _also_off(finding: Finding, findings: Sequence[Finding]) -> Sequence[str]:
+    # the other results of the graph that are off
+    if isinstance(finding, TracedOff):
+        of_graph = (
+            one.wrong.name for one in findings if isinstance(one, TracedOff) and one.graph == finding.graph
+        )
+        return [one for one in dict.fromkeys(of_graph) if one != finding.wrong.name]
+    return () if isinstance(finding, LibraryOff | SharedResult) else finding.also
 
 
 def _subject(finding: Finding) -> tuple[str, ...]:
@@ -229,8 +246,6 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
     yield from _lines(finding.lines)
     if finding.wrong is not None:
         yield from _elements(finding.wrong, "rounding")
-    if not isinstance(finding, LibraryOff | TracedOff) and finding.also:
-        yield f"    also off  {_some(finding.also)}"
 
 
 def _shared(finding: SharedResult) -> Iterator[str]:

@@ -172,7 +172,7 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
     judgement = replace(judgement, other_contents=other_contents, not_covered=not_covered)
     judgement = replace(judgement, wrong_accesses=accesses)
     judgement = replace(judgement, has_results=any(run.records(Result)))
-    findings = tuple(_with_passes(run, asked, one) for one in judgement.findings)
+    findings = _fewest_suspects_first([_with_passes(run, asked, one) for one in judgement.findings])
     judgement = replace(judgement, findings=findings, eager_known=knows_eager(asked))
     return JudgedRun(judgement, tuple(_next(run, asked, judgement)), accesses)
 
@@ -197,6 +197,16 @@ def _with_passes(run: store.Run, asked: store.Run, finding: Finding) -> Finding:
         return finding
     passes = changing_passes(run, graph, finding.first) or changing_passes(asked, graph, finding.first)
     return replace(finding, passes=passes)
+
+
+def _fewest_suspects_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    # of one graph: what clears a pass for one result is likely to clear it for the others
+    def suspects(one: Finding) -> int:
+        passes = one.passes if _is_before_inductor(one) else None
+        return sum(not suspect.cleared for suspect in passes or ())
+
+    graphs = [one.graph for one in findings]
+    return tuple(sorted(findings, key=lambda one: (graphs.index(one.graph), suspects(one))))
 
 
 def _is_before_inductor(finding: Finding) -> TypeGuard[TracedOff | SharedResult]:
@@ -233,7 +243,7 @@ def _graph_passes(run: store.Run, asked: store.Run, findings: Sequence[Finding])
     known = run if any(run.records(GraphText)) else asked
     compiled = {one.id: (one.compile_id, one.phase) for one in run.records(CompiledGraph)}
     numbers = {(one.compile_id, one.phase): one.id for one in known.records(CompiledGraph)}
-    for one in findings:
+    for one in {finding.graph: finding for finding in reversed(findings)}.values():
         number = numbers.get(compiled.get(one.graph, ("", "forward")))
         if _is_before_inductor(one) and one.passes is not None and number is not None:
             suspects = [str(suspect.index) for suspect in one.passes if not suspect.cleared]
