@@ -64,6 +64,23 @@ def test_a_wrong_decomposition_is_off_by_dynamos_graph(
     assert "suspect   a pre-grad pass, a decomposition or a joint pass: the run did not record" in text
 
 
+def in_turn(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    first = F.hardswish(x)
+    return (first * y).sin(), y.cos(), first
+
+
+def test_the_output_next_to_the_cause_is_first(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(select_decomp_table(), aten.hardswish.default, lambda x: x * (x + 3).clamp(0, 6) / 5)
+    with inductor.patch(force_disable_caches=True):
+        said = judgement(recorded(Program(in_turn, inputs), tmp_path, device))
+
+    names = [one.wrong.name for one in said.findings if isinstance(one, TracedOff)]
+    assert names == ["output 2", "output 0"]
+    assert [one for one in judgement_text(said, ()) if "also off" in one] == ["    also off  output 0"]
+
+
 def with_cos(graph: torch.fx.Graph) -> None:
     for node in graph.find_nodes(op="call_function", target=aten.sin.default):
         node.target = aten.cos.default

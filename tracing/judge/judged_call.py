@@ -20,7 +20,8 @@ class JudgedCall(JudgedResults):
         with refused():
             executed = self._executed()
         made = self._by_name(executed)
-        yield from self._off(made, self._actual(made))
+        off = self._off(made, self._actual(made))
+        yield from sorted(off, key=self._made_at)  # the first ones are next to the cause
         yield from self._shared(executed)
 
     def _made(self) -> dict[str, Any]:
@@ -59,6 +60,12 @@ class JudgedCall(JudgedResults):
                 self._graph, name, self._node_name(name), other, self._node_name(other), BEFORE_INDUCTOR,
                 self._lines(name),
             )  # fmt: skip
+
+    def _made_at(self, off: TracedOff) -> int:
+        # the position of the node that makes an output: an error flows on to those of later nodes
+        nodes = self._program.graph.nodes
+        made = (i for i, one in enumerate(nodes) if one.name == off.wrong.node and one.op != "placeholder")
+        return next(made, len(nodes))
 
     def _node(self, name: str) -> FxNode | None:
         side, position = _parts(name)

@@ -178,9 +178,7 @@ def _of_calls(findings: Sequence[Finding]) -> Iterator[tuple[Finding, int]]:
     calls: dict[tuple[str, ...], list[Finding]] = {}
     for one in findings:
         calls.setdefault((_KINDS[type(one)], str(one.graph), *_subject(one)), []).append(one)
-    traced: dict[
-        int, TracedOff
-    ] = {}  # the first one of each graph: one cause is likely to have made them all
+    traced: dict[int, TracedOff] = {}  # the first one of each graph: one cause is likely for all
     for first, *others in calls.values():
         if not isinstance(first, TracedOff) or traced.setdefault(first.graph, first) is first:
             yield first, 1 + len(others)
@@ -189,10 +187,9 @@ def _of_calls(findings: Sequence[Finding]) -> Iterator[tuple[Finding, int]]:
 def _also_off(finding: Finding, findings: Sequence[Finding]) -> Sequence[str]:
     # the other results of the graph that are off
     if isinstance(finding, TracedOff):
-        of_graph = (
-            one.wrong.name for one in findings if isinstance(one, TracedOff) and one.graph == finding.graph
-        )
-        return [one for one in dict.fromkeys(of_graph) if one != finding.wrong.name]
+        traced = (one for one in findings if isinstance(one, TracedOff))
+        names = dict.fromkeys(one.wrong.name for one in traced if one.graph == finding.graph)
+        return [one for one in names if one != finding.wrong.name]
     return () if isinstance(finding, LibraryOff | SharedResult) else finding.also
 
 
