@@ -54,8 +54,9 @@ def test_a_wrong_decomposition_of_a_backward_is_found(
 
 
 def deeper(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-    inner = F.hardswish(a.sin() * b)
-    return inner * c
+    first = a.sin() * b
+    second = F.hardswish(first)
+    return second * c
 
 
 def test_the_gradient_next_to_the_cause_is_first(
@@ -69,6 +70,8 @@ def test_the_gradient_next_to_the_cause_is_first(
     assert [one.wrong.name for one in said.findings if isinstance(one, TracedOff)] == [
         "gradient of input 1", "gradient of input 0",
     ]  # fmt: skip
+    lines = [line.code for one in said.findings for line in getattr(one, "lines", ())]
+    assert {*lines} == {"second = F.hardswish(first)", "return second * c"}  # not that of the right products
     text = [one.strip() for one in judgement_text(said, ())]
     assert text[0] == "✗ gradient of input 1 is not what the graph that Dynamo traced computes"
     assert "at        tests/judge/test_traced_gradients.py" in "\n".join(text)

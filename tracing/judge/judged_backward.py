@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tracing.analyze.judge.judgement import TracedOff
-from tracing.judge.contents import Contents
+from tracing.judge.contents import Content, Contents
 from tracing.judge.judged_results import JudgedResults, refused
 from tracing.judge.no_reference import NoReference
 from tracing.judge.traced_program import TracedProgram
@@ -66,8 +66,12 @@ class JudgedBackward(JudgedResults):
         )
         return {f"{_GRADIENT}{i}": one for i, one in zip(self._wanted, made, strict=True)}
 
+    def content(self, name: str) -> Content | None:
+        position = int(name.removeprefix(_GRADIENT))
+        return self._contents.of_graph(self._backward.index, position, "output")
+
     def _actual(self, position: int) -> torch.Tensor:
-        content = self._contents.of_graph(self._backward.index, position, "output")
+        content = self.content(f"{_GRADIENT}{position}")
         if content is not None:
             return self._contents.tensor(content)
         read = self._contents.of_graph(self._call.index, position, "input")

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tracing.analyze.judge.judgement import BEFORE_INDUCTOR, SharedResult, TracedOff
+from tracing.judge.contents import Content
 from tracing.judge.judged_results import JudgedResults, refused
 from tracing.judge.traced_program import ExecutedGraph
 from tracing.store.graph_file import FxNode, PythonLine
@@ -36,17 +37,16 @@ class JudgedCall(JudgedResults):
         return outputs | {f"input {i} afterwards": executed.inputs[i] for i in positions}
 
     def _actual(self, made: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-        # what the program had: of an input that compiled code does not overwrite, what it read
-        actual = {}
-        for name, own in made.items():
-            side, position = _parts(name)
-            kind = "output" if side == "output" else "afterwards"
-            content = self._contents.of_graph(self._call.index, position, kind)
-            if content is None and side == "input":
-                content = self._contents.of_graph(self._call.index, position, "input")
-            if content is not None and isinstance(own, torch.Tensor):
-                actual[name] = self._contents.tensor(content)
-        return actual
+        known = {name: self.content(name) for name, own in made.items() if isinstance(own, torch.Tensor)}
+        return {name: self._contents.tensor(one) for name, one in known.items() if one is not None}
+
+    def content(self, name: str) -> Content | None:
+        side, position = _parts(name)
+        if side == "output":
+            return self._contents.of_graph(self._call.index, position, "output")
+        left = self._contents.of_graph(self._call.index, position, "afterwards")
+        # of an input that compiled code does not overwrite, what it read
+        return left or self._contents.of_graph(self._call.index, position, "input")
 
     def _shared(self, executed: ExecutedGraph) -> Iterator[SharedResult]:
         expected = {(one.output, one.side, one.other) for one in executed.shared}

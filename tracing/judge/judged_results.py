@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from tracing.analyze.judge.judgement import SharedResult, TracedOff, WrongElements
-from tracing.judge.contents import Contents
+from tracing.judge.contents import Content, Contents
 from tracing.judge.float64 import DOES_NOT_RUN, undecided, until_clear, wrong_elements
 from tracing.judge.fx_program import FxValue
 from tracing.judge.no_reference import FAILURES, NoReference
@@ -44,6 +44,7 @@ class JudgedResults(ABC):
         self._call, self._graph, self._program, self._contents = call, graph, program, contents
         self._without_reference = tuple(unjudged)
         self.not_covered: list[str] = []
+        self.right: list[str] = []  # names of the results that were judged, and are right
 
     def findings(self) -> list[TracedOff | SharedResult]:
         """What is off; raises NoReference if the graph cannot be executed."""
@@ -56,6 +57,10 @@ class JudgedResults(ABC):
     @abstractmethod
     def _made(self) -> dict[str, Any]:
         """Execute the graph; its results by name, "output 0"."""
+
+    @abstractmethod
+    def content(self, name: str) -> Content | None:
+        """What the program had of a result; None: not kept."""
 
     @abstractmethod
     def _node(self, name: str) -> FxNode | None:
@@ -102,6 +107,8 @@ class JudgedResults(ABC):
             elif verdict.verdict == "compiled is off":
                 value = FxValue(self._node_name(name), 0)
                 yield self._finding(wrong_elements(name, name, value, verdict, alike[name].numel()))
+            else:
+                self.right.append(name)
 
     def _expected(self, samples: int) -> dict[str, Expected]:
         with refused():

@@ -23,6 +23,7 @@ from tracing.judge.overwritten_inputs import OverwrittenInputs
 from tracing.judge.own_kernels import Interpreted, judged_own
 from tracing.judge.shared_results import shared_results
 from tracing.judge.step_referee import StepReferee
+from tracing.judge.suspect_nodes import located
 from tracing.judge.traced_referee import TracedReferee
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome, TracedBackward, TracedCall
 from tracing.numerics.default_dtype import with_default_dtype
@@ -117,7 +118,8 @@ class _RunReferee:
             judged = referee.judge(traced, inner[-1].graph, self._unjudged(inner))
             if judged.off:
                 off.add(forward)
-            self._findings += judged.off
+            graph = self._program(inner[-1].graph)[0].graph
+            self._findings += located(judged, inner[-1], graph, self._contents)
             self._not_covered += judged.not_covered
         if unchecked and not of_case:
             self._not_covered.append(f"{_BEFORE}, to {self._named(unchecked.values())}: {_BISECT}")

@@ -6,11 +6,11 @@ each launch is right by the graph that Inductor received; only the graph that Dy
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tracing.analyze.judge.judgement import SharedResult, TracedOff
-from tracing.judge.contents import Contents
+from tracing.judge.contents import Content, Contents
 from tracing.judge.judged_backward import JudgedBackward
 from tracing.judge.judged_call import JudgedCall
 from tracing.judge.judged_results import JudgedResults, refused
@@ -26,6 +26,7 @@ class TracedFindings(NamedTuple):
 
     off: tuple[TracedOff | SharedResult, ...]
     not_covered: tuple[str, ...]
+    contents: Mapping[str, Content]  # of the results that are off or right, by name
 
 
 class TracedReferee:
@@ -45,11 +46,14 @@ class TracedReferee:
         """
         try:
             judged = self._judged(one, graph, unjudged)
-            return TracedFindings(tuple(judged.findings()), tuple(judged.not_covered))
+            off = tuple(judged.findings())
+            names = [*judged.right, *(one.wrong.name for one in off if isinstance(one, TracedOff))]
+            kept = {name: content for name in names if (content := judged.content(name)) is not None}
+            return TracedFindings(off, tuple(judged.not_covered), kept)
         except NoReference as reason:
             which = "gradients" if isinstance(one, TracedBackward) else "results"
             what = f"{which} of graph {graph} by Dynamo's graph"
-            return TracedFindings((), (f"{what}: no reference, because it depends on {reason}",))
+            return TracedFindings((), (f"{what}: no reference, because it depends on {reason}",), {})
 
     def _judged(self, one: TracedCall | TracedBackward, graph: int, unjudged: Sequence[str]) -> JudgedResults:
         call = self._calls.get(one.call) if isinstance(one, TracedBackward) else one

@@ -28,6 +28,7 @@ from tracing.report.text import plural, some_lines
 from tracing.store.graph_file import PythonLine
 
 _NODES = 8  # maximum of nodes that are printed
+_SHOWN = 2  # suspect passes of torch whose lines are printed; `tracing passes` shows those of more
 _LISTED = 5  # launches, or parts of a graph, that are listed for one reason
 _BECAUSE = ": no reference, because "
 
@@ -263,7 +264,8 @@ def _before_inductor(finding: TracedOff | SharedResult) -> Iterator[str]:
     cleared = [*dict.fromkeys(one.name for one in finding.passes if one.cleared)]
     for one in sorted(suspects, key=lambda one: not one.code):  # those of the program first
         yield f"    suspect   {one.name}{_code(one)} {_change(one)}"
-        yield from _graph_lines(one)
+        if one.code or len(suspects) <= _SHOWN:
+            yield from _graph_lines(one)
     result = finding.wrong.name if isinstance(finding, TracedOff) else finding.result
     result = f"the {result}" if result.startswith("gradient") else result
     if suspects:

@@ -1,0 +1,65 @@
+"""Finds the nodes of a compiled graph that may have made some of its results wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tracing.analyze.judge.judgement import SharedResult, TracedOff
+from tracing.judge.contents import Contents
+from tracing.judge.operators import references
+from tracing.judge.traced_referee import TracedFindings
+from tracing.model import GraphCall
+from tracing.store.graph_file import FxGraph, FxNode
+
+
+def located(
+    judged: TracedFindings, call: GraphCall, graph: FxGraph, contents: Contents
+) -> Iterator[TracedOff | SharedResult]:
+    """What is off, with the lines of the program that the suspect nodes come from, if there are any.
+
+    call, graph -- of the compiled graph, whose results are known by their contents
+    """
+    off = {one.wrong.name for one in judged.off if isinstance(one, TracedOff)}
+    wrong, right = [], []
+    for position, result in enumerate(_results(graph)):
+        content = contents.of_graph(call.index, position, "output")
+        for name, one in judged.contents.items() if result else ():
+            if one == content:
+                (wrong if name in off else right).append(result)
+    known = map(graph.line_of, suspect_nodes(graph, wrong, right))
+    lines = tuple(dict.fromkeys(one for one in known if one is not None))
+    for one in judged.off:
+        yield replace(one, lines=lines) if lines and isinstance(one, TracedOff) else one
+
+
+def _results(graph: FxGraph) -> list[str]:
+    # the nodes of the results; "": of a number, or of None
+    *_, last = graph.nodes
+    results = last.args[0] if last.op == "output" and last.args else []
+    return [str(one.get("node", "")) if isinstance(one, Mapping) else "" for one in results]
+
+
+def suspect_nodes(graph: FxGraph, off: Sequence[str], right: Collection[str]) -> list[FxNode]:
+    """The nodes on which each result that is off depends and no right one, in the order of the graph.
+
+    off, right -- the nodes of these results
+
+    Empty if there are none, as with several causes.
+    """
+    if not off:
+        return []
+    known = {node.name: node for node in graph.nodes}
+    needed = set.intersection(*(_needed(known, [one]) for one in off)) - _needed(known, right)
+    return [one for one in graph.nodes if one.name in needed and one.op != "placeholder"]
+
+
+def _needed(nodes: dict[str, FxNode], names: Collection[str]) -> set[str]:
+    # the nodes that some nodes are computed from, and these
+    left, needed = [*names], set[str]()
+    while left:
+        name = left.pop()
+        if name not in needed and name in nodes:
+            needed.add(name)
+            left += references([nodes[name].args, nodes[name].kwargs])
+    return needed
