@@ -13,9 +13,8 @@ def node(name: str, *read: str) -> FxNode:
     return FxNode(name, "call_function" if read else "placeholder", "aten::add.Tensor", args)
 
 
-GRAPH = FxGraph(
-    [node("x"), node("a", "x"), node("b", "a"), node("c", "b", "x"), node("d", "b"), node("e", "a")]
-)
+READ = {"x": "", "a": "x", "b": "a", "c": "bx", "d": "b", "e": "a"}
+GRAPH = FxGraph([node(name, *read) for name, read in READ.items()])
 
 
 def names(off: list[str], right: list[str]) -> list[str]:

@@ -21,7 +21,8 @@ def located(
     call, graph -- of the compiled graph, whose results are known by their contents
     """
     off = {one.wrong.name for one in judged.off if isinstance(one, TracedOff)}
-    wrong, right = [], []
+    wrong: list[str] = []
+    right: list[str] = []
     for position, result in enumerate(_results(graph)):
         content = contents.of_graph(call.index, position, "output")
         for name, one in judged.contents.items() if result else ():
@@ -29,8 +30,8 @@ def located(
                 (wrong if name in off else right).append(result)
     known = map(graph.line_of, suspect_nodes(graph, wrong, right))
     lines = tuple(dict.fromkeys(one for one in known if one is not None))
-    for one in judged.off:
-        yield replace(one, lines=lines) if lines and isinstance(one, TracedOff) else one
+    for finding in judged.off:
+        yield replace(finding, lines=lines) if lines and isinstance(finding, TracedOff) else finding
 
 
 def _results(graph: FxGraph) -> list[str]:
