@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -333,7 +334,10 @@ def test_the_graph_pass_of_a_program_that_changes_its_result_is_named(tmp_path: 
     )
     assert "before    %div = aten.div.Tensor(%arg0_1, 8.0)" in second.stdout
     assert "after     %div = aten.mul.Tensor(%arg0_1, 0.25)" in second.stdout
-    assert "next" not in second.stdout
+    assert "tracing run" not in second.stdout
+    [command] = re.findall(r"next +tracing (passes .*)", second.stdout)
+    shown = tracing(*shlex.split(command), runs=runs)
+    assert shown.returncode == 0 and "fold (folding.py:5)" in shown.stdout
     assert [one["name"] for one in finding["passes"]] == ["post_grad_custom_post_pass"]
 
 
@@ -371,7 +375,7 @@ def test_a_pass_that_makes_another_node_overwrite_an_input_is_among_those_that_c
         "post_grad_custom_post_pass, overwrite (overwriting.py:5), changes the graph" in said
         and "index_put_" in said
     )
-    assert "did not record" not in said and "next" not in said
+    assert "did not record" not in said and "tracing run" not in said
 
 
 MOVING = """
@@ -405,7 +409,7 @@ def test_a_pass_that_moves_a_write_before_a_read_is_named(tmp_path: Path) -> Non
     assert "pass      post_grad_custom_post_pass, move (moving.py:5), changes the graph" in said
     before, after = re.findall(r"before +%copy_ =|after +%copy_ =", said)
     assert said.index("%cumsum") < said.index(before) < said.index(after) < said.rindex("%cumsum")
-    assert "did not record" not in said and "next" not in said
+    assert "did not record" not in said and "tracing run" not in said
 
 
 RAISING = """

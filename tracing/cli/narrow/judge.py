@@ -239,14 +239,15 @@ _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))
 
 
 def _graph_passes(run: store.Run, asked: store.Run, findings: Sequence[Finding]) -> Iterator[str]:
-    # what shows the suspects before Inductor; `run` may have been recorded anew without them
+    # what shows the passes that are suspects; `run` may have been recorded anew without them
     known = run if any(run.records(GraphText)) else asked
     compiled = {one.id: (one.compile_id, one.phase) for one in run.records(CompiledGraph)}
     numbers = {(one.compile_id, one.phase): one.id for one in known.records(CompiledGraph)}
     for one in {finding.graph: finding for finding in reversed(findings)}.values():
         number = numbers.get(compiled.get(one.graph, ("", "forward")))
-        if _is_before_inductor(one) and one.passes is not None and number is not None:
-            suspects = [str(suspect.index) for suspect in one.passes if not suspect.cleared]
+        if _is_of_passes(one) and not _lacks_passes(one) and number is not None:
+            earlier = one.passes if _is_before_inductor(one) else None
+            suspects = [str(suspect.index) for suspect in earlier or () if not suspect.cleared]
             which = f"--pass {suspects[0]}" if len(suspects) == 1 else "--changed"
             yield f"tracing passes {shlex.quote(str(known.path))} --graph {number} {which}"
 
