@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tracing.analyze.judge.judgement import SharedResult, TracedOff, WrongElements
+from tracing.analyze.judge.judgement import BY_DYNAMO, SharedResult, TracedOff, WrongElements
 from tracing.judge.contents import Content, Contents
 from tracing.judge.float64 import DOES_NOT_RUN, undecided, until_clear, wrong_elements
 from tracing.judge.fx_program import FxValue
@@ -23,6 +23,7 @@ from tracing.numerics.verdict import Judged, judge
 from tracing.store.graph_file import FxNode, PythonLine
 from tracing.upstream.torch.float32_precision import with_float32_precision
 
+_RANDOM = "random numbers; without them, as with a dropout of 0, it is judged"
 _CHANGES = "what changes from one execution to the next, as unwritten memory"
 
 
@@ -123,7 +124,7 @@ class JudgedResults(ABC):
             if one is None or one.own is None or one.own.shape != tensor.shape:
                 self._unjudged(name, _CHANGES)
             elif one.drawn:
-                self._unjudged(name, "random numbers")
+                self._unjudged(name, _RANDOM)
             else:
                 verdicts[name] = judge(tensor, one.own, one)
         return verdicts
@@ -138,7 +139,7 @@ class JudgedResults(ABC):
         return TracedOff(self._graph, wrong, self._without_reference, self._lines(wrong.name))
 
     def _unjudged(self, name: str, reason: str) -> None:
-        what = f"{name} of graph {self._graph} by Dynamo's graph"
+        what = f"{name} of graph {self._graph} {BY_DYNAMO}"
         text = f"{what}: no reference, because it depends on {reason}"
         if text not in self.not_covered:
             self.not_covered.append(text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tracing.analyze.judge.judgement import SharedResult, TracedOff
+from tracing.analyze.judge.judgement import BY_DYNAMO, SharedResult, TracedOff
 from tracing.judge.contents import Content, Contents
 from tracing.judge.judged_backward import JudgedBackward
 from tracing.judge.judged_call import JudgedCall
@@ -52,7 +52,7 @@ class TracedReferee:
             return TracedFindings(off, tuple(judged.not_covered), kept)
         except NoReference as reason:
             which = "gradients" if isinstance(one, TracedBackward) else "results"
-            what = f"{which} of graph {graph} by Dynamo's graph"
+            what = f"{which} of graph {graph} {BY_DYNAMO}"
             return TracedFindings((), (f"{what}: no reference, because it depends on {reason}",), {})
 
     def _judged(self, one: TracedCall | TracedBackward, graph: int, unjudged: Sequence[str]) -> JudgedResults:

@@ -147,6 +147,9 @@ def _nothing_off(judgement: RunJudgement) -> Iterator[str]:
     elif judgement.other_numbers and not judgement.any_right:
         yield f"{judged}; with eager's random numbers another compile agrees, whose kernels draw none:"
         yield f"nothing checks those that computed {_some(judgement.other_numbers)}"
+    elif judgement.before_inductor_unknown:
+        unknown = "whether a decomposition, pre-grad or joint pass is wrong"
+        yield f"{judged}; {unknown} is not known for some results"
     else:
         yield judged
 

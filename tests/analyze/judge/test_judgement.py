@@ -214,6 +214,19 @@ def test_hand_written_kernels_that_eagers_results_check_need_no_other_judged_lau
     assert RunJudgement(launches, (), (), Outcome("ended", "")).status == 2  # nothing was compared
 
 
+def test_the_first_line_says_that_steps_before_inductor_may_be_wrong() -> None:
+    launches = (JudgedLaunch(0, "add", 0, "right"),)
+    text = "output 0 of graph 0 by Dynamo's graph: no reference, because it depends on random numbers"
+    known, unknown = RunJudgement(launches, (), ()), RunJudgement(launches, (), (text,))
+
+    assert next(judgement_text(known, [])) == "every launch that was judged is right"
+    assert next(judgement_text(unknown, [])) == (
+        "every launch that was judged is right; "
+        "whether a decomposition, pre-grad or joint pass is wrong is not known for some results"
+    )
+    assert unknown.status == 0
+
+
 @pytest.mark.parametrize(
     ("kernel", "graph", "code"),
     [("rowmean", -1, "the hand-written rowmean"), ("triton_0", 0, "the program's code")],

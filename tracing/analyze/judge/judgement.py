@@ -16,6 +16,7 @@ LaunchVerdict: TypeAlias = Literal["right", "off", "inputs wrong", "no reference
 
 
 BEFORE_INDUCTOR = "a step before Inductor's post-grad passes"
+BY_DYNAMO = "by Dynamo's graph"  # in `not_covered`: the reference that is missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +245,11 @@ class RunJudgement:
         status = self.outcome.status if self.outcome is not None else ""
         compared = status in ("passed", "differs", "not decided", "out of bounds")
         return [one for one in self.hand_written if one in self.in_eager or not compared]
+
+    @property
+    def before_inductor_unknown(self) -> bool:
+        """True if a result or gradient could not be judged by the graph that Dynamo traced."""
+        return any(BY_DYNAMO in one for one in self.not_covered)
 
     @property
     def less_precise(self) -> Sequence[str]:
