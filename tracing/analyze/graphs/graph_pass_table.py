@@ -33,6 +33,13 @@ def chain_of(run: Run, graph: CompiledGraph) -> Chain | None:
     return next(own, None)
 
 
+def decomposing_pass(run: Run, graph: CompiledGraph) -> int | None:
+    """The index of AOTAutograd, which decomposes operators, as of `GraphPass`; None: it was not recorded."""
+    chain = chain_of(run, graph)
+    steps = enumerate(chain.steps) if chain is not None else ()
+    return next((index for index, one in steps if one.part == "AOTAutograd"), None)
+
+
 def graph_passes(run: Run, chain: Chain) -> Iterator[GraphPass]:
     """The passes of a chain; reads each text once or twice."""
     for index, (before, after) in enumerate(itertools.pairwise(chain.steps), 1):

@@ -14,6 +14,7 @@ import typer
 
 from tracing import store
 from tracing.analyze.graphs.changing_passes import changing_passes, earlier_passes
+from tracing.analyze.graphs.graph_pass_table import decomposing_pass
 from tracing.analyze.judge.judgement import (
     BEFORE_INDUCTOR,
     Finding,
@@ -242,14 +243,16 @@ def _graph_passes(run: store.Run, asked: store.Run, findings: Sequence[Finding])
     # what shows the passes that are suspects; `run` may have been recorded anew without them
     known = run if any(run.records(GraphText)) else asked
     compiled = {one.id: (one.compile_id, one.phase) for one in run.records(CompiledGraph)}
-    numbers = {(one.compile_id, one.phase): one.id for one in known.records(CompiledGraph)}
+    graphs = {(one.compile_id, one.phase): one for one in known.records(CompiledGraph)}
     for one in {finding.graph: finding for finding in reversed(findings)}.values():
-        number = numbers.get(compiled.get(one.graph, ("", "forward")))
-        if _is_of_passes(one) and not _lacks_passes(one) and number is not None:
+        graph = graphs.get(compiled.get(one.graph, ("", "forward")))
+        if _is_of_passes(one) and not _lacks_passes(one) and graph is not None:
             earlier = one.passes if _is_before_inductor(one) else None
-            suspects = [str(suspect.index) for suspect in earlier or () if not suspect.cleared]
+            suspects = [suspect.index for suspect in earlier or () if not suspect.cleared]
+            if earlier is not None and not suspects:  # a decomposition
+                suspects = [index] if (index := decomposing_pass(known, graph)) is not None else []
             which = f"--pass {suspects[0]}" if len(suspects) == 1 else "--changed"
-            yield f"tracing passes {shlex.quote(str(known.path))} --graph {number} {which}"
+            yield f"tracing passes {shlex.quote(str(known.path))} --graph {graph.id} {which}"
 
 
 def _next(run: store.Run, asked: store.Run, judgement: RunJudgement) -> list[str]:
