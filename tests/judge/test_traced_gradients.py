@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from planted_kernels import Program, judgement, recorded, virtual_gpu
 from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.judgement import TracedOff
-from tracing.model import TracedBackward
+from tracing.judge.contents import Contents
+from tracing.judge.traced_referee import TracedReferee
+from tracing.model import GraphCall, TracedBackward
 from tracing.program.device import Device
 from tracing.report.judgement import judgement_text
 
@@ -195,3 +198,48 @@ def test_what_has_no_reference_is_not_covered(
     said = judgement(recorded(Program(function, arguments, backward=True), tmp_path, device))
 
     assert said.findings == () and any(reason in one for one in said.not_covered), said.not_covered
+
+
+class Written(torch.nn.Module):
+    """Its compiled form, of which the program changes what autograd saved."""
+
+    def __init__(self, saved: Callable[..., torch.Tensor]) -> None:
+        super().__init__()
+        self._saved, self._compiled = saved, torch.compile(lambda x, y: (x * y).exp())
+
+    @torch.compiler.disable
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = self._compiled(x, y)
+        self._saved(x, y, made).data.mul_(1.5)
+        return made
+
+
+@pytest.mark.parametrize("saved", [lambda x, y, z: x, lambda x, y, z: y, lambda x, y, z: z])
+def test_a_backward_is_not_judged_if_the_program_changed_what_it_reads(
+    saved: Callable[..., torch.Tensor], device: Device, tmp_path: Path
+) -> None:
+    said = judgement(recorded(Program(Written(saved), inputs, backward=True), tmp_path, device))
+
+    assert said.findings == ()
+    assert any("changed between the call and its backward" in one for one in said.not_covered)
+
+
+@pytest.mark.parametrize(
+    ("side", "reason"),
+    [
+        ("input", "the gradient of a result whose content was not recorded"),
+        ("output", "gradient of input 0 of graph 1 by Dynamo's graph: no reference"),
+    ],
+)
+def test_a_gradient_without_content_is_not_covered(
+    side: str, reason: str, device: Device, tmp_path: Path
+) -> None:
+    run = recorded(Program(right, inputs, backward=True), tmp_path, device)
+    [process], [backward] = run.processes(), [*run.records(TracedBackward)]
+    contents = Contents.of(run, process, torch.device("cpu"))
+    kept = {at: blob for at, blob in contents.graphs.items() if (at[0], at[2]) != (backward.index, side)}
+    referee = TracedReferee(run, process, dataclasses.replace(contents, graphs=kept))
+    inner = [one for one in run.records(GraphCall) if backward.index < one.index < backward.stop]
+    said = referee.judge(backward, inner, ())
+
+    assert said.off == () and any(reason in one for one in said.not_covered), said.not_covered

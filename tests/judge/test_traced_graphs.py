@@ -21,7 +21,7 @@ from tracing.judge.judged_call import JudgedCall
 from tracing.judge.no_reference import NoReference
 from tracing.judge.traced_program import TracedProgram
 from tracing.judge.traced_referee import TracedReferee
-from tracing.model import TracedCall, TracedGraph
+from tracing.model import GraphCall, TracedCall, TracedGraph
 from tracing.numerics.default_dtype import with_default_dtype
 from tracing.program.device import Device
 from tracing.record.graphs.graph_nodes import graph_json
@@ -356,7 +356,7 @@ def test_a_damaged_graph_is_not_covered(device: Device, tmp_path: Path) -> None:
 
     with pytest.raises(NoReference, match="does not run by itself"):
         JudgedCall(call, 0, TracedProgram(lost, CPU), contents, ()).findings()
-    unknown = referee.judge(msgspec.structs.replace(call, graph=7), 0, ())
+    unknown = referee.judge(msgspec.structs.replace(call, graph=7), [*run.records(GraphCall)], ())
     assert unknown.off == () and "a graph that was not recorded" in unknown.not_covered[0]
 
 

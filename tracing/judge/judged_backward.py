@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from tracing.judge.contents import Content, Contents
 from tracing.judge.judged_results import JudgedResults, refused
 from tracing.judge.no_reference import NoReference
 from tracing.judge.traced_program import TracedProgram
-from tracing.model import TracedBackward, TracedCall
+from tracing.model import Blob, GraphCall, TracedBackward, TracedCall
 from tracing.store.graph_file import FxNode, PythonLine
 
 _GRADIENT = "gradient of input "
@@ -28,17 +28,18 @@ class JudgedBackward(JudgedResults):
         self,
         backward: TracedBackward,
         call: TracedCall,
-        graph: int,
+        inner: Sequence[GraphCall],
         program: TracedProgram,
         contents: Contents,
         unjudged: Sequence[str],
     ) -> None:
         """call -- the call that it is the backward of
 
-        graph, unjudged -- as of `JudgedResults`
+        inner    -- the calls of compiled graphs that are parts of the backward
+        unjudged -- as of `JudgedResults`
         """
-        super().__init__(call, graph, program, contents, unjudged)
-        self._backward = backward
+        super().__init__(call, inner[-1].graph, program, contents, unjudged)
+        self._backward, self._inner = backward, inner
         self._wanted = [i for i in range(len(program.inputs)) if self._has_gradient(i)]
 
     def _has_gradient(self, position: int) -> bool:
@@ -48,12 +49,39 @@ class JudgedBackward(JudgedResults):
     def _findings(self) -> Iterator[TracedOff]:
         if self._backward.views:
             raise NoReference("the gradient of a tensor that is no result, as the base of a view")
+        if self._lost():
+            raise NoReference("the gradient of a result whose content was not recorded")
+        if self._changed():
+            raise NoReference("a tensor that changed between the call and its backward")
+        for i in self._backward.given:
+            if i not in self._wanted:
+                self._unjudged(f"{_GRADIENT}{i}", "its content, which was not recorded")
         with refused():
             made = self._made()
         off = self._off(made, {f"{_GRADIENT}{i}": self._actual(i) for i in self._wanted})
         yield from sorted(off, key=self._read_at, reverse=True)  # the first ones are next to the cause
         if self._backward.others:
             self._unjudged("a gradient", "a tensor that is no input, as the base of several inputs")
+
+    def _changed(self) -> bool:
+        # the program may write to what autograd saved, as Tensor.data, and saved_tensors_hooks replace it
+        known = self._blobs(range(self._call.index, self._call.stop))
+        known |= self._blobs([self._backward.index], ("input",))
+        for one in self._inner:
+            if not self._blobs([one.index], ("input",)) <= known:
+                return True
+            known |= self._blobs([one.index])
+        return False
+
+    def _blobs(
+        self, calls: Collection[int], sides: Collection[str] = ("input", "output", "afterwards")
+    ) -> set[Blob]:
+        graphs = self._contents.graphs
+        return {blob for (call, _, side), blob in graphs.items() if call in calls and side in sides}
+
+    def _lost(self) -> bool:
+        index = self._backward.index
+        return any(self._contents.of_graph(index, i, "input") is None for i in self._backward.entered)
 
     def _made(self) -> dict[str, Any]:
         entered = {}

@@ -115,7 +115,7 @@ class _RunReferee:
             if not inner or forward in off:
                 continue
             self._progress(f"judging: call {traced.index} of a graph that Dynamo traced")
-            judged = referee.judge(traced, inner[-1].graph, self._unjudged(inner))
+            judged = referee.judge(traced, inner, self._unjudged(inner))
             if judged.off:
                 off.add(forward)
             graph = self._program(inner[-1].graph)[0].graph

@@ -16,7 +16,7 @@ from tracing.judge.judged_call import JudgedCall
 from tracing.judge.judged_results import JudgedResults, refused
 from tracing.judge.no_reference import NoReference
 from tracing.judge.traced_program import TracedProgram
-from tracing.model import TracedBackward, TracedCall, TracedGraph
+from tracing.model import GraphCall, TracedBackward, TracedCall, TracedGraph
 from tracing.store import Run
 from tracing.store.graph_file import read_graph
 
@@ -38,31 +38,39 @@ class TracedReferee:
         self._calls = {one.index: one for one in run.view(process, TracedCall, TracedCall)}
         self._programs: dict[int, TracedProgram] = {}
 
-    def judge(self, one: TracedCall | TracedBackward, graph: int, unjudged: Sequence[str]) -> TracedFindings:
+    def judge(
+        self, one: TracedCall | TracedBackward, inner: Sequence[GraphCall], unjudged: Sequence[str]
+    ) -> TracedFindings:
         """Judge one call, or one backward of a call.
 
-        graph    -- the compiled graph that it executes
+        inner    -- [1 or more] the calls of compiled graphs that are parts of it
         unjudged -- launches of it that have no reference
         """
         try:
-            judged = self._judged(one, graph, unjudged)
+            judged = self._judged(one, inner, unjudged)
             off = tuple(judged.findings())
             names = [*judged.right, *(one.wrong.name for one in off if isinstance(one, TracedOff))]
             kept = {name: content for name in names if (content := judged.content(name)) is not None}
             return TracedFindings(off, tuple(judged.not_covered), kept)
         except NoReference as reason:
             which = "gradients" if isinstance(one, TracedBackward) else "results"
+<<<<<<< HEAD
             what = f"{which} of graph {graph} {BY_DYNAMO}"
+=======
+            what = f"{which} of graph {inner[-1].graph} by Dynamo's graph"
+>>>>>>> f5dcbcbf (judge: accuse no gradient whose backward read changed or unrecorded tensors)
             return TracedFindings((), (f"{what}: no reference, because it depends on {reason}",), {})
 
-    def _judged(self, one: TracedCall | TracedBackward, graph: int, unjudged: Sequence[str]) -> JudgedResults:
+    def _judged(
+        self, one: TracedCall | TracedBackward, inner: Sequence[GraphCall], unjudged: Sequence[str]
+    ) -> JudgedResults:
         call = self._calls.get(one.call) if isinstance(one, TracedBackward) else one
         if call is None or call.graph not in self._graphs:
             raise NoReference("a graph that was not recorded")
         program = self._program(call.graph)
         if isinstance(one, TracedBackward):
-            return JudgedBackward(one, call, graph, program, self._contents, unjudged)
-        return JudgedCall(call, graph, program, self._contents, unjudged)
+            return JudgedBackward(one, call, inner, program, self._contents, unjudged)
+        return JudgedCall(call, inner[-1].graph, program, self._contents, unjudged)
 
     def _program(self, graph: int) -> TracedProgram:
         if graph not in self._programs:

@@ -101,6 +101,8 @@ class TracedBackward(Record, frozen=True, file="tracedbackwards", compressed=Tru
     stop: int
     call: int  # `TracedCall.index` of the forward
     thread: int
+    entered: tuple[int, ...] = ()  # results of the call whose gradients entered
+    given: tuple[int, ...] = ()  # inputs of the call that got a gradient
     absent: tuple[int, ...] = ()  # inputs of the call whose gradient is None
     views: bool = False  # the gradient of a tensor entered that is no result, as the base of a view
     others: bool = False  # it returned the gradient of a tensor that is no input

@@ -30,7 +30,8 @@ class _Followed:
 class _Begun:
     followed: _Followed
     index: int
-    views: bool  # as of TracedBackward
+    entered: tuple[int, ...]  # as of TracedBackward
+    views: bool
 
 
 class TracedBackwards:
@@ -70,8 +71,9 @@ class TracedBackwards:
         with self._recording.lock:
             index = next(self._calls)
         entered = {followed.results.get(i): one for i, one in enumerate(gradients) if one is not None}
-        self._tensors.keep(index, "input", {i: one for i, one in entered.items() if i is not None})
-        return _Begun(followed, index, None in entered)
+        known = {i: one for i, one in entered.items() if i is not None}
+        self._tensors.keep(index, "input", known)
+        return _Begun(followed, index, tuple(known), None in entered)
 
     def ended(self, token: _Begun | None, gradients: Sequence[torch.Tensor | None]) -> None:
         if token is None:
@@ -79,13 +81,22 @@ class TracedBackwards:
         pairs = [*zip(token.followed.inputs, gradients, strict=False)]
         known = {i: one for i, one in pairs if i is not None}
         self._tensors.keep(token.index, "output", known)
+        given = tuple(i for i, one in known.items() if one is not None)
         absent = tuple(i for i, one in known.items() if one is None)
         others = any(i is None and one is not None for i, one in pairs)
         with self._recording.lock:
             stop, thread = next(self._calls), self._recording.thread.number
             self._recording.writer.append(
                 TracedBackward(
-                    token.index, stop, token.followed.call, thread, absent, views=token.views, others=others
+                    token.index,
+                    stop,
+                    token.followed.call,
+                    thread,
+                    token.entered,
+                    given,
+                    absent,
+                    views=token.views,
+                    others=others,
                 )
             )
 
