@@ -170,6 +170,24 @@ def drawn(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return F.dropout(x, 0.5) * y
 
 
+def used_in_part(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    made = torch.compile(right)(x, y)[0]
+    return torch.compiler.disable(torch.sum)(made)
+
+
+def test_a_result_that_the_loss_does_not_use_has_no_gradient(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = Program(torch.compiler.disable(used_in_part), inputs, backward=True)
+    said = judgement(recorded(part, tmp_path, device))
+    monkeypatch.setitem(select_decomp_table(), aten.hardswish_backward.default, wrong_backward)
+    with inductor.patch(force_disable_caches=True):
+        wrong = judgement(recorded(part, tmp_path, device))
+
+    assert (said.status, said.findings, said.not_covered) == (0, (), ())
+    assert [one.wrong.name for one in wrong.findings if isinstance(one, TracedOff)] == ["gradient of input 0"]
+
+
 def of_two(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     x.mul_(2)
     return x.sin() * y

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal
@@ -34,6 +34,7 @@ class Contents:
     arguments: Mapping[tuple[int, int, str], Blob]  # by launch, position, side
     graphs: Mapping[tuple[int, int, str], Blob]  # by call, position, side
     device: torch.device
+    _of_calls: Mapping[int, Sequence[tuple[str, Blob]]]  # of graphs: side and content
     _loaded: dict[Blob, torch.Tensor] = field(default_factory=dict)
     _bytes: int = 0
 
@@ -44,12 +45,16 @@ class Contents:
         device -- the device for loaded tensors
         """
         arguments = run.view(process, KeptTensor, KeptTensor)
-        graphs = run.view(process, GraphTensor, GraphTensor)
+        graphs = [*run.view(process, GraphTensor, GraphTensor)]
+        of_calls: dict[int, list[tuple[str, Blob]]] = {}
+        for one in graphs:
+            of_calls.setdefault(one.call, []).append((one.side, one.blob))
         return cls(
             run,
             {(one.launch, one.position, one.side): one.blob for one in arguments},
             {(one.call, one.position, one.side): one.blob for one in graphs},
             device,
+            of_calls,
         )
 
     def argument(
@@ -63,6 +68,11 @@ class Contents:
         """The contents of an input or output of a graph call; None: not kept."""
         blob = self.graphs.get((call, position, side))
         return None if blob is None else Content(blob)
+
+    def of_calls(self, calls: Iterable[int], *sides: str) -> set[Blob]:
+        """All contents of some graph calls, on these sides or on any."""
+        kept = (one for call in calls for one in self._of_calls.get(call, ()))
+        return {blob for side, blob in kept if not sides or side in sides}
 
     def tensor(self, content: Content) -> torch.Tensor:
         """[*] the tensor, with the strides of the argument; not to be changed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -65,19 +65,16 @@ class JudgedBackward(JudgedResults):
 
     def _changed(self) -> bool:
         # the program may write to what autograd saved, as Tensor.data, and saved_tensors_hooks replace it
-        known = self._blobs(range(self._call.index, self._call.stop))
-        known |= self._blobs([self._backward.index], ("input",))
+        kept = self._contents.of_calls
+        known = kept(range(self._call.index, self._call.stop)) | kept([self._backward.index], "input")
         for one in self._inner:
-            if not self._blobs([one.index], ("input",)) <= known:
-                return True
-            known |= self._blobs([one.index])
+            if any(self._tensor(blob).any() for blob in kept([one.index], "input") - known):
+                return True  # a gradient that does not enter is passed as zeros
+            known |= kept([one.index])
         return False
 
-    def _blobs(
-        self, calls: Collection[int], sides: Collection[str] = ("input", "output", "afterwards")
-    ) -> set[Blob]:
-        graphs = self._contents.graphs
-        return {blob for (call, _, side), blob in graphs.items() if call in calls and side in sides}
+    def _tensor(self, blob: Blob) -> torch.Tensor:
+        return self._contents.tensor(Content(blob))
 
     def _lost(self) -> bool:
         index = self._backward.index

@@ -54,11 +54,7 @@ class TracedReferee:
             return TracedFindings(off, tuple(judged.not_covered), kept)
         except NoReference as reason:
             which = "gradients" if isinstance(one, TracedBackward) else "results"
-<<<<<<< HEAD
-            what = f"{which} of graph {graph} {BY_DYNAMO}"
-=======
-            what = f"{which} of graph {inner[-1].graph} by Dynamo's graph"
->>>>>>> f5dcbcbf (judge: accuse no gradient whose backward read changed or unrecorded tensors)
+            what = f"{which} of graph {inner[-1].graph} {BY_DYNAMO}"
             return TracedFindings((), (f"{what}: no reference, because it depends on {reason}",), {})
 
     def _judged(

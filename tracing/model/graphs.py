@@ -105,7 +105,7 @@ class TracedBackward(Record, frozen=True, file="tracedbackwards", compressed=Tru
     given: tuple[int, ...] = ()  # inputs of the call that got a gradient
     absent: tuple[int, ...] = ()  # inputs of the call whose gradient is None
     views: bool = False  # the gradient of a tensor entered that is no result, as the base of a view
-    others: bool = False  # it returned the gradient of a tensor that is no input
+    others: bool = False  # it returns the gradient of a tensor that is no input, or of several ones
 
 
 class GraphTensor(Record, frozen=True, file="graphtensors", segmented=True):

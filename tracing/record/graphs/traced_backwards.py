@@ -23,7 +23,8 @@ _FOLLOWED = "tracing_followed"  # attribute of a node: what each recording follo
 class _Followed:
     call: int
     results: Mapping[int, int]  # positions of results of the call, by that of their gradient
-    inputs: Sequence[int | None]  # positions of inputs of the call; None: the gradient is of no single one
+    inputs: Sequence[int | None]  # positions of inputs of the call; None: no gradient, or of no single one
+    others: bool  # as of TracedBackward
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,12 @@ class TracedBackwards:
                 if node is edge.node:
                     known.setdefault(edge.output_nr, position)
         for node, positions in nodes.items():
-            edges = iter([one for one in node.next_functions if one[0] is not None])
-            sources = [_position(next(edges), inputs) if need else None for need in gradients_needed(node)]
+            positions_of_edges = [_position(one, inputs) for one in node.next_functions if one[0] is not None]
+            left = iter(positions_of_edges)
+            sources = [next(left) if need else None for need in gradients_needed(node)]
             followed = getattr(node, _FOLLOWED, {})  # recordings may be nested
-            setattr(node, _FOLLOWED, {**followed, self: _Followed(call, positions, sources)})
+            one = _Followed(call, positions, sources, None in positions_of_edges)
+            setattr(node, _FOLLOWED, {**followed, self: one})
 
     def began(self, node: Any, gradients: Sequence[torch.Tensor | None]) -> _Begun | None:
         followed = getattr(node, _FOLLOWED, {}).get(self)
@@ -83,7 +86,6 @@ class TracedBackwards:
         self._tensors.keep(token.index, "output", known)
         given = tuple(i for i, one in known.items() if one is not None)
         absent = tuple(i for i, one in known.items() if one is None)
-        others = any(i is None and one is not None for i, one in pairs)
         with self._recording.lock:
             stop, thread = next(self._calls), self._recording.thread.number
             self._recording.writer.append(
@@ -96,7 +98,7 @@ class TracedBackwards:
                     given,
                     absent,
                     views=token.views,
-                    others=others,
+                    others=token.followed.others,
                 )
             )
 
