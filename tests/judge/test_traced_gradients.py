@@ -170,6 +170,20 @@ def drawn(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return F.dropout(x, 0.5) * y
 
 
+def without_gradients(graph: torch.fx.Graph) -> None:
+    *_, output = graph.nodes
+    if graph.find_nodes(op="placeholder")[-1].name.startswith("tangents"):
+        output.args = ([output.args[0][0], None],)
+
+
+def test_a_pass_that_loses_the_only_gradient_is_found(device: Device, tmp_path: Path) -> None:
+    one = Program(F.hardswish, lambda: inputs()[:1], backward=True)
+    with inductor.patch(joint_custom_post_pass=without_gradients, force_disable_caches=True):
+        said = judgement(recorded(one, tmp_path, device))
+
+    assert [one.wrong.name for one in said.findings if isinstance(one, TracedOff)] == ["gradient of input 0"]
+
+
 def used_in_part(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     made = torch.compile(right)(x, y)[0]
     return torch.compiler.disable(torch.sum)(made)
@@ -258,6 +272,6 @@ def test_a_gradient_without_content_is_not_covered(
     kept = {at: blob for at, blob in contents.graphs.items() if (at[0], at[2]) != (backward.index, side)}
     referee = TracedReferee(run, process, dataclasses.replace(contents, graphs=kept))
     inner = [one for one in run.records(GraphCall) if backward.index < one.index < backward.stop]
-    said = referee.judge(backward, inner, ())
+    said = referee.judge(backward, inner[-1].graph, inner, ())
 
     assert said.off == () and any(reason in one for one in said.not_covered), said.not_covered

@@ -356,7 +356,7 @@ def test_a_damaged_graph_is_not_covered(device: Device, tmp_path: Path) -> None:
 
     with pytest.raises(NoReference, match="does not run by itself"):
         JudgedCall(call, 0, TracedProgram(lost, CPU), contents, ()).findings()
-    unknown = referee.judge(msgspec.structs.replace(call, graph=7), [*run.records(GraphCall)], ())
+    unknown = referee.judge(msgspec.structs.replace(call, graph=7), 0, [*run.records(GraphCall)], ())
     assert unknown.off == () and "a graph that was not recorded" in unknown.not_covered[0]
 
 

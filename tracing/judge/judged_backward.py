@@ -28,6 +28,7 @@ class JudgedBackward(JudgedResults):
         self,
         backward: TracedBackward,
         call: TracedCall,
+        graph: int,
         inner: Sequence[GraphCall],
         program: TracedProgram,
         contents: Contents,
@@ -35,10 +36,10 @@ class JudgedBackward(JudgedResults):
     ) -> None:
         """call -- the call that it is the backward of
 
-        inner    -- the calls of compiled graphs that are parts of the backward
-        unjudged -- as of `JudgedResults`
+        inner -- the calls of compiled graphs that are parts of the backward
+        graph, unjudged -- as of `JudgedResults`
         """
-        super().__init__(call, inner[-1].graph, program, contents, unjudged)
+        super().__init__(call, graph, program, contents, unjudged)
         self._backward, self._inner = backward, inner
         self._wanted = [i for i in range(len(program.inputs)) if self._has_gradient(i)]
 

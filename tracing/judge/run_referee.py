@@ -103,6 +103,7 @@ class _RunReferee:
             return
         referee = TracedReferee(self._run, self._process, self._contents)
         unchecked, indices = {one.index: one.graph for one in calls}, [one.index for one in calls]
+        forwards: dict[int, int] = {}  # the compiled graph of each call
         off: set[int] = set()  # calls of which something is off: their backward depends on it
         for traced in self._executions():
             first, stop = bisect_right(indices, traced.index), bisect_left(indices, traced.stop)
@@ -112,14 +113,19 @@ class _RunReferee:
             forward = traced.call if isinstance(traced, TracedBackward) else traced.index
             if any(self._is_off(one) for one in inner):
                 off.add(forward)
-            if not inner or forward in off:
+            if inner and forward == traced.index:
+                forwards[forward] = inner[-1].graph
+            # a backward without gradients calls no graph
+            lost = isinstance(traced, TracedBackward) and not traced.given
+            graph = inner[-1].graph if inner else forwards.get(forward) if lost else None
+            if graph is None or forward in off:
                 continue
             self._progress(f"judging: call {traced.index} of a graph that Dynamo traced")
-            judged = referee.judge(traced, inner, self._unjudged(inner))
+            judged = referee.judge(traced, graph, inner, self._unjudged(inner))
             if judged.off:
                 off.add(forward)
-            graph = self._program(inner[-1].graph)[0].graph
-            self._findings += located(judged, inner[-1], graph, self._contents)
+            nodes = self._program(graph)[0].graph
+            self._findings += located(judged, inner[-1], nodes, self._contents) if inner else judged.off
             self._not_covered += judged.not_covered
         if unchecked and not of_case:
             self._not_covered.append(f"{_BEFORE}, to {self._named(unchecked.values())}: {_BISECT}")

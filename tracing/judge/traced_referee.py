@@ -39,34 +39,43 @@ class TracedReferee:
         self._programs: dict[int, TracedProgram] = {}
 
     def judge(
-        self, one: TracedCall | TracedBackward, inner: Sequence[GraphCall], unjudged: Sequence[str]
+        self,
+        one: TracedCall | TracedBackward,
+        graph: int,
+        inner: Sequence[GraphCall],
+        unjudged: Sequence[str],
     ) -> TracedFindings:
         """Judge one call, or one backward of a call.
 
-        inner    -- [1 or more] the calls of compiled graphs that are parts of it
+        graph    -- the compiled graph that is named
+        inner    -- the calls of compiled graphs that are parts of it
         unjudged -- launches of it that have no reference
         """
         try:
-            judged = self._judged(one, inner, unjudged)
+            judged = self._judged(one, graph, inner, unjudged)
             off = tuple(judged.findings())
             names = [*judged.right, *(one.wrong.name for one in off if isinstance(one, TracedOff))]
             kept = {name: content for name in names if (content := judged.content(name)) is not None}
             return TracedFindings(off, tuple(judged.not_covered), kept)
         except NoReference as reason:
             which = "gradients" if isinstance(one, TracedBackward) else "results"
-            what = f"{which} of graph {inner[-1].graph} {BY_DYNAMO}"
+            what = f"{which} of graph {graph} {BY_DYNAMO}"
             return TracedFindings((), (f"{what}: no reference, because it depends on {reason}",), {})
 
     def _judged(
-        self, one: TracedCall | TracedBackward, inner: Sequence[GraphCall], unjudged: Sequence[str]
+        self,
+        one: TracedCall | TracedBackward,
+        graph: int,
+        inner: Sequence[GraphCall],
+        unjudged: Sequence[str],
     ) -> JudgedResults:
         call = self._calls.get(one.call) if isinstance(one, TracedBackward) else one
         if call is None or call.graph not in self._graphs:
             raise NoReference("a graph that was not recorded")
         program = self._program(call.graph)
         if isinstance(one, TracedBackward):
-            return JudgedBackward(one, call, inner, program, self._contents, unjudged)
-        return JudgedCall(call, inner[-1].graph, program, self._contents, unjudged)
+            return JudgedBackward(one, call, graph, inner, program, self._contents, unjudged)
+        return JudgedCall(call, graph, program, self._contents, unjudged)
 
     def _program(self, graph: int) -> TracedProgram:
         if graph not in self._programs:
