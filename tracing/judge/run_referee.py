@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
@@ -24,8 +23,9 @@ from tracing.judge.own_kernels import Interpreted, judged_own
 from tracing.judge.shared_results import shared_results
 from tracing.judge.step_referee import StepReferee
 from tracing.judge.suspect_nodes import located
+from tracing.judge.traced_executions import traced_executions
 from tracing.judge.traced_referee import TracedReferee
-from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome, TracedBackward, TracedCall
+from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome
 from tracing.numerics.default_dtype import with_default_dtype
 from tracing.store import Run
 from tracing.store.graph_file import Schedule, read_graph, read_schedule
@@ -102,39 +102,24 @@ class _RunReferee:
         if not calls or (of_case and outcome is not None and outcome.status == "passed"):
             return
         referee = TracedReferee(self._run, self._process, self._contents)
-        unchecked, indices = {one.index: one.graph for one in calls}, [one.index for one in calls]
-        forwards: dict[int, int] = {}  # the compiled graph of each call
+        unchecked = {one.index: one.graph for one in calls}
         off: set[int] = set()  # calls of which something is off: their backward depends on it
-        for traced in self._executions():
-            first, stop = bisect_right(indices, traced.index), bisect_left(indices, traced.stop)
-            inner = [one for one in calls[first:stop] if one.thread == traced.thread]
-            for one in inner:
-                unchecked.pop(one.index, None)
-            forward = traced.call if isinstance(traced, TracedBackward) else traced.index
-            if any(self._is_off(one) for one in inner):
-                off.add(forward)
-            if inner and forward == traced.index:
-                forwards[forward] = inner[-1].graph
-            # a backward without gradients calls no graph
-            lost = isinstance(traced, TracedBackward) and not traced.given
-            graph = inner[-1].graph if inner else forwards.get(forward) if lost else None
-            if graph is None or forward in off:
+        for one in traced_executions(self._run, self._process, calls):
+            for inner in one.inner:
+                unchecked.pop(inner.index, None)
+            if any(map(self._is_off, one.inner)):
+                off.add(one.call)
+            if one.graph is None or one.call in off:
                 continue
-            self._progress(f"judging: call {traced.index} of a graph that Dynamo traced")
-            judged = referee.judge(traced, graph, inner, self._unjudged(inner))
+            self._progress(f"judging: call {one.record.index} of a graph that Dynamo traced")
+            judged = referee.judge(one.record, one.graph, one.inner, self._unjudged(one.inner))
             if judged.off:
-                off.add(forward)
-            nodes = self._program(graph)[0].graph
-            self._findings += located(judged, inner[-1], nodes, self._contents) if inner else judged.off
+                off.add(one.call)
+            nodes = self._program(one.graph)[0].graph
+            self._findings += located(judged, one.inner, nodes, self._contents)
             self._not_covered += judged.not_covered
         if unchecked and not of_case:
             self._not_covered.append(f"{_BEFORE}, to {self._named(unchecked.values())}: {_BISECT}")
-
-    def _executions(self) -> list[TracedCall | TracedBackward]:
-        view = self._run.view
-        calls = view(self._process, TracedCall, TracedCall)
-        backwards = view(self._process, TracedBackward, TracedBackward)
-        return sorted([*calls, *backwards], key=lambda one: one.index)
 
     def _named(self, graphs: Iterable[int]) -> str:
         phases = {one: self._graphs[one].phase for one in sorted({*graphs})}

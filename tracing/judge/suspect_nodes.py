@@ -14,17 +14,18 @@ from tracing.store.graph_file import FxGraph, FxNode
 
 
 def located(
-    judged: TracedFindings, call: GraphCall, graph: FxGraph, contents: Contents
+    judged: TracedFindings, inner: Sequence[GraphCall], graph: FxGraph, contents: Contents
 ) -> Iterator[TracedOff | SharedResult]:
     """What is off, with the lines of the program that the suspect nodes come from, if there are any.
 
-    call, graph -- of the compiled graph, whose results are known by their contents
+    inner -- the calls of compiled graphs in what was judged
+    graph -- that of the last one, whose results are known by their contents
     """
     off = {one.wrong.name for one in judged.off if isinstance(one, TracedOff)}
     wrong: list[str] = []
     right: list[str] = []
     for position, result in enumerate(_results(graph)):
-        content = contents.of_graph(call.index, position, "output")
+        content = contents.of_graph(inner[-1].index, position, "output") if inner else None
         for name, one in judged.contents.items() if result else ():
             if one == content:
                 (wrong if name in off else right).append(result)

@@ -60,11 +60,14 @@ class TracedBackwards:
                 if node is edge.node:
                     known.setdefault(edge.output_nr, position)
         for node, positions in nodes.items():
-            positions_of_edges = [_position(one, inputs) for one in node.next_functions if one[0] is not None]
-            left = iter(positions_of_edges)
-            sources = [next(left) if need else None for need in gradients_needed(node)]
+            sources = [_position(one, inputs) for one in node.next_functions if one[0] is not None]
+            needed = gradients_needed(node)
+            if sum(needed) != len(sources):
+                continue
+            left = iter(sources)
+            arguments = [next(left) if need else None for need in needed]
             followed = getattr(node, _FOLLOWED, {})  # recordings may be nested
-            one = _Followed(call, positions, sources, None in positions_of_edges)
+            one = _Followed(call, positions, arguments, None in sources)
             setattr(node, _FOLLOWED, {**followed, self: one})
 
     def began(self, node: Any, gradients: Sequence[torch.Tensor | None]) -> _Begun | None:
