@@ -206,8 +206,23 @@ def test_a_view_opens_on_the_run_that_has_something_to_see_there(chromium: Any, 
     links = {one.text_content(): one.get_attribute("href") for one in page.tab.locator("nav a").all()}
     page.tab.keyboard.press(str(1 + [*links].index("answers")))
 
+    assert "right" in page.text(".answers pre")
     assert (links["answers"], links["kernels"]) == ("#b/answers", "#a/kernels")
-    assert page.tab.url.endswith("#b/answers") and "right" in page.text(".answers pre")
+    assert page.tab.url.endswith("#b/answers")
+
+
+def test_a_key_that_is_pressed_when_the_first_view_appears_is_obeyed(chromium: Any, tmp_path: Path) -> None:
+    pressed = """new MutationObserver((_, self) => {
+        if (!document.querySelector("main h2")) return
+        self.disconnect()
+        document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "2", bubbles: true}))
+    }).observe(document, {childList: true, subtree: true})"""
+    path = written(tmp_path / "report.html", small_run(tmp_path / "run"), status=0)
+
+    page = Page(chromium, path, "a/overview", pressed)
+
+    page.tab.wait_for_selector("nav a[aria-current=page]:has-text('launches')")
+    assert page.tab.url.endswith("#a/launches")
 
 
 def test_hostile_names_and_sources_are_shown_as_text(chromium: Any, tmp_path: Path) -> None:

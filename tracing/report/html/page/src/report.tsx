@@ -1,6 +1,6 @@
 // A report: reads the index, then shows the view that the address names.
 import { render } from "preact"
-import { useEffect, useRef } from "preact/hooks"
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks"
 import { AnswersView } from "./answers"
 import { type Index, readIndex } from "./data"
 import { DivergencesView } from "./divergences"
@@ -21,8 +21,8 @@ function Report({ index }: { index: Index }) {
   const main = useRef<HTMLElement>(null)
   const views = viewsOf(index)
   const current = route.view === "kernel" ? "kernels" : route.view
-  useEffect(() => {
-    // 1, 2, ... open the views, unless a person is typing
+  useLayoutEffect(() => {
+    // 1, 2, ... open the views, unless a person is typing; from the first view that is seen
     const typed = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement
       if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, textarea, .cm-editor")) return

@@ -1,5 +1,5 @@
 // Which view of which run is shown: a part of the address, so that a link or a reload leads back to it.
-import { useEffect, useState } from "preact/hooks"
+import { useLayoutEffect, useState } from "preact/hooks"
 
 export interface Route {
   run: number
@@ -23,7 +23,8 @@ export function addressed(runs: number): Route {
 
 export function useRoute(runs: number): Route {
   const [route, change] = useState(() => addressed(runs))
-  useEffect(() => {
+  // before the first view is seen: no change of the address is missed
+  useLayoutEffect(() => {
     const changed = () => change(addressed(runs))
     addEventListener("hashchange", changed)
     return () => removeEventListener("hashchange", changed)
