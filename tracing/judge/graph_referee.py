@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from tracing.analyze.judge.judgement import Finding, OutputOff, ResultFinding, WrongElements
-from tracing.judge.contents import Contents
+from tracing.judge.contents import Content, Contents
+from tracing.judge.drawn_numbers import GraphDraws
 from tracing.judge.float64 import OTHER_ON_GPU, judged, right_on_cpu, undecided, wrong_elements
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
@@ -65,6 +66,24 @@ class GraphReferee:
                 return [replace(finding, also=tuple(other.name for other, _ in off[i + 1 :]))]
             self._unjudged(result, "how the roundings of its launches add up, each of which is right")
         return []
+
+    def draws(self) -> GraphDraws | None:
+        """The random numbers that the call drew; None: none."""
+        drawing = {one.name for one in GraphDraws.nodes(self._program)}
+        if not drawing:
+            return None
+        inputs = self._program.inputs
+        sources: dict[FxValue, Content | int | float] = {
+            FxValue(inputs[position], 0): one for position, one in self._numbers.items()
+        }
+        for held in self._steps.memory.held.values():
+            value = held.value
+            known = value is not None and value.writes == 0 and value.node in self._program.nodes
+            if value is None or held.content is None or not known:
+                continue
+            if value.node in drawing or is_seed(self._program.nodes[value.node]):
+                sources[value] = held.content
+        return GraphDraws(self._program, sources, self._steps.draws_known)
 
     def _together(self, results: list[GraphResult], given: dict[FxValue, Any]) -> dict[FxValue, Judged]:
         # one execution of the graph judges all results that have a reference

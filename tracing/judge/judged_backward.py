@@ -9,6 +9,7 @@ import torch
 
 from tracing.analyze.judge.judgement import TracedOff
 from tracing.judge.contents import Content, Contents
+from tracing.judge.drawn_numbers import GraphDraws
 from tracing.judge.judged_results import JudgedResults, refused
 from tracing.judge.no_reference import NoReference
 from tracing.judge.traced_program import TracedProgram
@@ -33,13 +34,14 @@ class JudgedBackward(JudgedResults):
         program: TracedProgram,
         contents: Contents,
         unjudged: Sequence[str],
+        draws: Sequence[GraphDraws] = (),
     ) -> None:
         """call -- the call that it is the backward of
 
         inner -- the calls of compiled graphs that are parts of the backward
-        graph, unjudged -- as of `JudgedResults`
+        graph, unjudged, draws -- as of `JudgedResults`
         """
-        super().__init__(call, graph, program, contents, unjudged)
+        super().__init__(call, graph, program, contents, unjudged, draws)
         self._backward, self._inner = backward, inner
         self._wanted = [i for i in range(len(program.inputs)) if self._has_gradient(i)]
 
@@ -88,7 +90,7 @@ class JudgedBackward(JudgedResults):
             if content is not None:
                 entered[position] = self._contents.tensor(content)
         made = self._program.gradients(
-            self._inputs, self._call.overlapping, entered, self._wanted, self._left
+            self._inputs, self._call.overlapping, entered, self._wanted, self._left, self._drawn
         )
         return {f"{_GRADIENT}{i}": one for i, one in zip(self._wanted, made, strict=True)}
 

@@ -29,7 +29,7 @@ class JudgedCall(JudgedResults):
         return self._by_name(self._executed())
 
     def _executed(self) -> ExecutedGraph:
-        return self._program.run(self._inputs, self._call.overlapping)
+        return self._program.run(self._inputs, self._call.overlapping, self._drawn)
 
     def _by_name(self, executed: ExecutedGraph) -> dict[str, Any]:
         outputs = {f"output {i}": one for i, one in enumerate(executed.results)}

@@ -12,8 +12,10 @@ import torch
 
 from tracing.analyze.judge.judgement import BY_DYNAMO, SharedResult, TracedOff, WrongElements
 from tracing.judge.contents import Content, Contents
+from tracing.judge.drawn_numbers import DrawnNumbers, GraphDraws
 from tracing.judge.float64 import DOES_NOT_RUN, undecided, until_clear, wrong_elements
 from tracing.judge.fx_program import FxValue
+from tracing.judge.given_numbers import OtherNumbers
 from tracing.judge.no_reference import FAILURES, NoReference
 from tracing.judge.traced_program import TracedProgram
 from tracing.model import TracedCall
@@ -37,12 +39,15 @@ class JudgedResults(ABC):
         program: TracedProgram,
         contents: Contents,
         unjudged: Sequence[str],
+        draws: Sequence[GraphDraws] = (),
     ) -> None:
         """graph -- the compiled graph that has the results
 
         unjudged -- launches of it that have no reference
+        draws    -- of the call
         """
         self._call, self._graph, self._program, self._contents = call, graph, program, contents
+        self._draws = draws
         self._without_reference = tuple(unjudged)
         self.not_covered: list[str] = []
         self.right: list[str] = []  # names of the results that were judged, and are right
@@ -50,7 +55,13 @@ class JudgedResults(ABC):
     def findings(self) -> list[TracedOff | SharedResult]:
         """What is off; raises NoReference if the graph cannot be executed."""
         with _as_recorded(self._call, self._contents.device):
-            return [*self._findings()]
+            try:
+                return [*self._findings()]
+            except OtherNumbers:  # those results that depend on no random numbers are judged without these
+                self._drawn = None
+                self.not_covered.clear()
+                self.right.clear()
+                return [*self._findings()]
 
     @abstractmethod
     def _findings(self) -> Iterator[TracedOff | SharedResult]: ...
@@ -70,6 +81,13 @@ class JudgedResults(ABC):
     @abstractmethod
     def _lines(self, name: str) -> tuple[PythonLine, ...]:
         """The lines of the program that a result belongs to."""
+
+    @functools.cached_property
+    def _drawn(self) -> list[DrawnNumbers] | None:
+        try:
+            return [one for graph in self._draws for one in graph.numbers(self._contents)]
+        except NoReference:
+            return None
 
     @functools.cached_property
     def _inputs(self) -> list[Any]:

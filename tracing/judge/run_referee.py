@@ -13,6 +13,7 @@ from tracing.analyze.judge.launched_steps import made_steps
 from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.errors import page
 from tracing.judge.contents import Contents, device_of
+from tracing.judge.drawn_numbers import GraphDraws
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_memory import BufferContent, GraphMemory
 from tracing.judge.graph_referee import GraphReferee
@@ -25,7 +26,7 @@ from tracing.judge.step_referee import StepReferee
 from tracing.judge.suspect_nodes import located
 from tracing.judge.traced_executions import traced_executions
 from tracing.judge.traced_referee import TracedReferee
-from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome
+from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome, TracedCall
 from tracing.numerics.default_dtype import with_default_dtype
 from tracing.store import Run
 from tracing.store.graph_file import Schedule, read_graph, read_schedule
@@ -67,6 +68,7 @@ class _RunReferee:
         self._operators = OperatorWrites(run, process)
         self._graphs = {one.id: one for one in run.view(process, CompiledGraph, CompiledGraph)}
         self._programs: dict[int, tuple[FxProgram, FxProgram, Schedule]] = {}
+        self._draws: dict[int, GraphDraws] = {}  # of calls of compiled graphs
         self._launches: list[JudgedLaunch] = []
         self._findings: list[Finding] = []
         self._not_covered: list[str] = [
@@ -104,15 +106,21 @@ class _RunReferee:
         referee = TracedReferee(self._run, self._process, self._contents)
         unchecked = {one.index: one.graph for one in calls}
         off: set[int] = set()  # calls of which something is off: their backward depends on it
+        draws: dict[int, list[GraphDraws]] = {}  # of each call
         for one in traced_executions(self._run, self._process, calls):
             for inner in one.inner:
                 unchecked.pop(inner.index, None)
             if any(map(self._is_off, one.inner)):
                 off.add(one.call)
+            if isinstance(one.record, TracedCall):
+                known = (self._draws.get(inner.index) for inner in one.inner)
+                draws[one.call] = [each for each in known if each is not None]
             if one.graph is None or one.call in off:
                 continue
             self._progress(f"judging: call {one.record.index} of a graph that Dynamo traced")
-            judged = referee.judge(one.record, one.graph, one.inner, self._unjudged(one.inner))
+            judged = referee.judge(
+                one.record, one.graph, one.inner, self._unjudged(one.inner), draws.get(one.call, ())
+            )
             if judged.off:
                 off.add(one.call)
             nodes = self._program(one.graph)[0].graph
@@ -201,6 +209,8 @@ class _RunReferee:
         saved = self._saved(call.graph)
         whole = GraphReferee(call.index, traced, referee, self._contents, call.numbers, saved)
         results = whole.findings(complete=complete)
+        if (draws := whole.draws()) is not None:
+            self._draws[call.index] = draws
         if not self._explains(referee):
             self._findings += [
                 dataclasses.replace(one, complete=complete) if isinstance(one, OutputOff) else one

@@ -78,9 +78,12 @@ class StepReferee:
 
     def draws_unknown(self, plan: FxPlan) -> bool:
         """True if a plan draws random numbers that are not those which the launches of the call draw."""
-        return plan.draws and not (
-            plan.generated and draws_as_known(self.memory.contents.run, self.writers.launches)
-        )
+        return plan.draws and not (plan.generated and self.draws_known)
+
+    @property
+    def draws_known(self) -> bool:
+        """True if the random numbers that the launches of the call draw follow from their seeds."""
+        return draws_as_known(self.memory.contents.run, self.writers.launches)
 
     def _step(self, made: LaunchedStep) -> None:
         step = made.step

@@ -11,12 +11,15 @@ import torch
 
 from tracing.judge import higher_order
 from tracing.judge.autograd_function import autograd_function
+from tracing.judge.drawn_numbers import DrawnNumbers
 from tracing.judge.fx_program import clone, constant, decoded, strided
+from tracing.judge.given_numbers import GivenNumbers
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import executes_graphs, references, resolved
 from tracing.model import OverlappingInput, SharedBytes
 from tracing.record.graphs.shared_memory import passed_inputs, shared_memory
 from tracing.store.graph_file import FxGraph, FxNode
+from tracing.upstream.torch.traced_dropout import TRACED_DROPOUT
 from tracing.upstream.torch.traced_functions import traced_function, traced_method
 
 _UNWRITTEN = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
@@ -74,16 +77,24 @@ class TracedProgram:
         ]
         return all(type(one) is int and one > 0 for value in values for one in value["stride"])
 
-    def run(self, inputs: Sequence[Any], overlapping: Mapping[int, OverlappingInput]) -> ExecutedGraph:
+    def run(
+        self,
+        inputs: Sequence[Any],
+        overlapping: Mapping[int, OverlappingInput],
+        drawn: Sequence[DrawnNumbers] | None = None,
+    ) -> ExecutedGraph:
         """Execute the graph on copies of its inputs.
 
         overlapping -- as of `TracedCall`: the copies of these share memory, too
+        drawn       -- the random numbers that it draws, in order; None: others in each execution
+
+        Raises OtherNumbers if it draws others than these.
         """
         own = self._copies(inputs, overlapping)
         versions = [one._version if isinstance(one, torch.Tensor) else 0 for one in own]
         passed = passed_inputs(own)
         with torch.no_grad():
-            results = self._called(*own)
+            results = self._drawing(drawn, own)
         changed = tuple(
             i for i, one in enumerate(own) if isinstance(one, torch.Tensor) and one._version != versions[i]
         )
@@ -96,12 +107,14 @@ class TracedProgram:
         entered: Mapping[int, torch.Tensor],
         wanted: Sequence[int],
         overwritten: Collection[int],
+        drawn: Sequence[DrawnNumbers] | None = None,
     ) -> list[torch.Tensor]:
         """The gradients of some inputs, by autograd; zeros where no result depends on one.
 
         entered     -- the gradients of results, by position
         wanted      -- positions of the inputs
         overwritten -- inputs that the graph may overwrite
+        drawn       -- as of `run`
 
         Raises NoReference if it enters inference mode, in which torch follows no gradients.
         """
@@ -112,7 +125,7 @@ class TracedProgram:
         for i in {*wanted} & {*overwritten}:
             own[i] = own[i].clone()  # autograd refuses writes to a leaf
         with torch.enable_grad():
-            results = self._called(*own)
+            results = self._drawing(drawn, own)
         pairs = [(results[i], one) for i, one in entered.items() if results[i].requires_grad]
         if not (pairs and leaves):
             return [torch.zeros_like(one) for one in leaves]
@@ -135,6 +148,14 @@ class TracedProgram:
         for i, view in _views(inputs, overlapping):
             own[i] = view
         return own
+
+    def _drawing(self, drawn: Sequence[DrawnNumbers] | None, inputs: Sequence[Any]) -> list[Any]:
+        if drawn is None:
+            return self._called(*inputs)
+        with GivenNumbers(drawn) as numbers:
+            results = self._called(*inputs)
+        numbers.require_all_drawn()
+        return results
 
     def _called(self, *inputs: Any) -> list[Any]:
         values: dict[str, Any] = {node.name: one for node, one in zip(self.inputs, inputs, strict=True)}
@@ -173,6 +194,8 @@ class TracedProgram:
         name = node.target.rpartition(".")[2]
         if name in _OF_STORAGE:
             raise NoReference("the storage of an input")
+        if node.target in TRACED_DROPOUT:
+            return TRACED_DROPOUT[node.target]
         if node.op == "call_method":
             if name in ("cuda", "cpu"):
                 return lambda tensor, *args, **kwargs: tensor.to(self._device)

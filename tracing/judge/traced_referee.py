@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tracing.analyze.judge.judgement import BY_DYNAMO, SharedResult, TracedOff
 from tracing.judge.contents import Content, Contents
+from tracing.judge.drawn_numbers import GraphDraws
 from tracing.judge.judged_backward import JudgedBackward
 from tracing.judge.judged_call import JudgedCall
 from tracing.judge.judged_results import JudgedResults, refused
@@ -44,15 +45,17 @@ class TracedReferee:
         graph: int,
         inner: Sequence[GraphCall],
         unjudged: Sequence[str],
+        draws: Sequence[GraphDraws] = (),
     ) -> TracedFindings:
         """Judge one call, or one backward of a call.
 
         graph    -- the compiled graph that is named
         inner    -- the calls of compiled graphs that are parts of it
         unjudged -- launches of it that have no reference
+        draws    -- of the call, in order
         """
         try:
-            judged = self._judged(one, graph, inner, unjudged)
+            judged = self._judged(one, graph, inner, unjudged, draws)
             off = tuple(judged.findings())
             names = [*judged.right, *(one.wrong.name for one in off if isinstance(one, TracedOff))]
             kept = {name: content for name in names if (content := judged.content(name)) is not None}
@@ -68,14 +71,15 @@ class TracedReferee:
         graph: int,
         inner: Sequence[GraphCall],
         unjudged: Sequence[str],
+        draws: Sequence[GraphDraws] = (),
     ) -> JudgedResults:
         call = self._calls.get(one.call) if isinstance(one, TracedBackward) else one
         if call is None or call.graph not in self._graphs:
             raise NoReference("a graph that was not recorded")
         program = self._program(call.graph)
         if isinstance(one, TracedBackward):
-            return JudgedBackward(one, call, graph, inner, program, self._contents, unjudged)
-        return JudgedCall(call, graph, program, self._contents, unjudged)
+            return JudgedBackward(one, call, graph, inner, program, self._contents, unjudged, draws)
+        return JudgedCall(call, graph, program, self._contents, unjudged, draws)
 
     def _program(self, graph: int) -> TracedProgram:
         if graph not in self._programs:

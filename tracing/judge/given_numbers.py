@@ -1,0 +1,169 @@
+"""Gives the operators of a program the random numbers that its compiled graph drew.
+
+Those of a kernel are uniform, normal or integers: the result of an operator is computed from them as in
+compiled code. Those of an operator of a library are its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from tracing.judge.drawn_numbers import DrawnNumbers
+from tracing.judge.no_reference import NoReference
+from tracing.upstream.torch.dispatch_modes import OperatorMode, dispatch_disabled
+from tracing.upstream.torch.operator_schemas import draws, is_operator, schema_of
+from tracing.upstream.torch.random_operators import bernoulli, dropout, exponential
+
+_RANDOM, _INTEGERS = "prims::inductor_random", "prims::inductor_randint"
+_FUNCTIONAL = {  # the operator that a graph calls in place of one that works in place
+    "aten::bernoulli_.float": "aten::bernoulli.p",
+    "aten::bernoulli_.Tensor": "aten::bernoulli.Tensor",
+    "aten::normal_": "aten::normal_functional",
+}
+
+
+class OtherNumbers(NoReference):
+    """The compiled graph drew other numbers than the program asks for, or in another order."""
+
+    def __init__(self) -> None:
+        super().__init__("random numbers that are not known")
+
+
+class GivenNumbers(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
+    """While active, operators that draw get given numbers, one call after another.
+
+    Raises OtherNumbers for an operator that these are not the numbers of.
+    """
+
+    def __init__(self, numbers: Sequence[DrawnNumbers]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
+        self._left = [*numbers]
+
+    def require_all_drawn(self) -> None:
+        """Raise OtherNumbers if there are more numbers than the operators have drawn."""
+        if self._left:
+            raise OtherNumbers
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if not is_operator(func) or not draws(func, args, kwargs):
+            return func(*args, **kwargs)
+        if not self._left:
+            raise OtherNumbers
+        drawn = self._left.pop(0)
+        given = {one.name: one.default_value for one in schema_of(func).arguments}
+        given |= dict(zip(given, args, strict=False)) | dict(kwargs)
+        if drawn.operator in (_RANDOM, _INTEGERS):
+            return _generated(func.name(), given, drawn)
+        return _by_operator(func.name(), args, drawn)
+
+
+def _by_operator(name: str, args: Sequence[Any], drawn: DrawnNumbers) -> torch.Tensor:
+    # an operator of a library drew them in compiled code, too
+    numbers = [_number(one) for one in args]
+    functional = _FUNCTIONAL.get(name, name.removesuffix("_"))
+    if functional != drawn.operator or numbers != [_number(one) for one in drawn.arguments[: len(args)]]:
+        raise OtherNumbers
+    value = _fresh(drawn.value)
+    if functional == name:
+        return value
+    if args[0].shape != value.shape:
+        raise OtherNumbers
+    return torch.Tensor.copy_(args[0], value)
+
+
+def _number(argument: Any) -> Any:
+    return argument if isinstance(argument, int | float) else None
+
+
+def _generated(name: str, given: Mapping[str, Any], drawn: DrawnNumbers) -> Any:
+    rule = _RULES.get(name)
+    if rule is None or (drawn.operator == _INTEGERS) != ("randint" in name):
+        raise OtherNumbers
+    return rule(given, drawn)
+
+
+def _fresh(value: torch.Tensor) -> torch.Tensor:
+    # the program may write to it; for a mode that follows the program, it comes from outside
+    with dispatch_disabled():
+        return value.clone()
+
+
+def _sized(given: Mapping[str, Any], drawn: DrawnNumbers, mode: str = "rand") -> torch.Tensor:
+    # of a given size
+    if (drawn.operator == _RANDOM and drawn.arguments[2] != mode) or [*drawn.value.shape] != [*given["size"]]:
+        raise OtherNumbers
+    return _fresh(drawn.value).to(given.get("dtype") or torch.get_default_dtype())
+
+
+def _like(
+    like: torch.Tensor, drawn: DrawnNumbers, dtype: torch.dtype | None = None, mode: str = "rand"
+) -> torch.Tensor:
+    # of the size of a tensor, in the order of its memory
+    value = drawn.value
+    if (drawn.operator == _RANDOM and drawn.arguments[2] != mode) or _order(like) != drawn.order:
+        raise OtherNumbers
+    if drawn.order is not None and len(drawn.order) == value.dim():
+        value = value.permute(drawn.order)
+    if value.shape != like.shape:
+        raise OtherNumbers
+    return _fresh(value).to(dtype or like.dtype)
+
+
+def _order(tensor: torch.Tensor) -> tuple[int, ...] | None:
+    # the permutation of contiguous numbers by which they lie as a tensor does; None: it is contiguous
+    dimensions = range(tensor.dim())
+    from_slowest = sorted(dimensions, key=tensor.stride, reverse=True)
+    if tensor.is_contiguous() or from_slowest == [*dimensions]:
+        return None
+    return tuple(map(from_slowest.index, dimensions))
+
+
+def _dropout(given: Mapping[str, Any], drawn: DrawnNumbers) -> tuple[torch.Tensor, torch.Tensor]:
+    return dropout(given["input"], given["p"], _like(given["input"], drawn))
+
+
+def _bernoulli(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
+    if not any(one.startswith("aten::lt") for one in drawn.users):
+        raise OtherNumbers  # dropout of torch's C++, which on a CPU calls bernoulli, and is traced otherwise
+    own = given["self"]
+    return bernoulli(given.get("p", own), _like(own, drawn, torch.float32)).to(own.dtype)
+
+
+def _exponential(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
+    return exponential(given["lambd"], _like(given["self"], drawn))
+
+
+def _integers(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
+    if [given.get("low", 0), given["high"]] != [*drawn.arguments[:2]]:
+        raise OtherNumbers
+    if "self" in given:
+        return _like(given["self"], drawn, given["dtype"])
+    dtype = given["dtype"] if isinstance(given["dtype"], torch.dtype) else torch.int64
+    return _sized({**given, "dtype": dtype}, drawn)
+
+
+def _in_place(rule: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    return lambda given, drawn: given["self"].copy_(rule(given, drawn))
+
+
+_RULES: Mapping[str, Callable[[Mapping[str, Any], DrawnNumbers], Any]] = {
+    "aten::native_dropout": _dropout,
+    "aten::bernoulli": _bernoulli,
+    "aten::bernoulli.p": _bernoulli,
+    "aten::bernoulli_.float": _in_place(_bernoulli),
+    "aten::exponential_": _in_place(_exponential),
+    "aten::rand": _sized,
+    "aten::rand_like": lambda given, drawn: _like(given["self"], drawn, given["dtype"]),
+    "aten::randn": lambda given, drawn: _sized(given, drawn, "randn"),
+    "aten::randn_like": lambda given, drawn: _like(given["self"], drawn, given["dtype"], "randn"),
+    "aten::randint": _integers,
+    "aten::randint.low": _integers,
+    "aten::randint_like": _integers,
+    "aten::randint_like.low_dtype": _integers,
+}

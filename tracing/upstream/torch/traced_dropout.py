@@ -1,0 +1,86 @@
+"""Dropout as AOTAutograd traces it: by `aten::native_dropout`, which eager calls on a GPU only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from tracing.upstream.contract import require
+from tracing.upstream.torch.dynamo import forget_compiled
+
+
+def _dropout(
+    input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> torch.Tensor:
+    if inplace or not training or p == 0 or not input.numel():
+        return F.dropout(input, p, training, inplace)
+    return torch.native_dropout(input, p, True)[0]
+
+
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    if dropout_p == 0:
+        return F.scaled_dot_product_attention(
+            query, key, value, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa
+        )
+    if enable_gqa:
+        key, value = (one.repeat_interleave(query.size(-3) // one.size(-3), -3) for one in (key, value))
+    scores = query @ key.mT * (scale or 1 / math.sqrt(query.size(-1)))
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask, -torch.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    weights = torch.ops.aten._safe_softmax(scores, -1)  # 0 in rows without a key
+    return torch.native_dropout(weights, dropout_p, True)[0] @ value
+
+
+def _of_library(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
+    return _dropout(input, p, train)
+
+
+# by the names that nodes of Dynamo's graphs have
+TRACED_DROPOUT: Mapping[str, Callable[..., torch.Tensor]] = {
+    "aten::dropout": _of_library,
+    "torch.dropout": _of_library,
+    "torch.nn.functional.dropout": _dropout,
+    "torch._C._nn.scaled_dot_product_attention": _attention,
+}
+
+
+def contract() -> None:
+    """Raise Broken or another error if torch has changed what this file relies on."""
+    names: list[str] = []
+
+    def compiled(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        calls = [one.target for one in graph.graph.nodes if one.op == "call_function"]
+        names.extend(f"{one.__module__}.{one.__name__}" for one in calls)
+        return graph.forward
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        x = torch.dropout(F.dropout(x, 0.5), 0.5, True)
+        return F.scaled_dot_product_attention(x, x, x, dropout_p=0.5)
+
+    x = torch.randn(1, 2, 4, 4)
+    forget_compiled()
+    torch.compile(program, backend=compiled, fullgraph=True)(x)
+    forget_compiled()
+    require({*names} == TRACED_DROPOUT.keys() - {"aten::dropout"}, f"a graph of dropout, not {names}")
+    mask = torch.tensor([True, True, False, True]).expand(4, 4)
+    own = _attention(x, x, x, mask, 1e-9)
+    known = F.scaled_dot_product_attention(x, x, x, mask)
+    require(torch.allclose(own, known, atol=1e-5), "attention that drops nothing")
