@@ -78,6 +78,7 @@ DRAWING = {
     "exponential": (lambda x, y: F.gumbel_softmax(x) * y, inputs),
     "uniform": (lambda x, y: torch.empty_like(x).uniform_(-1, 2) * y + x, inputs),
     "normal": (lambda x, y: torch.empty_like(x).normal_(1, 2) * y + torch.randn_like(x), inputs),
+    "dropout of a scalar": (lambda x, y: F.dropout(x.sum(), 0.3) * y, inputs),
     "rand": (lambda x, y: torch.rand(6, 4, device=x.device) * x + torch.rand_like(y), inputs),
     "integers": (
         lambda x, y: torch.randint(2, 9, (6, 4), device=x.device) * x + torch.randint_like(y, 5), inputs,

@@ -76,10 +76,10 @@ def numbers(size: Sequence[int], seed: torch.Tensor, mode: str, align_dtype: Any
     align_dtype -- concerns numbers that are those of eager only
     """
     words = drawn_words(int(seed), math.prod(size))
-    first = torch.from_numpy(_uniform(words[0])).reshape(*size).to(seed.device)
+    first = torch.from_numpy(_uniform(words[0])).reshape(tuple(size)).to(seed.device)
     if mode == "rand":
         return first
-    second = torch.from_numpy(_uniform(words[1])).reshape(*size).to(seed.device)
+    second = torch.from_numpy(_uniform(words[1])).reshape(tuple(size)).to(seed.device)
     radius = (first.clamp(min=float(_LEAST)).log() * -2.0).sqrt()
     return radius * (second * math.tau).cos()
 
@@ -88,7 +88,7 @@ def integers(low: int, high: int, size: Sequence[int], seed: torch.Tensor) -> to
     """`prims.inductor_randint`: [*size] int64, from low to high - 1."""
     words = drawn_words(int(seed), math.prod(size)).astype(np.uint64)
     drawn = (words[0] | words[1] << np.uint64(32)) % np.uint64(high - low)
-    return (torch.from_numpy(drawn.astype(np.int64)) + low).reshape(*size).to(seed.device)
+    return (torch.from_numpy(drawn.astype(np.int64)) + low).reshape(tuple(size)).to(seed.device)
 
 
 def _uniform(word: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
