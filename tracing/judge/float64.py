@@ -19,6 +19,7 @@ OTHER_ON_GPU = "an operator of ATen, by whose results on the CPU it is right"
 # A kernel computes in float32 and rounds its result once; a whole program may round more often.
 _NARROW = 6.0
 _DECIDED = 1 / 64  # of the largest element: what random rounding moves is less
+_ALIKE = 1 / 16  # of the largest element: what no rounding moves
 _CONFIRMED = 1 << 24  # elements of which the CPU confirms an accusation in seconds
 
 
@@ -90,6 +91,19 @@ def has_one_value(program: FxProgram, plan: FxPlan, given: Given) -> bool:
         return False
     largest = expected.exact.abs().to(torch.float64).nan_to_num().amax() if expected.exact.numel() else 0
     return bool((expected.spread <= _DECIDED * largest).all())
+
+
+def resembles(program: FxProgram, plan: FxPlan, given: Given, actual: torch.Tensor) -> bool:
+    """False if a tensor is so far from the value of a plan that no rounding explains it.
+
+    True also if their shapes or dtypes differ.
+    """
+    own = executed(program, plan, given).get(plan.targets[0])
+    if own is None or own.dtype != actual.dtype or own.shape != actual.shape:
+        return True
+    wide = own.to(torch.complex128 if own.is_complex() else torch.float64).nan_to_num()
+    apart = (actual.to(wide.dtype).nan_to_num() - wide).abs()
+    return not apart.numel() or bool(apart.max() <= _ALIKE * wide.abs().max())
 
 
 def right_on_cpu(program: FxProgram, plan: FxPlan, given: Given, actual: torch.Tensor) -> bool:

@@ -12,6 +12,7 @@ from tracing.judge.float64 import (
     OtherDtype,
     has_one_value,
     judged,
+    resembles,
     right_on_cpu,
     undecided,
     wrong_elements,
@@ -112,9 +113,12 @@ class StepJudge:
                 continue
             try:
                 plan, given = self._memory.plan(self._program.value(origin), sources)
-                if plan.draws or self.wrong(plan, given, name, argument, content)[0]:
+                loaded, tensor = self._memory.loaded(given), self._memory.contents.tensor(content)
+                if plan.draws or not resembles(self._program, plan, loaded, tensor):
                     continue
-                if has_one_value(self._program, plan, self._memory.loaded(given)):
+                if self.wrong(plan, given, name, argument, content)[0]:
+                    continue
+                if has_one_value(self._program, plan, loaded):
                     yield plan
             except NoReference:
                 continue
