@@ -20,7 +20,9 @@ from tracing.judge.float64 import (
 from tracing.judge.fx_program import FxPlan
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
 from tracing.judge.no_reference import NoReference
+from tracing.judge.operators import resolved
 from tracing.judge.random_numbers import draws_as_known
+from tracing.judge.values import given_to_operators
 from tracing.model import KernelLaunch
 
 PARTIAL = "it leaves partial results, for which no node of the graph stands"
@@ -82,6 +84,7 @@ class StepJudge:
             right = True
             verdict.wrong += wrong
             verdict.rounded += [value.node] if rounded else []
+        self._given(verdict, targets, written)
         if verdict.wrong:
             verdict.verdict = "off"
         elif right:
@@ -89,6 +92,28 @@ class StepJudge:
         else:
             verdict.unjudged = []
         return verdict
+
+    def _given(
+        self,
+        verdict: StepVerdict,
+        targets: Mapping[str, BufferContent],
+        written: Mapping[str, tuple[str, Content]],
+    ) -> None:
+        # what only an operator without a reference reads is judged by no later step
+        unknown = {name for name in written if targets[name].value is None}
+        readers = given_to_operators(self._memory.schedule, self._program) if unknown else {}
+        for name in written:
+            if name not in unknown or name not in readers:
+                continue
+            plan = next(self._copied(name, targets[name].sources, *written[name]), None)
+            if plan is not None:
+                targets[name].value = plan.targets[0]
+                continue
+            try:
+                resolved(readers[name])
+            except NoReference as reason:
+                verdict.why = verdict.why or f"it is only read by {reason}"
+                verdict.unjudged.append(written[name][0])
 
     def _copies(
         self, targets: Mapping[str, BufferContent], written: Mapping[str, tuple[str, Content]]

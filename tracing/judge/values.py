@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tracing.judge.fx_program import FxProgram, FxValue
-from tracing.store.graph_file import Schedule, ScheduledBuffer
+from tracing.judge.operators import is_custom, references
+from tracing.store.graph_file import FxNode, Schedule, ScheduledBuffer
 
 
 def values_of(schedule: Schedule, program: FxProgram) -> dict[str, FxValue]:
@@ -18,10 +19,37 @@ def values_of(schedule: Schedule, program: FxProgram) -> dict[str, FxValue]:
     values = {name: FxValue(name, 0) for name in schedule.inputs if name in program.nodes}
     values |= {name: program.value(node) for name, node in nodes.items() if node}
     _name_outputs(schedule, program, values)
+    for name, reader in given_to_operators(schedule, program).items():
+        node = _only_argument(reader)
+        if name not in values and node in schedule.buffers[name].origins and not program.is_view(node):
+            values[name] = program.value(node)
     spent: set[str] = set()
     for name, earlier in schedule.overwrites.items():
         _moved(name, earlier[0] if len(earlier) == 1 else "", schedule, program, values, spent)
     return {name: value for name, value in values.items() if name not in spent}
+
+
+def given_to_operators(schedule: Schedule, program: FxProgram) -> dict[str, FxNode]:
+    """Buffers that are copied for an operator of the program, in the layout that it asks for, and its node.
+
+    Inductor notes no node for such a buffer, and as its origins those of every argument of the operator.
+    """
+    given: dict[str, FxNode] = {}
+    for step in schedule.steps:
+        if step.kind != "library" or not step.nodes:
+            continue
+        reader = program.nodes[max(step.nodes, key=program.order.__getitem__)]
+        buffers = {name: schedule.buffers[name] for name in step.reads if name in schedule.buffers}
+        if is_custom(reader) and not reader.written:
+            copies = (name for name, one in buffers.items() if one.kind == "ComputedBuffer" and not one.node)
+            given |= dict.fromkeys(copies, reader)
+    return given
+
+
+def _only_argument(reader: FxNode) -> str:
+    # its only tensor: "" if it has several
+    arguments = {*references([reader.args, reader.kwargs])}
+    return arguments.pop() if len(arguments) == 1 else ""
 
 
 def _node(buffer: ScheduledBuffer, program: FxProgram) -> str:
