@@ -53,6 +53,11 @@ class FrameCompile(Record, frozen=True, file="guards"):
     raised: bool = False  # torch.compile raised, as with fullgraph=True: nothing of the frame was executed
     backend: str = ""  # that received the graph: "inductor"; empty: not known
 
+    @property
+    def traced(self) -> bool:
+        """True if Dynamo made a graph with operators, which its backend may have failed to compile."""
+        return self.operators > 0 or (self.raised and self.graph != "")
+
 
 @dataclass(frozen=True, slots=True)
 class CompiledFrame:

@@ -169,7 +169,8 @@ class RecordedProgram:
             return
         if seen and run.info.world_size == 1 and not self._judged:
             _say(self._judging(run))
-        if self.outcome.fails and any(one.operators for one in run.records(FrameCompile)):
+        compiled = any(one.traced for one in run.records(FrameCompile))
+        if self.outcome.fails and compiled and not self._judged:  # the judgement ends with it, too
             _say(f"whether torch.compile is to blame: {self._bisection(run)}")
 
     def _judging(self, run: Run) -> str:

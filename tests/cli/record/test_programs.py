@@ -151,6 +151,30 @@ def logits(x):
 logits(torch.ones(8, device="cuda"))
 """
 
+UNTRACED = """
+import torch
+
+@torch.compile(fullgraph=True)
+def shown(x):
+    print(x.sum().item())
+    return x * 2
+
+shown(torch.ones(8, device="cuda"))
+"""
+
+UNCOMPILED = """
+import torch
+from torch._inductor.lowering import lowerings
+
+lowerings[torch.ops.aten.sin.default] = lambda x: x.missing()
+
+@torch.compile
+def waves(x):
+    return x.sin() * 2
+
+waves(torch.ones(8, device="cuda"))
+"""
+
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -359,6 +383,25 @@ def test_the_commands_to_type_after_a_failure_name_the_folder_of_the_runs(tmp_pa
 
     assert done.returncode == 3
     assert f"torch.compile is to blame: tracing bisect --runs {tmp_path} {program}" in done.stderr
+
+
+def test_a_program_that_does_not_compile_ends_with_one_command_that_names_the_step(tmp_path: Path) -> None:
+    (program := tmp_path / "fails.py").write_text(UNCOMPILED)
+    bisection = f"tracing bisect --runs {tmp_path} {program}"
+
+    plain = tracing("run", str(program), runs=tmp_path)
+    judged = tracing("run", "--judge", str(program), runs=tmp_path)
+
+    assert (plain.returncode, judged.returncode) == (1, 1)
+    assert (plain.stderr.count(bisection), judged.stderr.count(bisection)) == (1, 1)
+
+
+def test_no_step_is_sought_if_dynamo_made_no_graph(tmp_path: Path) -> None:
+    (program := tmp_path / "fails.py").write_text(UNTRACED)
+
+    done = tracing("run", str(program), runs=tmp_path)
+
+    assert done.returncode == 1 and "tracing bisect" not in done.stderr
 
 
 def test_a_program_that_made_a_nan_ends_with_the_launch_and_the_command(tmp_path: Path) -> None:

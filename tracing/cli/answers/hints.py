@@ -122,7 +122,7 @@ def can_bisect(run: store.Run) -> bool:
         return False
     if run.info.kind == "case":
         return True
-    compiled = any(one.operators for one in run.records(FrameCompile))
+    compiled = any(one.traced for one in run.records(FrameCompile))
     return compiled and outcome is not None and outcome.fails
 
 
