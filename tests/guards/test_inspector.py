@@ -131,3 +131,11 @@ def test_a_break_without_a_reason_says_so() -> None:
     report = InspectedProgram((CompiledFrame(facts, "graph", "bytecode"),))
 
     assert "graph break at a.py:2: x.item() (0/0)\n    no reason given" in report.summary()
+
+
+def test_a_break_shows_the_setting_that_torch_proposes() -> None:
+    reason = "no LSTM\n  Explanation: none.\n  Hint: Set torch._dynamo.config.allow_rnn=True."
+    facts = FrameCompile("0/0", "f", "a.py:1", breaks=(GraphBreak(reason, "a.py:2", "lstm(x)"),))
+    report = InspectedProgram((CompiledFrame(facts, "graph", "bytecode"),))
+
+    assert "no LSTM. none.\n    torch proposes: set torch._dynamo.config.allow_rnn=True\n" in report.summary()

@@ -9,6 +9,7 @@ import msgspec
 from rich.text import Text
 
 from tracing.analyze.runs.frame_compiles import BreakSite, GuardReport
+from tracing.analyze.runs.proposed_setting import proposed_setting
 from tracing.model import CompiledFrame, FrameGuard
 from tracing.report.text import Line, plural
 
@@ -109,6 +110,8 @@ def _break_text(site: BreakSite) -> Iterator[Line]:
     what = "failed compile" if site.raised else "graph break"
     yield Text.assemble(("✗", "red"), (f" {what} at {where}", "bold"), f" ({', '.join(site.compile_ids)})")
     yield Text(f"    {_first_lines(at.reason) or _NO_REASON}")
+    if setting := proposed_setting(at.reason):
+        yield Text(f"    torch proposes: {setting}")
 
 
 def _first_lines(reason: str) -> str:

@@ -36,6 +36,9 @@ from tracing.store.graph_file import FxGraph, FxNode, Schedule, ScheduledBuffer,
 
 COMPILED = Compilation(0, "softmax", "ab", "cuda:90", {}, "")
 FAILED = "backend='inductor' raised:\nRuntimeError: no formula\n\nSet TORCHDYNAMO_VERBOSE=1"
+SETTING = (
+    "no LSTM\n  Explanation: none.\n  Hint: Report it.\n  Hint: Set torch._dynamo.config.allow_rnn=True."
+)
 GRAPH = FrameCompile("0/0", "forward", "case.py:3", operators=2)
 
 
@@ -62,6 +65,10 @@ def test_a_run_with_a_launch_lacks_nothing(tmp_path: Path) -> None:
         (
             [FrameCompile("0/0", "f", "case.py:3", breaks=(GraphBreak("print\nmore", "case.py:5"),) * 2)],
             ["a graph break at case.py:5: print"],
+        ),
+        (
+            [FrameCompile("0/0", "f", "case.py:3", breaks=(GraphBreak(SETTING, "c.py:5"),), eager=SETTING)],
+            ["a graph break at c.py:5: no LSTM; torch proposes: set torch._dynamo.config.allow_rnn=True"],
         ),
         (
             [FrameCompile("0/0", "f", "case.py:3", breaks=(GraphBreak(FAILED),), eager=FAILED)],

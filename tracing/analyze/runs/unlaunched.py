@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeVar
 
+from tracing.analyze.runs.proposed_setting import proposed_setting
 from tracing.model import (
     Compilation,
     CompiledGraph,
@@ -145,15 +146,18 @@ def _frames(recorded: _Recorded) -> Iterator[str]:
         yield from _none_compiled(recorded)
     breaks = [(frame, one) for frame in frames for one in frame.breaks if not frame.raised]
     for at, reason in dict.fromkeys(
-        (one.python, _first(one.reason)) for frame, one in breaks if one.python or one.reason != frame.eager
+        (one.python, _described(one.reason))
+        for frame, one in breaks
+        if one.python or one.reason != frame.eager
     ):
         yield f"a graph break{f' at {at}' if at else ''}: {reason}"
+    shown = {one.reason for _, one in breaks if one.python}
     for frame in frames:
         if frame.raised:
             at = next((f" at {one.python}" for one in frame.breaks if one.python), "")
-            yield f"the compile of {frame.function} ({frame.python}) failed{at}: {_first(frame.eager)}"
-        elif frame.eager:
-            yield f"{frame.function} ({frame.python}) stays in eager: {_first(frame.eager)}"
+            yield f"the compile of {frame.function} ({frame.python}) failed{at}: {_described(frame.eager)}"
+        elif frame.eager and frame.eager not in shown:
+            yield f"{frame.function} ({frame.python}) stays in eager: {_described(frame.eager)}"
     if frames and not breaks and not any(frame.operators or frame.raised for frame in frames):
         yield "the graphs that torch.compile made compute nothing"
 
@@ -217,6 +221,11 @@ def _some(names: list[str]) -> str:
     known = list(dict.fromkeys(names))
     more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
     return ", ".join(known[:_SHOWN]) + more
+
+
+def _described(reason: str) -> str:
+    setting = proposed_setting(reason)
+    return f"{_first(reason)}; torch proposes: {setting}" if setting else _first(reason)
 
 
 def _first(text: str) -> str:
