@@ -43,7 +43,10 @@ def test_a_failed_run_is_not_recorded_once_more(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "remedy"),
-    [("code", "tracing.recording(keep_inputs=True)"), ("program", "tracing run --keep-inputs --runs ")],
+    [
+        ("code", "tracing.recording(graph_passes=True, keep_inputs=True, runs="),
+        ("program", "tracing run --keep-inputs --runs "),
+    ],
 )
 def test_a_failed_run_of_a_program_is_to_be_recorded_with_its_inputs(
     kind: str, remedy: str, tmp_path: Path

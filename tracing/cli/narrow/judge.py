@@ -76,6 +76,7 @@ def judge(
     _require_one_process(run)
     asked, repeated = run, Repetition()
     if lacking := _lacking(run):
+        _refuse_code(run, lacking)
         _refuse_failed(run)
         run, repeated = _recorded_anew(run, lacking, runs)
     answer = judgement_of(run, asked, repeated.contents)
@@ -120,6 +121,14 @@ def _with_input(asked: store.Run) -> str:
         return ""
     command = f"`{hints.keep_inputs(asked)} < INPUT`"
     return f"\n  standard input was empty then; if the program reads it: {command}, then judge that run"
+
+
+def _refuse_code(run: store.Run, lacking: str) -> None:
+    if run.info.kind == "code":
+        raise Problem(
+            f"{run.path} {lacking}, and no command records what `tracing.recording()` surrounds",
+            f"record it there: `{hints.judged(run)}`",
+        )
 
 
 def _refuse_failed(run: store.Run) -> None:
