@@ -168,10 +168,11 @@ def test_of_operators_only_those_in_compiled_graphs_are_named(
 
 
 def _compiled_graph(writer: store.RunWriter, kind: str) -> CompiledGraph:
-    # a step of this kind calls aten::mm; its code prepares a view for it
-    names = {"t": "aten::permute", "mm": "aten::mm"}
+    # a step of this kind calls aten::mm; its code prepares a view for it, and takes a result of it
+    names = {"t": "aten::permute", "mm": "aten::mm", "first": "_operator.getitem"}
     nodes = writer.blob(encoded(FxGraph([FxNode(one, "call_function", names[one]) for one in names])))
-    step, buffers = ScheduleStep(kind, ["buf0"], [], ["t", "mm"]), {"buf0": ScheduledBuffer("mm", ["mm"])}
+    step = ScheduleStep(kind, ["buf0", "buf1"], [], ["t", "mm", "first"])
+    buffers = {"buf0": ScheduledBuffer("mm", ["mm"]), "buf1": ScheduledBuffer("first", ["mm", "first"])}
     schedule = writer.blob(encoded(Schedule([], ["buf0"], [step], buffers)))
     return CompiledGraph(0, "0/0", "forward", "", nodes, "", nodes, "", schedule)
 

@@ -28,6 +28,7 @@ from tracing.store.graph_file import Schedule, ScheduleStep, read_graph, read_sc
 
 R = TypeVar("R", bound=Record)
 _SHOWN = 4  # names in one sentence
+_PART = "_operator.getitem"  # one of several results of an operator
 _EAGER = (  # backends of torch, and of this project, that execute graphs in eager
     "eager",
     "eager_debug",
@@ -196,7 +197,8 @@ def _libraries(recorded: _Recorded) -> Iterator[str]:
         steps = [step for step in schedule.steps if step.kind == "library"]
         called = {node for step in steps for node in _called(step, schedule)}
         nodes = read_graph(recorded.run, graph.post_grad).nodes if called else ()
-        names += [one.target for one in nodes if one.name in called and one.op == "call_function"]
+        calls = (one for one in nodes if one.name in called and one.op == "call_function")
+        names += [one.target for one in calls if one.target != _PART]
     if names:
         yield f"operators that are calls of a library or fall back to ATen: {_some(names)}"
 
