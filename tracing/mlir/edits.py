@@ -59,9 +59,13 @@ def add_arguments(function: Operation, types: Mapping[str, str]) -> None:
     declare(function)
 
 
-def bypass(module: Module, one: Operation) -> bool:
-    """Replace each result of an operation by an operand of its type; False if there is none."""
-    by_type = dict(zip(one.operand_types, one.operands, strict=True))
+def bypass(module: Module, one: Operation, *, first: bool) -> bool:
+    """Replace each result of an operation by an operand of its type; False if there is none.
+
+    first -- of several operands of a type the first one is taken, not the last
+    """
+    given = list(zip(one.operand_types, one.operands, strict=True))
+    by_type = dict(reversed(given) if first else given)
     if not one.results or not all(kind in by_type for kind in one.result_types):
         return False
     replace(

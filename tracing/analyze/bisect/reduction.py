@@ -86,14 +86,15 @@ def _join_blocks(text: str, holds: Holds) -> str:
 
 def _bypass(text: str, holds: Holds) -> str:
     # for IR that is compiled further: arguments of the function cannot replace results there
-    def at(number: int) -> Edit:
+    def at(number: int, first: bool) -> Edit:
         def edit(module: Module) -> bool:
             operations = edits.inner_operations(module)
-            return number < len(operations) and edits.bypass(module, operations[number])
+            return number < len(operations) and edits.bypass(module, operations[number], first=first)
 
         return edit
 
-    return tried(text, holds, map(at, reversed(range(size(text)[0]))))
+    last_first = reversed(range(size(text)[0]))
+    return tried(text, holds, (at(number, first) for number in last_first for first in (False, True)))
 
 
 def _make_constants(text: str, holds: Holds) -> str:
