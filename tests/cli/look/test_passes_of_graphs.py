@@ -60,13 +60,24 @@ def test_a_pass_over_a_graph_is_shown_by_a_diff_that_ignores_names(run: Path) ->
     assert json.loads(asked)["pass"]["nodes"] == {"before": 3, "after": 3}
 
 
+def test_a_stage_of_one_pass_is_named_as_it_is_listed(run: Path) -> None:
+    shown = tracing("passes", str(run), "--graph", "0", "--pass", "AOTAutograd", runs=run.parent)
+
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith("graph 0/0 forward, AOTAutograd (#2)\n")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--graph", "2"], "has no graph 2\n  its graphs: 0 (0/0 forward), 1 (1/0 forward)"),
         (["--graph", "1"], "has no passes of graph 1\n  record them: `tracing run "),
         (["--graph", "0", "--op", "tt.dot"], "--op is about kernels, and --graph about a graph"),
-        (["--graph", "0", "--pass", "flod"], "fold"),
+        (["--graph", "0", "--pass", "flod"], "this graph has no pass flod\n  nearest: fold"),
+        (
+            ["--graph", "0", "--stage", "ttir"],
+            "this graph has no pass of stage ttir\n  stages: pre-grad, ",
+        ),
     ],
 )
 def test_a_question_about_a_graph_without_an_answer_is_refused(

@@ -18,7 +18,7 @@ class GraphPass:
 
     index: int  # from 1, in the order of torch.compile; 0 is the graph that Dynamo traced
     stage: str  # "pre-grad", "AOTAutograd", "joint", "partitioner", "post-grad"
-    name: str  # of the pass; of AOTAutograd and the partitioner ""
+    name: str  # of the pass; AOTAutograd and the partitioner are stages of one pass, which has their name
     code: str  # of a pass outside of torch: "mine (train.py:12)"
     changed: bool  # in more than the names of nodes
     before: Blob
@@ -47,5 +47,12 @@ def graph_passes(run: Run, chain: Chain) -> Iterator[GraphPass]:
         counts = len(texts[0].splitlines()), len(texts[1].splitlines())
         stage = after.part
         yield GraphPass(
-            index, stage, after.name, after.code, not same_graph(*texts), before.text, after.text, counts
+            index,
+            stage,
+            after.name or stage,
+            after.code,
+            not same_graph(*texts),
+            before.text,
+            after.text,
+            counts,
         )

@@ -211,12 +211,13 @@ def unassembled(run: Run) -> list[tuple[Compilation, str]]:
     ]
 
 
-def find_pass(passes: Sequence[P], which: str, stage: str | None = None) -> P:
+def find_pass(passes: Sequence[P], which: str, stage: str | None = None, owner: str = "this kernel has") -> P:
     """The pass that a user names.
 
     passes -- those of one compilation
     which  -- an index, a name, or `NAME#n` for the n-th pass of that name, from 1
     stage  -- only passes of this stage are meant
+    owner  -- of the passes, for the problem: "this kernel has"
 
     Raises Problem if there is none, with near names, or if there are several, with their indices.
     """
@@ -227,7 +228,7 @@ def find_pass(passes: Sequence[P], which: str, stage: str | None = None) -> P:
         raise Problem(
             f"{which} ran {len(meant)} times", "\n  ".join(["choose one:", *map(_choice, _counted(meant))])
         )
-    raise Problem(*no_pass(passes, which, stage))
+    raise Problem(*no_pass(passes, which, stage, owner))
 
 
 def meant_passes(passes: Sequence[N], which: str, stage: str | None) -> list[N]:

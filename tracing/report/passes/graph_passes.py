@@ -46,7 +46,8 @@ def graph_diff(before: str, after: str) -> list[str]:
 
 def pass_label(one: GraphPass) -> str:
     """For people: "joint pass remove_noop_ops (#12)"."""
-    return f"{one.stage} pass {one.name} (#{one.index})" if one.name else f"{one.stage} (#{one.index})"
+    label = one.stage if one.name == one.stage else f"{one.stage} pass {one.name}"
+    return f"{label} (#{one.index})"
 
 
 def graph_pass_json(one: GraphPass) -> dict[str, Any]:

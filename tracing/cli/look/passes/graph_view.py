@@ -7,7 +7,7 @@ import sys
 
 from tracing import store
 from tracing.analyze.graphs.graph_pass_table import GraphPass, chain_of, graph_passes
-from tracing.analyze.passes.pass_table import find_pass
+from tracing.analyze.passes.pass_table import find_pass, no_pass
 from tracing.cli.answers import hints
 from tracing.cli.app import out
 from tracing.cli.look.passes.question import PassQuestion
@@ -34,8 +34,11 @@ def print_graph(run: store.Run, number: int, asked: PassQuestion, *, as_json: bo
         raise Problem(f"{run.path} has no passes of graph {number}", anew)
     passes = list(graph_passes(run, chain))
     if asked.which is not None:
-        _print_pass(run, chain.label, find_pass(passes, asked.which, asked.stage), asked, as_json=as_json)
+        one = find_pass(passes, asked.which, asked.stage, "this graph has")
+        _print_pass(run, chain.label, one, asked, as_json=as_json)
         return
+    if asked.stage is not None and asked.stage not in {one.stage for one in passes}:
+        raise Problem(*no_pass(passes, None, asked.stage, "this graph has"))
     shown = [one for one in passes if asked.stage in (None, one.stage) and (one.changed or not asked.changed)]
     if as_json:
         rows = [report.graph_pass_json(one) for one in shown]
