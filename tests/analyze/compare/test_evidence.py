@@ -186,10 +186,11 @@ def test_only_floats_that_are_added_atomically_are_counted(tmp_path: Path) -> No
 # ---- winners
 
 
-def tuned(folder: Path, *configs: dict[str, object], candidates: int = 2) -> Run:
+def tuned(folder: Path, *configs: dict[str, object], candidates: int = 2, key: tuple[str, ...] = ()) -> Run:
     """A run in which an autotuner of kernel `k` chose the given configurations."""
     tried = tuple({"BLOCK": 16 << n} for n in range(candidates))
-    return saved(folder, [], [Winner("triton", "k", "s", (), config, candidates=tried) for config in configs])  # type: ignore[arg-type]
+    chosen = [Winner("triton", "k", "s", key, one, candidates=tried) for one in configs]  # type: ignore[arg-type]
+    return saved(folder, [], chosen)
 
 
 @pytest.mark.parametrize(
@@ -221,6 +222,15 @@ def test_a_configuration_without_an_autotuner_was_chosen_by_the_program(tmp_path
     assert not RecordedWinners(a, b).explain("k", change)
     assert not RecordedWinners(tuned(tmp_path / "of a", {"BLOCK": 16}), b).explain("k", change)
     assert not RecordedWinners(tuned(tmp_path / "two", {"BLOCK": 16}), only).explain("k", change)
+
+
+def test_winners_of_two_tuning_keys_were_chosen_among_other_candidates(tmp_path: Path) -> None:
+    a, same = (tuned(tmp_path / name, {"BLOCK": size}, key=("x=8",)) for name, size in (("a", 16), ("b", 64)))
+    other = tuned(tmp_path / "other", {"BLOCK": 64}, key=("x=1024",))
+    change = [SettingChange("BLOCK", "16", "64")]
+
+    assert RecordedWinners(a, same).explain("k", change)
+    assert not RecordedWinners(a, other).explain("k", change)
 
 
 def test_a_winner_of_another_kernel_explains_nothing(tmp_path: Path) -> None:
