@@ -14,6 +14,7 @@ from tracing.analyze.compare.divergence_kinds import (
     LaunchPair,
     OperatorCause,
 )
+from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.model import CallSite, Digest
 from tracing.report.compare.cause import cause_text
@@ -149,6 +150,18 @@ def test_a_later_launch_with_other_settings_may_follow_from_the_first() -> None:
     differs = LaunchDiffers(pair, (SettingChange("grid", "1", "2"),), None, False, ())
 
     assert str(next(divergence_text(differs, first=False))).startswith("✗ another divergence: launch #3")
+
+
+def test_another_source_of_a_kernel_that_is_launched_differently_names_what_differs() -> None:
+    changes = (SettingChange("grid", "1", "2"), SettingChange("n", "8", "9"))
+    differs = LaunchDiffers(
+        LaunchPair(0, launch(3), launch(3)), changes, CodeDifference("source", ()), False, ()
+    )
+
+    text = [str(line) for line in divergence_text(differs, first=True)]
+
+    assert "    → the kernel's source differs" in text
+    assert "    → the program launches this kernel differently, too: grid, n" in text
 
 
 def test_a_range_of_elements_is_where_some_of_them_differ() -> None:

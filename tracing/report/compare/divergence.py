@@ -169,16 +169,18 @@ def _(divergence: OneSided, names: Names) -> Iterator[str]:
 
 @_explained.register
 def _(divergence: LaunchDiffers, names: Names) -> Iterator[str]:
+    changed = ", ".join(change.name for change in divergence.changes)
     if divergence.code is not None:
         although = "" if divergence.code.stage == "source" else ", although its source is equal"
         yield f"the kernel's {divergence.code.stage} differs{although}"
+        if changed:
+            yield f"the program launches this kernel differently, too: {changed}"
     elif divergence.tuned:
         only = "" if divergence.inputs else "; nothing else differs"
         yield f"an autotuner chose another configuration{only}"
     elif divergence.other_kernel:
         yield "the program launches another kernel here"
     else:
-        changed = ", ".join(change.name for change in divergence.changes)
         yield f"the program launches this kernel differently: {changed}"
     if divergence.inputs:
         yield f"the inputs of this launch differ, too: {', '.join(divergence.inputs)}"
