@@ -23,7 +23,7 @@ def ended_by(error: BaseException, program: UserProgram, writer: RunWriter) -> O
     if isinstance(error, SystemExit):
         return ended_with(f"exit status {exit_status(error)}")
     if isinstance(error, KeyboardInterrupt):
-        return Outcome("interrupted", "interrupted by KeyboardInterrupt")
+        return Outcome("interrupted", "KeyboardInterrupt")
     diagnosis = Diagnosis(program.path, writer)
     diagnosis.__exit__(type(error), error, error.__traceback__)
     if diagnosis.failure is not None:

@@ -101,7 +101,7 @@ def record(
                 progress("failed; checking what custom operators declare")
                 outcome = _with_undeclared(outcome, experiment)
     except BaseException as error:
-        writer.append(Outcome("interrupted", f"interrupted by {type(error).__name__}"))
+        writer.append(Outcome("interrupted", type(error).__name__))
         raise
     if diagnosis.failure is None:
         writer.append(outcome)

@@ -112,7 +112,7 @@ def test_kernels_in_cpp_are_named(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("records", [[], [Outcome("interrupted", "interrupted by KeyboardInterrupt")]])
+@pytest.mark.parametrize("records", [[], [Outcome("interrupted", "KeyboardInterrupt")]])
 def test_of_a_case_that_did_not_end_nothing_is_said(records: list[Record], tmp_path: Path) -> None:
     assert reasons_for_no_kernel(saved(tmp_path, [], records, ended=False)) == []
 
