@@ -12,6 +12,7 @@ from handmade.runs import saved
 
 from tracing.analyze.compare.divergence_kinds import (
     Divergence,
+    Host,
     InputDiffers,
     LaunchDiffers,
     LaunchPair,
@@ -105,6 +106,21 @@ def test_evidence_for_a_reader_of_unwritten_memory_names_loads_without_a_mask(tm
         InputDiffers(planted.pair, 0, cause)
     )
     assert planted.reported(InputDiffers(planted.pair, 0, Uninitialised(None, elements=(40, 24)))) == ""
+
+
+@pytest.mark.parametrize(
+    ("cause", "asked"),
+    [
+        (Host("", None, proven=False), True),  # as of a tensor that torch.load made
+        (Host("", None, made=True), True),
+        (Host("ab", None), False),  # the host wrote into a tensor that the program had
+    ],
+)
+def test_values_of_the_program_may_come_from_a_file(cause: Host, asked: bool, tmp_path: Path) -> None:
+    planted = Planted(tmp_path)
+
+    words = "if they come from a file, as a checkpoint: did both runs read the same file?"
+    assert (words in planted.reported(InputDiffers(planted.pair, 0, cause))) is asked
 
 
 @pytest.mark.parametrize("names", [("aten::rand", "aten::rand"), ("", "aten::bernoulli_")])
@@ -254,7 +270,7 @@ def test_a_line_from_which_only_one_run_launches_a_missing_kernel_is_named(
     for name, numbers in (("a", (30, 31, 32)), ("b", lines)):
         sites = [CallSite(n, "k.py", line, "f") for n, line in enumerate(numbers)]
         launches = [
-            msgspec.structs.replace(launch(n, arg("ptr", "in_out", "x")), site=site)
+            msgspec.structs.replace(launch(n, arg("ptr", "in_out", f"x{n}")), site=site)
             for n, site in enumerate(sites)
         ]
         sides.append((saved(tmp_path / name, launches, sites), launches))
@@ -263,3 +279,23 @@ def test_a_line_from_which_only_one_run_launches_a_missing_kernel_is_named(
     reported = list(evidence((a, b), OneSided(LaunchPair(0, launches[2], None), 1, last=True, changed=True)))
 
     assert reported == ([words] if words else [])
+
+
+@pytest.mark.parametrize(
+    ("bits", "words"),
+    [
+        ("uxxxy", ["launches #1 to #3 of a read and wrote equal bits:", "b may lack another one of them"]),
+        ("uxvxy", []),
+        ("uvwxy", []),
+    ],
+)
+def test_equal_launches_in_a_row_of_which_any_may_be_missing_are_named(
+    bits: str, words: list[str], tmp_path: Path
+) -> None:
+    launches = [launch(n, arg("ptr", "in_out", one, storage=n)) for n, one in enumerate(bits)]
+    a = saved(tmp_path / "a", launches)
+    b = saved(tmp_path / "b", [*launches[:3], *launches[4:]])
+
+    reported = evidence((a, b), OneSided(LaunchPair(0, launches[3], None), 1, last=False, changed=True))
+
+    assert list(reported) == words

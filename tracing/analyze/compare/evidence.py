@@ -24,6 +24,7 @@ from tracing.analyze.compare.divergence_kinds import (
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.passes.operations import PrintedOperation, operations
 from tracing.analyze.runs.call_sites import only_in
+from tracing.analyze.runs.equal_launches import equal_launches
 from tracing.model import KernelLaunch
 from tracing.store import Run
 
@@ -51,6 +52,7 @@ def evidence(runs: tuple[Run, Run], divergence: Divergence) -> Iterator[str]:
             yield from _of_undefined(ir)
     elif isinstance(divergence, OneSided):
         yield from _of_lines(runs, divergence.pair)
+        yield from _of_equal_launches(runs, divergence)
         if not divergence.changed:
             yield "this launch changed no memory, so no later difference follows from it"
     elif isinstance(divergence, InputDiffers):
@@ -69,6 +71,17 @@ def _of_lines(runs: tuple[Run, Run], pair: LaunchPair) -> Iterator[str]:
         yield f"only {here} launches this kernel at {where}: {lacks} may lack that launch instead"
 
 
+def _of_equal_launches(runs: tuple[Run, Run], divergence: OneSided) -> Iterator[str]:
+    # the bits do not show which of them the other run lacks
+    pair, side = divergence.pair, 0 if divergence.pair.b is None else 1
+    first = pair.launch.index
+    equal = equal_launches(runs[side], pair.rank, first)
+    if equal.start < first or equal.stop > first + divergence.count:
+        here, lacks = "ab"[side], "ba"[side]
+        yield f"launches #{equal[0]} to #{equal[-1]} of {here} read and wrote equal bits:"
+        yield f"{lacks} may lack another one of them"
+
+
 def _of_writer(runs: tuple[Run, Run], divergence: InputDiffers) -> Iterator[str]:
     # memory evidence of the launch that wrote the differing buffer
     writer = getattr(divergence.cause, "writer", None)
@@ -84,6 +97,8 @@ def _of_input(runs: tuple[Run, Run], divergence: InputDiffers) -> Iterator[str]:
         yield f"{cause.names[0] or cause.names[1]} draws random numbers: do both runs use one seed?"
     if may_have_other_seeds(runs, divergence) and _is_of_the_program(cause):
         yield "if numpy or random drew these values: does the program seed them?"
+    if isinstance(cause, Host) and _is_of_the_program(cause) and (cause.made or not cause.proven):
+        yield "if they come from a file, as a checkpoint: did both runs read the same file?"
     if isinstance(cause, Uninitialised) and cause.elements is None:
         yield from _of_loads(_ttir(runs[0], divergence.pair.launch))
 
