@@ -75,9 +75,8 @@ def _how_to_decide(divergence: Divergence, runs: RunPair) -> Iterator[Text]:
     # what the reader has to know to decide with the commands
     a, b = runs
     if may_have_other_seeds(runs, divergence):
-        yield Text(
-            "    then      if these two runs are equal, numbers that were drawn without a seed were the cause"
-        )
+        yield Text("    then      if these two runs are equal, numbers drawn without a seed were the cause;")
+        yield Text("              if not, look at a seed that the program sets, and at files that it reads")
     elif a.info.kind == b.info.kind == "program" and recording(a) == recording(b):
         yield Text("    first     both commands run the same: before each, restore what differed, as a file,")
         yield Text("              the code, or an environment variable whose value was not recorded")
