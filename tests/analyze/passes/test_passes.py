@@ -17,10 +17,10 @@ from tracing.analyze.passes.pass_table import (
     history,
     kernel_passes,
     label,
+    other_namesakes,
     passes_of,
     steps,
     unfinished,
-    unlaunched_namesakes,
 )
 from tracing.errors import Problem
 
@@ -75,7 +75,22 @@ def test_an_ambiguous_name_means_the_only_compilation_that_was_launched(tmp_path
 
     assert compilation(run, "add").hash == second.hash
     assert compilation(run).hash == second.hash
-    assert [one.hash for one in unlaunched_namesakes(run, "add", second)] == [first.hash]
+    assert [one.hash for one in other_namesakes(run, "add", second)] == [first.hash]
+
+
+def test_of_several_compilations_the_one_that_did_not_end_is_meant_where_a_crash_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    writer = new_run(tmp_path)
+    launched = compiled(writer, "add", DOT, ("ttir", "cse", MMA))
+    died = compiled(writer, "dot", DOT, ("ttir", "cse", None), number=1)
+    one = launch(0, name="add")
+    add(writer, [replace(one, kernel=replace(one.kernel, hash=launched.hash))])
+    run = store.Run(writer.path)
+
+    assert compilation(run).hash == launched.hash
+    assert compilation(run, crashed=True).hash == died.hash
+    assert compilation(run, "add", crashed=True).hash == launched.hash
 
 
 def test_compilations_of_one_name_are_named_as_they_were_launched(tmp_path: Path) -> None:

@@ -62,11 +62,12 @@ def compilations(run: Run) -> list[Compilation]:
     return [with_fields(one, kernel_name=launched.get(one.hash, one.kernel_name)) for one in first.values()]
 
 
-def compilation(run: Run, kernel: str | None = None) -> Compilation:
+def compilation(run: Run, kernel: str | None = None, *, crashed: bool = False) -> Compilation:
     """The compilation that a user names.
 
-    kernel -- the kernel's name, the first digits of its hash, or `NAME#n` for the n-th of a name, from 1;
-              None: the only one of the run
+    kernel  -- the kernel's name, the first digits of its hash, or `NAME#n` for the n-th of a name, from 1;
+               None: the only one of the run
+    crashed -- of several the one that did not end is meant, if only one did not
 
     Of several the launched one is meant, if only one was launched. Raises Problem if there is none, with near
     names, or if there are several, with the differences between them.
@@ -84,8 +85,9 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
             "record them with `tracing run`, without --no-passes; a kernel from a warm cache has none",
         )
     meant = meant_compilations(known, kernel)
-    launched = {one.hash for one in run.records(Kernel)} if len(meant) > 1 else ()
-    only = [one for one in meant if one.hash in launched]
+    launched = {one.hash for one in run.records(Kernel)} if len(meant) > 1 else set()
+    died = unended(run) - launched if crashed and len(meant) > 1 else set()
+    only = [one for one in meant if one.hash in (died or launched)]
     if len(meant) == 1 or len(only) == 1:
         return (only or meant)[0]
     if meant:
@@ -97,8 +99,8 @@ def compilation(run: Run, kernel: str | None = None) -> Compilation:
     raise Problem(f"{run.path} has no kernel {kernel}", near)
 
 
-def unlaunched_namesakes(run: Run, kernel: str | None, chosen: Compilation) -> list[Compilation]:
-    """The other compilations that a name means; `compilation` chose the launched one among them."""
+def other_namesakes(run: Run, kernel: str | None, chosen: Compilation) -> list[Compilation]:
+    """The other compilations that a name means; `compilation` chose one among them."""
     return [one for one in meant_compilations(compilations(run), kernel) if one.hash != chosen.hash]
 
 
@@ -193,6 +195,11 @@ def _in_numbers(compilation: Compilation, passes: Sequence[PassRecord], launched
 def unfinished(run: Run) -> list[PassRecord]:
     """The passes that started and did not end: each failed, or took its process down, or still runs."""
     return [record for record in run.passes() if record.after is None]
+
+
+def unended(run: Run) -> set[str]:
+    """The hashes of the compilations that did not end, in a pass or after the last one."""
+    return {one.compilation.hash for one in unfinished(run)} | {one.hash for one, _ in unassembled(run)}
 
 
 def unassembled(run: Run) -> list[tuple[Compilation, str]]:

@@ -70,7 +70,7 @@ def reduce(
     """
     run = open_derived(name, runs, kernel, _required(which, name), stage, trust=trust)
     run.require_trust(f"Triton's passes on its IR at {which}")
-    chosen = chosen_kernel(run, kernel)
+    chosen = chosen_kernel(run, kernel, crashed=not command)
     passes = passes_of(run, chosen)
     record = find_pass(passes, which, stage)
     require_same_triton(run, "reduce it")

@@ -109,7 +109,7 @@ def bisect(
             elif not (command or kernel or crash) and names_case(name, runs):
                 answer.status = _of_case(name, target, seed or 0, times, seconds, runs, fresh, as_json)
             else:
-                run, chosen = _compilation(name, kernel, runs, trust)
+                run, chosen = _compilation(name, kernel, runs, trust, crash)
                 answer.about(run, chosen.kernel_name)
                 if crash:
                     answer.status = _of_crash(run, chosen, command, seconds, repeat, as_json)
@@ -193,10 +193,12 @@ def _of_crash(
     return search_crash(run, chosen, seconds, repeat, as_json=as_json)
 
 
-def _compilation(name: str, kernel: str | None, runs: Path, trust: bool) -> tuple[store.Run, Compilation]:
+def _compilation(
+    name: str, kernel: str | None, runs: Path, trust: bool, crash: bool
+) -> tuple[store.Run, Compilation]:
     run = consenting(open_run(name, runs), trust)
     require_same_triton(run, "bisect it")
-    chosen = chosen_kernel(run, kernel)
+    chosen = chosen_kernel(run, kernel, crashed=crash)
     environment.use_inductors_ptxas()
     return run, chosen
 
