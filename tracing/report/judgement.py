@@ -47,7 +47,7 @@ def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Ite
     if accused is not None:
         yield from _accused(accused)
         if further := judgement.further:
-            yield f"    likewise  launch {_some([f'{one.launch} {one.kernel}' for one in further])}"
+            yield f"    likewise  {_by_kernel(further)}"
     for finding, calls in _of_calls(judgement.findings):
         yield from _finding(finding, judgement.undeclared)
         if also := _also_off(finding, judgement.findings):
@@ -351,6 +351,16 @@ def _elements(wrong: WrongElements, rounding: str) -> Iterator[str]:
     if wrong.explained is not None:
         apart = abs(wrong.value - wrong.reference)
         yield f"    distance  {apart:.3g}; {rounding} explains {wrong.explained:.2g}"
+
+
+def _by_kernel(launches: Sequence[JudgedLaunch]) -> str:
+    numbers: dict[str, list[str]] = {}
+    for one in launches:
+        numbers.setdefault(one.kernel, []).append(str(one.launch))
+    titles = (
+        f"{kernel} ({'launches' if at[1:] else 'launch'} {_some(at)})" for kernel, at in numbers.items()
+    )
+    return _some([*titles])
 
 
 def _some(names: Sequence[str]) -> str:

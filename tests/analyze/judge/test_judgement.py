@@ -261,14 +261,21 @@ def wrong(name: str) -> WrongElements:
 
 
 def test_later_launches_that_are_off_are_numbered() -> None:
-    verdicts: list[LaunchVerdict] = ["off", "right", "off", "off"]
-    launches = tuple(JudgedLaunch(n, f"k{n}", 0, verdict) for n, verdict in enumerate(verdicts, 2))
+    verdicts: list[LaunchVerdict] = ["off", "right", "off", "off", "off"]
+    launches = tuple(JudgedLaunch(n, f"k{n % 4}", 0, verdict) for n, verdict in enumerate(verdicts, 2))
     lines = [*judgement_text(RunJudgement(launches, (), ()), [])]
 
     assert lines[0] == "✗ launch 2 k2 is off"
-    assert "    likewise  launch 4 k4, 5 k5" in lines
+    assert "    likewise  k0 (launch 4), k1 (launch 5), k2 (launch 6)" in lines
     alone = judgement_text(RunJudgement(launches[:2], (), ()), [])
     assert not any("likewise" in line for line in alone)
+
+
+def test_later_launches_of_one_kernel_that_are_off_name_it_once() -> None:
+    launches = tuple(JudgedLaunch(n, "k", 0, "off") for n in range(12))
+    lines = [*judgement_text(RunJudgement(launches, (), ()), [])]
+
+    assert "    likewise  k (launches 1, 2, 3, 4, 5, 6, 7, 8 and 3 more)" in lines
 
 
 def test_rounding_is_of_a_launch_only_where_a_launch_is_off() -> None:
