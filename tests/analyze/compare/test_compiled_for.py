@@ -15,6 +15,9 @@ from commands import tracing as command
 import tracing
 from tracing.analyze.compare.divergence_kinds import LaunchDiffers
 from tracing.analyze.compare.verdict import ComparisonVerdict
+from tracing.analyze.passes.compared_compilations import CompilationComparer
+from tracing.analyze.passes.pass_table import compilations
+from tracing.report.passes.pass_pairs import kernels_table
 from tracing.store import Run
 
 
@@ -69,3 +72,6 @@ def test_passes_name_the_attribute_that_an_option_sets(tmp_path: Path) -> None:
 
     assert "ttgir, llir, ptx differ: after the passes only attributes, as listed below, differ\n" in printed
     assert "attribute ttg.maxnreg: none | 64 : i32, since convert-triton-to-tritongpu" in printed
+    compared = CompilationComparer(a, b).compared(compilations(a)[0], compilations(b)[0])
+    listed = [str(line) for line in kernels_table([("square", compared)])]
+    assert "in attributes only; ttgir, llir, ptx differ" in listed[-1]

@@ -261,9 +261,17 @@ def _first_text(compared: ComparedCompilations) -> str:
     if not compared.passes.entry_equal:
         return "before the first pass"
     if compared.unexplained:
-        return f"not known; {_differing(compared)}"
+        return f"{_unexplained_text(compared)}; {_differing(compared)}"
     first = compared.passes.first_divergence()
     return f"after {pass_text(first)}" if first else "equal"
+
+
+def _unexplained_text(compared: ComparedCompilations) -> str:
+    if any(compared.not_repeated):
+        return "not known"
+    if next(compared.passes.attributes(), None) is not None:
+        return "in attributes only"
+    return "after no pass of MLIR"
 
 
 def _last_text(compared: ComparedCompilations) -> str:
