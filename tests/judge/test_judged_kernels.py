@@ -17,6 +17,8 @@ import triton.language as tl
 import typer
 from judged_programs import PROGRAMS, reinplaced, values
 from planted_kernels import Program, edits, first_change, judgement, launches, recorded, virtual_gpu
+from torch._inductor import config as inductor
+from torch._inductor import ir
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.graph import GraphLowering
 
@@ -541,6 +543,30 @@ def test_an_operator_is_off_or_one_of_the_program_that_reads_its_result(device: 
     (off,) = said.findings
     assert isinstance(off, LibraryOff)
     assert (off.operator, off.readers) == ("aten::mm", ("judged_kernels::normalize_",))
+
+
+def test_an_operator_is_off_or_one_before_it_whose_result_no_launch_reads(
+    device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate, products = ir.ExternKernelOut.codegen, []
+
+    def swapped(self: ir.ExternKernelOut, wrapper: Any) -> None:
+        if not products:
+            self.inputs = [*reversed(self.inputs)]
+        products.append(self)
+        generate(self, wrapper)
+
+    monkeypatch.setattr(ir.ExternKernelOut, "codegen", swapped)
+    matrices = tuple(values(8, 8, g=g) for g in range(3))
+    with inductor.patch(force_disable_caches=True):
+        said = judgement(recorded(Program(lambda x, w, v: (x @ w) @ v + 1, lambda: matrices), runs, device))
+
+    (off,) = said.findings
+    assert isinstance(off, LibraryOff) and len(products) == 2
+    assert (off.operator, off.wrong.node, off.others) == ("aten::mm", "mm_1", ("aten::mm (node mm)",))
+    assert "✗ aten::mm is off, or aten::mm (node mm), whose result no launch reads" in "\n".join(
+        judgement_text(said, ())
+    )
 
 
 def layers(x: torch.Tensor, w: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -292,7 +292,16 @@ class StepReferee:
                 self.graph, operator, buffer, buffer, launch, kernel, GENERATED, wrong, lines,
                 instead="" if by is not None else instead,
             )  # fmt: skip
-        return LibraryOff(self.graph, operator, wrong, lines, readers, right)
+        before = self._unread(held.value.node, called.plan)
+        others = tuple(f"{self._operator(node)} (node {node})" for node in before)
+        lines = self.lines([held.value.node, *before])
+        return LibraryOff(self.graph, operator, wrong, lines, readers, right, others)
+
+    def _unread(self, node: str, plan: FxPlan) -> list[str]:
+        # the values of a plan that operators of libraries left to others, and no launch read
+        unread = (one for one in self.memory.held.values() if one.content is None and one.step is not None)
+        nodes = {one.value.node for one in unread if one.value is not None}
+        return [one for one in plan.nodes if one in nodes and one != node]
 
     def _operator(self, node: str) -> str:
         # the one that makes a node's value, as one of several results

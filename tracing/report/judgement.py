@@ -220,7 +220,8 @@ def _finding(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
             unseen = undeclared if finding.by is None else ()
             yield f"    cause     {'; '.join(unseen) or finding.cause}"
         case LibraryOff():
-            yield f"✗ {finding.operator} is off, {_library(finding)}"
+            others = f"or {_some(finding.others)}, whose result no launch reads, " if finding.others else ""
+            yield f"✗ {finding.operator} is off, {others}{_library(finding)}"
             yield f"    graph     {finding.graph}: {finding.wrong.node}"
         case PassesOff():
             yield f"✗ Inductor's graph passes change {finding.wrong.name}"

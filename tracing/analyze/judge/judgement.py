@@ -112,6 +112,7 @@ class LibraryOff:
     lines: tuple[PythonLine, ...] = ()
     readers: tuple[str, ...] = ()  # operators of the program that read its result, and may have written to it
     repeats_right: bool = False  # executed once more, with what it should have read, it is right
+    others: tuple[str, ...] = ()  # that may be off instead: "aten::mm (node mm)", whose result no launch read
 
 
 @dataclass(frozen=True, slots=True)
