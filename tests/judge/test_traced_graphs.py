@@ -365,3 +365,20 @@ def test_a_function_that_opens_a_file_is_not_executed() -> None:
     damaged = encoded(graph).replace(b'"call_method"', b'"call_function"').replace(b'"sin"', b'"torch.load"')
     with pytest.raises(NoReference, match="load, which judge does not execute"):
         TracedProgram(msgspec.json.decode(damaged, type=FxGraph), CPU)
+
+
+def test_an_error_of_some_percent_in_every_element_is_off(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    softmax = select_decomp_table()[aten._softmax.default]
+    monkeypatch.setitem(select_decomp_table(), aten._softmax.default, lambda *args: softmax(*args) * 1.05)
+    with inductor.patch(force_disable_caches=True):
+        said = judgement(
+            recorded(Program(lambda x: x.softmax(-1), lambda: [values(64, 32).bfloat16()]), tmp_path, device)
+        )
+
+    [finding] = said.findings
+    assert isinstance(finding, TracedOff) and finding.wrong.count == 0
+    text = "\n".join(judgement_text(said, ()))
+    assert "2048 elements on average, and none by itself" in text
+    assert "roundings on average; rounding explains 3" in text

@@ -133,7 +133,7 @@ def wrong_elements(name: str, buffer: str, value: FxValue, verdict: Judged, of: 
     worst: Distance = verdict.compiled
     return WrongElements(
         name, buffer, value.node, worst.elements, of, worst.index, worst.value, verdict.exact,
-        worst.farthest, worst.limit,
+        worst.farthest, worst.limit, mean=worst.mean, typical=worst.typical,
     )  # fmt: skip
 
 

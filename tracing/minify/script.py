@@ -22,7 +22,7 @@ from tracing.minify.predicate import Fails, GraphPredicate, OtherKernels, Unstab
 from tracing.minify.small_graph import SmallGraph
 from tracing.minify.source_text import SourceText
 from tracing.numerics.reference import reference
-from tracing.numerics.verdict import FARTHEST, FARTHEST_NARROW, TYPICAL, rounding
+from tracing.numerics.verdict import FARTHEST, FARTHEST_NARROW, TYPICAL, TYPICAL_NARROW, rounding
 from tracing.upstream.inductor import script_parts as parts
 from tracing.upstream.torch.symbolic_sizes import example
 
@@ -197,17 +197,17 @@ def _check(
     names = list(trial.results)
     if not form.exact:
         return parts.FAR.format(results=names, compiling=compiling)
-    farthest = _expected(small, names, data)
-    return parts.DIFFERS.format(results=names, farthest=farthest, typical=TYPICAL, compiling=compiling)
+    farthest, typical = _expected(small, names, data)
+    return parts.DIFFERS.format(results=names, farthest=farthest, typical=typical, compiling=compiling)
 
 
-def _expected(small: SmallGraph, names: list[str], data: dict[str, torch.Tensor]) -> float:
-    # writes the referee's exact results; returns the limit of an element in roundings
+def _expected(small: SmallGraph, names: list[str], data: dict[str, torch.Tensor]) -> tuple[float, float]:
+    # writes the referee's exact results; returns the limits of an element, and of the mean, in roundings
     results = graph_results(small, small.module)
     try:
         exact = reference(lambda: graph_results(small, small.module))
     except Exception:  # as of a program that float64 cannot follow: the script compares with eager
-        return FARTHEST
+        return FARTHEST, TYPICAL
     narrow = False
     for name in names:
         result = results.get(name)
@@ -222,7 +222,7 @@ def _expected(small: SmallGraph, names: list[str], data: dict[str, torch.Tensor]
             data[f"exact {name}"] = exact[name].exact.detach().cpu().contiguous().clone()
             data[f"rounding {name}"] = spread.detach().cpu().contiguous().clone()
             narrow |= floating and result.dtype.itemsize <= 2
-    return FARTHEST_NARROW if narrow else FARTHEST
+    return (FARTHEST_NARROW, TYPICAL_NARROW) if narrow else (FARTHEST, TYPICAL)
 
 
 def _device_of(small: SmallGraph) -> str:

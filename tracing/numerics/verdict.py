@@ -26,7 +26,8 @@ Verdict = Literal[
 FARTHEST = 64.0  # greatest distance of one element of a right result, in roundings; of 16 bits and less:
 FARTHEST_NARROW = 24.0
 _FARTHEST_8_BITS = 4.0  # in which sums are not rounded, but once their result: 24 are a factor of 8
-TYPICAL = 8.0  # limit for the mean over a tensor
+TYPICAL = 8.0  # limit for the mean over a tensor; of 16 bits and less, of which 8 roundings are 5 %:
+TYPICAL_NARROW = 3.0
 _SHARE = 1 / 16  # of the root mean square of the usual noise of a tensor, which each element may have
 _USUAL = 16.0  # the usual noise is at most that many times the lower quartile of the elements that differ
 FEW = 1 / 64  # of the elements of a tensor: more runs may explain them
@@ -49,16 +50,17 @@ class Distance:
     value: float | complex
     elements: int  # elements whose distance rounding does not explain
     limit: float  # the distance that rounding explains
+    typical: float = TYPICAL  # the mean that rounding explains
 
     @property
     def off(self) -> bool:
         """True if rounding does not explain it."""
-        return self.farthest > self.limit or self.mean > TYPICAL
+        return self.farthest > self.limit or self.mean > self.typical
 
     @property
     def far_off(self) -> bool:
         """True if an imprecise library function does not explain it either."""
-        return self.farthest > _LIBRARY * self.limit or self.mean > _LIBRARY * TYPICAL
+        return self.farthest > _LIBRARY * self.limit or self.mean > _LIBRARY * self.typical
 
     def beyond(self, other: Distance) -> bool:
         """True if this distance is much larger than another one."""
@@ -225,12 +227,13 @@ def _distance(actual: torch.Tensor, roundings: torch.Tensor, narrow: float) -> D
         return Distance(0.0, 0.0, (), 0.0, 0, FARTHEST)
     floating, size = actual.is_floating_point(), actual.dtype.itemsize
     limit = narrow if floating and size <= 2 else FARTHEST
+    typical = TYPICAL_NARROW if floating and size <= 2 else TYPICAL
     limit = min(limit, _FARTHEST_8_BITS) if floating and size == 1 else limit
     flat = int(roundings.argmax())
     index = index_of(flat, actual.shape)
     return Distance(
         float(roundings.flatten()[flat]), float(roundings.mean()), index, actual[index].item(),
-        int((roundings > limit).sum()), limit,
+        int((roundings > limit).sum()), limit, typical,
     )  # fmt: skip
 
 

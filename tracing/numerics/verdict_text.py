@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tracing.model.numbers import number_text
 from tracing.numerics.eager_difference import EagerDifference
-from tracing.numerics.verdict import TYPICAL, Judged
+from tracing.numerics.verdict import Judged
 
 _NAMED = 5  # names that a text has
 
@@ -30,7 +30,7 @@ def judged_text(judged: Judged) -> str:
     are = "element is" if ours.elements == 1 else "elements are"
     farther = f"{ours.elements} {are} farther away than rounding explains"
     if not ours.elements:  # each is within the limit of one element, and their mean is not
-        farther = f"{ours.mean:.2g} on average, where rounding explains {TYPICAL:g}"
+        farther = f"{ours.mean:.2g} on average, where rounding explains {ours.typical:g}"
     if isinstance(ours.value, int):  # rounding explains no difference of integers
         return f"{element}; wrong elements: {ours.elements}"
     return (

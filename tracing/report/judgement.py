@@ -349,7 +349,9 @@ def _elements(wrong: WrongElements, rounding: str) -> Iterator[str]:
         return
     actual, exact = number_text(wrong.value), number_text(wrong.reference)
     yield f"    worst     [{index}] is {actual}, and should be {exact}"
-    if wrong.explained is not None:
+    if not wrong.count:
+        yield f"    distance  {wrong.mean:.2g} roundings on average; {rounding} explains {wrong.typical:g}"
+    elif wrong.explained is not None:
         apart = abs(wrong.value - wrong.reference)
         yield f"    distance  {apart:.3g}; {rounding} explains {wrong.explained:.2g}"
 

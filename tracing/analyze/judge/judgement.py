@@ -34,6 +34,8 @@ class WrongElements:
     roundings: float  # distance of the worst from the reference; inf: no rounding explains it
     limit: float  # the greatest distance that rounding explains, in roundings
     dtype: str = ""  # if it differs from the node's: "int64, not uint8"
+    mean: float = 0.0  # distance of all elements from the reference, in roundings
+    typical: float = 0.0  # the greatest mean that rounding explains
 
     @property
     def explained(self) -> float | None:
