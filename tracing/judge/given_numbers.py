@@ -110,6 +110,8 @@ def _like(
         raise OtherNumbers
     if drawn.order is not None and len(drawn.order) == value.dim():
         value = value.permute(drawn.order)
+    if value.dim() == 1 and like.is_contiguous() and value.numel() == like.numel():
+        value = value.view(like.shape)
     if value.shape != like.shape:
         raise OtherNumbers
     return _fresh(value).to(dtype or like.dtype)
@@ -139,6 +141,16 @@ def _exponential(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
     return exponential(given["lambd"], _like(given["self"], drawn))
 
 
+def _uniform(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
+    low, high = float(given["from"]), float(given["to"])
+    return _like(given["self"], drawn) * (high - low) + low
+
+
+def _normal(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
+    mean, deviation = float(given["mean"]), float(given["std"])
+    return _like(given["self"], drawn, mode="randn") * deviation + mean
+
+
 def _integers(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
     if [given.get("low", 0), given["high"]] != [*drawn.arguments[:2]]:
         raise OtherNumbers
@@ -158,6 +170,8 @@ _RULES: Mapping[str, Callable[[Mapping[str, Any], DrawnNumbers], Any]] = {
     "aten::bernoulli.p": _bernoulli,
     "aten::bernoulli_.float": _in_place(_bernoulli),
     "aten::exponential_": _in_place(_exponential),
+    "aten::uniform_": _in_place(_uniform),
+    "aten::normal_": _in_place(_normal),
     "aten::rand": _sized,
     "aten::rand_like": lambda given, drawn: _like(given["self"], drawn, given["dtype"]),
     "aten::randn": lambda given, drawn: _sized(given, drawn, "randn"),

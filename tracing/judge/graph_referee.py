@@ -18,7 +18,7 @@ from tracing.judge.float64 import OTHER_ON_GPU, judged, right_on_cpu, undecided,
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
 from tracing.judge.no_reference import NoReference
-from tracing.judge.operators import is_seed
+from tracing.judge.operators import is_seed, references
 from tracing.judge.step_referee import StepReferee
 from tracing.numerics.verdict import FEW, UNKNOWN_NOISE, Judged
 from tracing.store.graph_file import Schedule
@@ -72,17 +72,16 @@ class GraphReferee:
         drawing = {one.name for one in GraphDraws.nodes(self._program)}
         if not drawing:
             return None
+        lookups = (one for one in self._program.graph.nodes if one.target == "prims::inductor_lookup_seed")
+        read = drawing | {seeds for one in lookups for seeds in references(one.args)}
         inputs = self._program.inputs
         sources: dict[FxValue, Content | int | float] = {
             FxValue(inputs[position], 0): one for position, one in self._numbers.items()
         }
         for held in self._steps.memory.held.values():
-            value = held.value
-            known = value is not None and value.writes == 0 and value.node in self._program.nodes
-            if value is None or held.content is None or not known:
-                continue
-            if value.node in drawing or is_seed(self._program.nodes[value.node]):
-                sources[value] = held.content
+            value, content = held.value, held.content
+            if value is not None and content is not None and value.node in read and value.writes == 0:
+                sources[value] = content
         return GraphDraws(self._program, sources, self._steps.draws_known)
 
     def _together(self, results: list[GraphResult], given: dict[FxValue, Any]) -> dict[FxValue, Judged]:
