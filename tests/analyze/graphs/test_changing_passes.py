@@ -33,6 +33,24 @@ def test_a_run_without_graph_passes_does_not_know_them(tmp_path: Path) -> None:
     assert earlier_passes(a_run(tmp_path, []), GRAPH) is None
 
 
+INSIDE = """%x = placeholder : f32[4]
+%body = get_attr body
+    %x = placeholder : f32[4]
+    %sin = aten.sin.default(%x) : f32[4]
+    output((%sin,))
+%cond = cond(%p, %body, %body, (%x,))
+output((%cond,))
+"""
+
+
+def test_a_pass_of_a_graph_inside_of_the_graph_changes_its_lines(tmp_path: Path) -> None:
+    other = INSIDE.replace("aten.sin", "aten.cos")
+
+    (one,) = earlier_passes(a_run(tmp_path, [INSIDE, other, *[other] * 6]), GRAPH) or ()
+
+    assert (one.before, one.after) == (("%sin = aten.sin.default(%x)",), ("%sin = aten.cos.default(%x)",))
+
+
 TRACED = """%x = placeholder : f32[4]
 %y = placeholder : f32[4]
 %p = _operator.mul(%x, 2) : f32[4]

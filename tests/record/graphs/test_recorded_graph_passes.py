@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
+import torch._inductor.config as inductor
 from handmade.records import new_run
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -48,3 +49,20 @@ def test_a_run_holds_a_graph_before_and_after_each_pass(tmp_path: Path) -> None:
     assert "aten.clone" in texts[""]
     assert "aten.clone" not in texts["remove_noop_ops"]
     assert list(texts)[-1] == "end"
+
+
+def either(x: torch.Tensor) -> torch.Tensor:
+    return torch.cond(x.sum() > 0, lambda x: x.clone() + 1, lambda x: x.clone() - 1, (x,))
+
+
+def test_after_a_pass_of_a_graph_inside_of_it_the_whole_graph_is_recorded(tmp_path: Path) -> None:
+    writer = new_run(tmp_path)
+    with graph_passes_recorded(writer), inductor.patch(force_disable_caches=True):
+        torch.compile(either)(torch.ones(4))
+    writer.close()
+
+    run = Run(writer.path)
+    texts = [run.text(one.text) for one in run.records(GraphText) if one.part in ("joint", "post-grad")]
+    clones = [one.count("aten.clone") for one in texts]
+    assert all("cond(" in one for one in texts)
+    assert (clones[0], clones[-1]) == (2, 0) and sorted(clones, reverse=True) == clones

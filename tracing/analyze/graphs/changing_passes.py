@@ -129,7 +129,8 @@ def _changes(texts: Sequence[_Text], node: str) -> Iterator[ChangingPass]:
 
 
 def _moves(texts: Sequence[_Text]) -> Iterator[ChangingPass]:
-    for (_, _, before), (name, code, after) in itertools.pairwise(texts):
+    for earlier, later in itertools.pairwise(texts):
+        before, after = _outer(earlier.lines), _outer(later.lines)
         for write in [one for one in before if one in after and _WRITE.search(before[one])]:
             ours, theirs = _readers_after(write, before), _readers_after(write, after)
             moved = {one for one in (ours ^ theirs) if one in before and one in after}
@@ -138,8 +139,14 @@ def _moves(texts: Sequence[_Text]) -> Iterator[ChangingPass]:
                     tuple(lines[one] for one in lines if one in moved or one == write)
                     for lines in (before, after)
                 ]
-                yield ChangingPass(_UNNAMED if name == LAST else name, "", lines[0], lines[1], code)
+                name = _UNNAMED if later.name == LAST else later.name
+                yield ChangingPass(name, "", lines[0], lines[1], later.code)
                 break
+
+
+def _outer(lines: Mapping[str, str]) -> dict[str, str]:
+    # without those of graphs inside of the graph
+    return {name: line for name, line in lines.items() if "/" not in name}
 
 
 def _readers_after(write: str, lines: Mapping[str, str]) -> set[str]:
@@ -160,9 +167,17 @@ def _readers_after(write: str, lines: Mapping[str, str]) -> set[str]:
 
 
 def _definitions(text: str) -> dict[str, str]:
-    # by node: "%mul = aten.mul.Tensor(%x, 2)", without the type, which passes may fill in later
-    lines = (line for line in text.splitlines() if line.startswith(("%", "output")))
-    return {line[1:].partition(" ")[0] if line[0] == "%" else "": _TYPE.sub("", line) for line in lines}
+    # by node: "%mul = aten.mul.Tensor(%x, 2)", without the type, which passes may fill in later; a node of a
+    # graph inside of it has the name of the outer node before its own: "body/mul"
+    lines: dict[str, str] = {}
+    names: list[str] = []
+    for line in text.splitlines():
+        definition = line.lstrip(" ")
+        depth = (len(line) - len(definition)) // 4
+        if definition.startswith(("%", "output")):
+            names[depth:] = [definition[1:].partition(" ")[0] if definition[0] == "%" else ""]
+            lines["/".join(names)] = _TYPE.sub("", definition)
+    return lines
 
 
 def _computed(node: str, lines: Mapping[str, str], received: Mapping[str, str]) -> Iterator[str]:
@@ -175,4 +190,4 @@ def _computed(node: str, lines: Mapping[str, str], received: Mapping[str, str]) 
         needed.add(name)
         operands = _NODE.findall(lines[name].partition(" = ")[2])
         waiting += [one for one in operands if one not in received]
-    return (lines[name] for name in lines if name in needed)
+    return (lines[name] for name in lines if name.partition("/")[0] in needed)

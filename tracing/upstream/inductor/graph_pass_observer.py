@@ -33,6 +33,8 @@ class _Current(threading.local):
     part = ""
     number = 0
     code = ""
+    graph: Any = None  # whose passes run
+    inside = False  # these are passes of a graph inside of it
 
 
 @contextmanager
@@ -45,7 +47,8 @@ def graph_passes_followed(seen: GraphSeen) -> Iterator[None]:
                   leaves it, which includes passes that torch's observer does not see
     code       -- of a pass outside of torch: "mine (train.py:12)"; else ""
 
-    Nested graphs are not observed, nor are graphs from Inductor's caches, which are not compiled.
+    After a pass of a graph inside of another one, as a branch of torch.cond, `graph` is the outermost one.
+    Graphs from Inductor's caches are not observed: they are not compiled.
     """
     current, numbers = _Current(), Counter[tuple[str, str]]()
     with ExitStack() as stack:
@@ -60,16 +63,20 @@ def graph_passes_followed(seen: GraphSeen) -> Iterator[None]:
 def _around(part: str, current: _Current, numbers: Counter[tuple[str, str]], seen: GraphSeen) -> Wrapper:
     def wrapper(original: Method) -> Method:
         def run(graph: Any, *args: Any, **options: Any) -> Any:
-            if current.part:  # of a graph inside of a graph
-                return original(graph, *args, **options)
+            if current.part:
+                outer, current.inside = current.inside, True
+                try:
+                    return original(graph, *args, **options)
+                finally:
+                    current.inside = outer
             key = (_compile_id(), part)
-            current.part, current.number = part, numbers[key]
+            current.part, current.number, current.graph = part, numbers[key], graph
             numbers[key] += 1
             seen(key[0], current.number, part, "", "", graph)
             try:
                 result = original(graph, *args, **options)
             finally:
-                current.part = ""
+                current.part, current.graph = "", None
             left = result if isinstance(result, torch.fx.GraphModule) else graph
             seen(key[0], numbers[key] - 1, part, "end", "", left)
             return result
@@ -97,7 +104,9 @@ def _after_pass(current: _Current, seen: GraphSeen) -> Wrapper:
     def wrapper(original: Method) -> Method:
         def exit_observer(self: Any, *error: Any) -> Any:
             if current.part and error[0] is None:
-                seen(_compile_id(), current.number, current.part, self.passname, current.code, self.gm)
+                inside = current.inside or any(self.gm is one for one in current.graph.modules())
+                graph = current.graph if inside else self.gm
+                seen(_compile_id(), current.number, current.part, self.passname, current.code, graph)
             return original(self, *error)
 
         return exit_observer
