@@ -545,6 +545,19 @@ def test_an_operator_is_off_or_one_of_the_program_that_reads_its_result(device: 
     assert (off.operator, off.readers) == ("aten::mm", ("judged_kernels::normalize_",))
 
 
+@pytest.mark.parametrize("operators", ["none", "writers"])
+def test_a_launch_may_reuse_memory_in_another_layout(
+    operators: Literal["none", "writers"], device: Device, runs: Path
+) -> None:
+    def program(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return (x @ w).t() * 2, torch.rand_like(x).t() * w
+
+    one = Program(program, lambda: [values(4, 4, g=g).requires_grad_() for g in range(2)], backward=True)
+    said = judgement(recorded(one, runs, device, operators=operators))
+
+    assert (said.status, said.findings) == (0, ())
+
+
 def test_an_operator_is_off_or_one_before_it_whose_result_no_launch_reads(
     device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tracing.analyze.judge.launched_steps import LaunchedStep
 from tracing.judge.contents import Content
 from tracing.judge.graph_memory import GraphMemory, product
+from tracing.model import TensorMeta
 
 
 class _Unnamed(NamedTuple):
@@ -65,6 +66,10 @@ class StepReads:
 
     def _as(self, name: str, one: _Unnamed) -> Content:
         # its memory as the buffer of this name, which may have another layout, as one that is transposed
+        layout = self._layout(name, one)
+        return one.content if layout is None else self._contents.renamed(one.content, layout)
+
+    def _layout(self, name: str, one: _Unnamed) -> TensorMeta | None:
         held = self._held[name]
         layout = held.content.meta if held.content is not None else None
         if layout is None and held.by is not None:
@@ -72,12 +77,15 @@ class StepReads:
             layout = next(written, None)
         elif layout is None and one.storage is not None:
             layout = self._memory.operators.layout(one.storage, one.launch)
-        return one.content if layout is None else self._contents.renamed(one.content, layout)
+        return layout
 
     def _fits(self, name: str, unnamed: Sequence[_Unnamed]) -> bool:
         held = self._held[name]
         if len(unnamed) != 1 or (held.step is None and held.content is None):
             return False
+        plain = self._contents.tensor(unnamed[0].content).is_contiguous()
+        if not plain and self._layout(name, unnamed[0]) is None:
+            return False  # as of a run without operators: it may be transposed
         if held.content is not None:
             return self._contents.same(held.content, self._as(name, unnamed[0])) is False
         value = held.value and self._memory.program.nodes[held.value.node].value
