@@ -36,6 +36,10 @@ def narrow() -> list[torch.Tensor]:
     return [one.detach().bfloat16().requires_grad_() for one in inputs()]
 
 
+def of_bfloat16() -> list[torch.Tensor]:
+    return [values(64, 64, g=g).bfloat16().requires_grad_() for g in range(2)]
+
+
 def heads() -> list[torch.Tensor]:
     return [values(1, 2, 6, 4, g=g).requires_grad_() for g in range(2)]
 
@@ -61,6 +65,14 @@ DRAWING = {
     "dropout of what is transposed": (lambda x, y: F.dropout(x, 0.3).contiguous() * y, transposed),
     "alpha dropout": (lambda x, y: F.alpha_dropout(x, 0.3, True) * y, inputs),
     "dropout of features": (lambda x, y: F.dropout1d(x, 0.3) * y, inputs),
+    "multi-head attention": (
+        lambda x, y: F.multi_head_attention_forward(
+            x, y, y, 4, 2, None, None, None, None, False, 0.2, torch.eye(4), None, need_weights=False,
+            use_separate_proj_weight=True, q_proj_weight=torch.eye(4), k_proj_weight=torch.eye(4),
+            v_proj_weight=torch.eye(4),
+        )[0],
+        inputs,
+    ),
     "attention": (lambda x, y: F.scaled_dot_product_attention(x, y, y, dropout_p=0.2), heads),
     "causal attention": (
         lambda x, y: F.scaled_dot_product_attention(x, y, y, dropout_p=0.2, is_causal=True, scale=0.3),
@@ -74,6 +86,7 @@ DRAWING = {
         lambda x, y: F.scaled_dot_product_attention(x, y, x, (x @ y.mT) > 0, dropout_p=0.2),
         heads,
     ),
+    "comparison of bfloat16": (lambda x, y: torch.where(torch.rand_like(x) < 0.3, x, -y), of_bfloat16),
     "bernoulli": (lambda x, y: torch.bernoulli(x.sigmoid()) * y, inputs),
     "exponential": (lambda x, y: F.gumbel_softmax(x) * y, inputs),
     "uniform": (lambda x, y: torch.empty_like(x).uniform_(-1, 2) * y + x, inputs),

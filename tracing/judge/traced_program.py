@@ -19,7 +19,7 @@ from tracing.judge.operators import executes_graphs, references, resolved
 from tracing.model import OverlappingInput, SharedBytes
 from tracing.record.graphs.shared_memory import passed_inputs, shared_memory
 from tracing.store.graph_file import FxGraph, FxNode
-from tracing.upstream.torch.traced_dropout import TRACED_DROPOUT
+from tracing.upstream.torch.traced_dropout import TRACED_DROPOUT, dropout_as_traced
 from tracing.upstream.torch.traced_functions import traced_function, traced_method
 
 _UNWRITTEN = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
@@ -152,7 +152,7 @@ class TracedProgram:
     def _drawing(self, drawn: Sequence[DrawnNumbers] | None, inputs: Sequence[Any]) -> list[Any]:
         if drawn is None:
             return self._called(*inputs)
-        with GivenNumbers(drawn) as numbers:
+        with GivenNumbers(drawn) as numbers, dropout_as_traced():
             results = self._called(*inputs)
         numbers.require_all_drawn()
         return results

@@ -28,7 +28,15 @@ from tracing.numerics.default_dtype import with_default_dtype
 from tracing.numerics.equality import EqualityTests
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
-from tracing.numerics.ties import compared, first, rounded, selects, without_rounding
+from tracing.numerics.ties import (
+    compared,
+    compares,
+    first,
+    rounded,
+    selects,
+    with_rounded_numbers,
+    without_rounding,
+)
 from tracing.numerics.undeclared_effects import InputBits, calling_line, undeclared_effects
 from tracing.operators.effects import undeclared_writes
 from tracing.program.building import is_building
@@ -189,6 +197,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
 
     def _computed(self, func: Any, name: str, own: Any, given: Any) -> Any:
         args, kwargs = tree_map(_wide_dtype, given)
+        if compares(name) and (self._noise is None or float(self._noise.uniform(torch.empty(1))) < 0):
+            args = with_rounded_numbers(own[0], args)  # generated code may round them or not
         if name in ("aten::_softmax", "aten::_log_softmax"):
             args = (*args[:2], False)  # half_to_float
         if (

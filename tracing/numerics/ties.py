@@ -7,6 +7,7 @@ that without rounding. Of several largest elements argmax returns the first, as 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -30,14 +31,30 @@ _SELECTING = ("aten::argmax", "aten::argmin", "aten::max.dim", "aten::min.dim")
 def compared(name: str, args: Any) -> list[torch.Tensor]:
     """The operands of a comparison in which nothing is rounded: tensors of one dtype; else empty.
 
-    A number is rounded to the dtype of the tensor in eager, and not in generated code.
+    A number is rounded to the dtype of the tensor in eager, and not always in generated code.
     """
     operands = [one for one in args if isinstance(one, torch.Tensor)]
     numbers = [one for one in args if not isinstance(one, torch.Tensor)]
-    if not name.startswith(_COMPARING) or not operands:
+    if not compares(name) or not operands:
         return []
     exact = all(_exact(one, operands[0].dtype) for one in numbers)
     return operands if exact and len({one.dtype for one in operands}) == 1 else []
+
+
+def compares(name: str) -> bool:
+    """True if an operator is a comparison."""
+    return name.startswith(_COMPARING)
+
+
+def with_rounded_numbers(own: Sequence[Any], given: Sequence[Any]) -> Sequence[Any]:
+    """The arguments of a comparison with its numbers rounded, as in eager, to the dtype of the tensor.
+
+    own, given -- the program's own arguments, and those in float64
+    """
+    dtype = next((one.dtype for one in own if isinstance(one, torch.Tensor)), None)
+    if dtype is None or not dtype.is_floating_point:
+        return given
+    return [torch.tensor(one).to(dtype).item() if isinstance(one, float) else one for one in given]
 
 
 def _exact(number: Any, dtype: torch.dtype) -> bool:

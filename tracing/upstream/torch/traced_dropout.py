@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from tracing.upstream.contract import require
+from tracing.upstream.contract import require, require_parameters
+from tracing.upstream.patch import replaced
 from tracing.upstream.torch.dynamo import forget_compiled
+
+_PLAIN, _FUSED = F.dropout, F.scaled_dot_product_attention
 
 
 def _dropout(
     input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> torch.Tensor:
     if inplace or not training or p == 0 or not input.numel():
-        return F.dropout(input, p, training, inplace)
+        return _PLAIN(input, p, training, inplace)
     return torch.native_dropout(input, p, True)[0]
 
 
@@ -33,9 +38,7 @@ def _attention(
     enable_gqa: bool = False,
 ) -> torch.Tensor:
     if dropout_p == 0:
-        return F.scaled_dot_product_attention(
-            query, key, value, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa
-        )
+        return _FUSED(query, key, value, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa)
     if enable_gqa:
         key, value = (one.repeat_interleave(query.size(-3) // one.size(-3), -3) for one in (key, value))
     scores = query @ key.mT * (scale or 1 / math.sqrt(query.size(-1)))
@@ -62,8 +65,16 @@ TRACED_DROPOUT: Mapping[str, Callable[..., torch.Tensor]] = {
 }
 
 
+@contextmanager
+def dropout_as_traced() -> Iterator[None]:
+    """While active, functions of torch in Python, as multi-head attention, call these functions, too."""
+    with replaced(F, "dropout", _dropout), replaced(F, "scaled_dot_product_attention", _attention):
+        yield
+
+
 def contract() -> None:
     """Raise Broken or another error if torch has changed what this file relies on."""
+    require_parameters(F.dropout, *inspect.signature(_dropout).parameters)
     names: list[str] = []
 
     def compiled(graph: torch.fx.GraphModule, inputs: Any) -> Any:
