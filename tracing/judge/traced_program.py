@@ -19,8 +19,9 @@ from tracing.judge.operators import executes_graphs, references, resolved
 from tracing.model import OverlappingInput, SharedBytes
 from tracing.record.graphs.shared_memory import passed_inputs, shared_memory
 from tracing.store.graph_file import FxGraph, FxNode
+from tracing.upstream.torch.functorch_levels import levels_restored
 from tracing.upstream.torch.traced_dropout import TRACED_DROPOUT, dropout_as_traced
-from tracing.upstream.torch.traced_functions import traced_function, traced_method
+from tracing.upstream.torch.traced_functions import differentiates, traced_function, traced_method
 
 _UNWRITTEN = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
 _OF_STORAGE = ("as_strided", "as_strided_")  # of which only the elements of the input were kept
@@ -93,7 +94,7 @@ class TracedProgram:
         own = self._copies(inputs, overlapping)
         versions = [one._version if isinstance(one, torch.Tensor) else 0 for one in own]
         passed = passed_inputs(own)
-        with torch.no_grad():
+        with torch.set_grad_enabled(_differentiates(self.graph)):
             results = self._drawing(drawn, own)
         changed = tuple(
             i for i, one in enumerate(own) if isinstance(one, torch.Tensor) and one._version != versions[i]
@@ -150,12 +151,13 @@ class TracedProgram:
         return own
 
     def _drawing(self, drawn: Sequence[DrawnNumbers] | None, inputs: Sequence[Any]) -> list[Any]:
-        if drawn is None:
-            return self._called(*inputs)
-        with GivenNumbers(drawn) as numbers, dropout_as_traced():
-            results = self._called(*inputs)
-        numbers.require_all_drawn()
-        return results
+        with levels_restored():
+            if drawn is None:
+                return self._called(*inputs)
+            with GivenNumbers(drawn) as numbers, dropout_as_traced():
+                results = self._called(*inputs)
+            numbers.require_all_drawn()
+            return results
 
     def _called(self, *inputs: Any) -> list[Any]:
         values: dict[str, Any] = {node.name: one for node, one in zip(self.inputs, inputs, strict=True)}
@@ -227,6 +229,12 @@ class TracedProgram:
         if not self._virtual:
             raise NoReference(f"autocast of {node.args[0]}, which is not the device of this judgement")
         return lambda _device, dtype, *args: enter("cpu", dtype or torch.get_autocast_dtype("cuda"), *args)
+
+
+def _differentiates(graph: FxGraph) -> bool:
+    # without grad mode, the gradients that it computes would be zeros
+    inner = [one.graph for one in graph.nodes if one.graph is not None]
+    return any(differentiates(one.target) for one in graph.nodes) or any(map(_differentiates, inner))
 
 
 def _filled(allocate: Callable[..., torch.Tensor], *args: Any, **kwargs: Any) -> torch.Tensor:

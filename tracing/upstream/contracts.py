@@ -35,6 +35,7 @@ FEATURES: Mapping[str, str] = {
     "torch.compile_callbacks": "stopping at a pass without debugpy's tracing of the compile",
     "torch.cuda_graphs": "recording while a CUDA graph is captured",
     "torch.fake_tensors": "checking fake implementations of operators",
+    "torch.functorch_levels": "torch.func in the graphs that Dynamo traced",
     "torch.higher_order": "flex_attention judged by float64",
     "torch.import_settings": "variables that a program sets before it imports torch",
     "torch.custom_operators": "naming the operator of the program that fails",

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional
-from torch._functorch import predispatch
+from torch._functorch import eager_transforms, predispatch
+from torch.autograd import forward_ad
 
 from tracing.upstream.contract import require
 from tracing.upstream.torch.dynamo import forget_compiled
@@ -25,9 +26,10 @@ _FUNCTIONS: Mapping[str, Any] = {
     "torch._C._linalg": torch._C._linalg,  # type: ignore[attr-defined]
     "torch._C._special": torch._C._special,  # type: ignore[attr-defined]
     "torch._C._fft": torch._C._fft,  # type: ignore[attr-defined]
-    "torch._functorch.predispatch": predispatch,  # of vmap
+    "torch._functorch.predispatch": predispatch,  # of vmap and jvp
     "torch._ops.aten": torch.ops.aten,  # attributes of tensors, since torch 2.15
 }
+_GRAD_LEVEL = "torch._C._functorch._grad_increment_nesting"
 _AUTOCAST = "torch.amp.autocast_mode"
 _IGNORED = (  # no result depends on it
     "torch._C._log_api_usage_once",
@@ -67,6 +69,11 @@ def traced_method(name: str) -> Callable[..., Any] | None:
     return None if hidden or name in _REFUSED else _named(torch.Tensor, name)
 
 
+def differentiates(target: str) -> bool:
+    """True for the function by which torch.func enters a level of grad or vjp, which compute in grad mode."""
+    return target == _GRAD_LEVEL
+
+
 def _named(owner: Any, name: str) -> Callable[..., Any] | None:
     function = getattr(owner, name, None)
     usable = callable(function) and not isinstance(function, (type, ModuleType))
@@ -84,6 +91,19 @@ _BY_NAME: Mapping[str, Callable[..., Any]] = {
     "torch.Size": torch.Size,
     "torch._C._set_grad_enabled": torch.set_grad_enabled,
     "torch._C._autograd._get_data_attr": lambda tensor: tensor.data,
+    # of torch.func
+    _GRAD_LEVEL: torch._C._functorch._grad_increment_nesting,
+    "torch._C._functorch._grad_decrement_nesting": torch._C._functorch._grad_decrement_nesting,
+    "torch._C._functorch._wrap_for_grad": torch._C._functorch._wrap_for_grad,
+    "torch._C._functorch.set_inplace_requires_grad_allowed": (
+        torch._C._functorch.set_inplace_requires_grad_allowed
+    ),
+    "torch._C._autograd._saved_tensors_hooks_disable": torch._C._autograd._saved_tensors_hooks_disable,
+    "torch._C._autograd._saved_tensors_hooks_enable": torch._C._autograd._saved_tensors_hooks_enable,
+    "torch._C._set_fwd_grad_enabled": torch._C._set_fwd_grad_enabled,
+    "torch._functorch.eager_transforms._autograd_grad": eager_transforms._autograd_grad,
+    "torch._functorch.eager_transforms._set_tensor_requires_grad": eager_transforms._set_tensor_requires_grad,
+    "torch.autograd.forward_ad._maybe_load_decompositions": forward_ad._maybe_load_decompositions,
 }
 
 
@@ -100,6 +120,7 @@ def contract() -> None:
         with torch.autocast("cpu", dtype=torch.bfloat16):
             y = torch.nn.functional.gelu(torch.special.erf(torch.sin(x)) + 1)
         z = torch.nn.functional.softmax(torch.linalg.norm(y) + torch.fft.fft(x).real, 0)
+        torch.func.jvp(torch.func.grad(torch.sum), (z,), (z,))
         return torch.vmap(torch.sum)(z.T)
 
     forget_compiled()
