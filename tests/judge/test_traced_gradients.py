@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ from tracing.program.device import Device
 from tracing.report.judgement import judgement_text
 
 aten = torch.ops.aten
+HOOKS = pytest.mark.skipif(
+    find_spec("torch._higher_order_ops.register_hook") is None, reason="Dynamo breaks the graph at a hook"
+)
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +159,38 @@ def test_a_joint_pass_that_changes_a_gradient_is_found(
 
     assert {one.wrong.name for one in said.findings if isinstance(one, TracedOff)} == {"gradient of input 1"}
     assert {one.verdict for one in said.launches} == {"right"}
+
+
+def hooked(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    z, factor = x.sin() * y, y.cos()
+    z.register_hook(lambda gradient: F.hardswish(gradient) * factor)
+    z.register_hook(lambda gradient: None)
+    return z * y
+
+
+def hooked_inside(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    def inner(z: torch.Tensor) -> torch.Tensor:
+        w = z * y
+        w.register_hook(F.hardswish)
+        return (w * y).sum()
+
+    made: torch.Tensor = torch.func.grad(inner)(x)
+    return made * y
+
+
+@HOOKS
+@pytest.mark.parametrize("function", [hooked, hooked_inside])
+def test_hooks_of_tensors_are_called(
+    function: Callable[..., Any], device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = judgement(recorded(Program(function, inputs, backward=True), tmp_path, device))
+    monkeypatch.setitem(select_decomp_table(), aten.hardswish.default, lambda x: x * (x + 3).clamp(0, 6) / 5)
+    with inductor.patch(force_disable_caches=True):
+        said = judgement(recorded(Program(function, inputs, backward=True), tmp_path, device))
+
+    assert (right.status, right.findings, right.not_covered) == (0, (), ())
+    wrong = {one.wrong.name for one in said.findings if isinstance(one, TracedOff)}
+    assert wrong == ({"gradient of input 0", "gradient of input 1"} if function is hooked else {"output 0"})
 
 
 def two_views(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -16,6 +16,7 @@ from tracing.judge.fx_program import clone, constant, decoded, strided
 from tracing.judge.given_numbers import GivenNumbers
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import executes_graphs, references, resolved
+from tracing.judge.tensor_hook import register_hook
 from tracing.model import OverlappingInput, SharedBytes
 from tracing.record.graphs.shared_memory import passed_inputs, shared_memory
 from tracing.store.graph_file import FxGraph, FxNode
@@ -29,6 +30,7 @@ _FILLED = itertools.count(1)
 _HIGHER = "torch.ops.higher_order."
 _CHECKPOINT = f"{_HIGHER}tag_activation_checkpoint"
 _FUNCTION = f"{_HIGHER}autograd_function_apply"  # of a torch.autograd.Function
+_HOOK = f"{_HIGHER}register_hook"
 
 
 class ExecutedGraph(NamedTuple):
@@ -62,7 +64,7 @@ class TracedProgram:
         """The results, in order: {"node": NAME}, numbers, None."""
         last = self.graph.nodes[-1]
         results = last.args[0] if last.op == "output" and last.args else []
-        return [results] if isinstance(results, Mapping) else list(results)
+        return list(results) if isinstance(results, list) else [results]
 
     @property
     def output_nodes(self) -> list[FxNode | None]:
@@ -208,6 +210,8 @@ class TracedProgram:
             return lambda graph, *args, **kwargs: graph(*args)
         elif node.target == _FUNCTION:
             return autograd_function
+        elif node.target == _HOOK:
+            return register_hook
         elif executes_graphs(node):
             function = higher_order.FUNCTIONS.get(node.target.removeprefix(_HIGHER))
         elif name == "_enter_autocast":
