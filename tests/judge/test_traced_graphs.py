@@ -313,6 +313,21 @@ def test_what_cannot_be_judged_is_not_covered(
     assert len(texts) == 1 and reason in texts[0]
 
 
+def drawn_in_less_precision(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    before = x @ y.mT
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        return before, torch.empty_like(x @ y.mT).geometric_(0.5)
+
+
+def test_a_graph_that_raises_leaves_autocast(device: Device, tmp_path: Path) -> None:
+    said = judgement(recorded(Program(drawn_in_less_precision, inputs), tmp_path, device))
+
+    assert (said.status, said.findings) == (0, ())
+    [text] = [one for one in said.not_covered if "by Dynamo's graph: no reference" in one]
+    assert text.startswith("output 1 of graph 0") and "as with a dropout of 0" in text
+    assert not torch.is_autocast_enabled("cpu")
+
+
 def test_after_the_recording_no_call_is_recorded(device: Device, tmp_path: Path) -> None:
     compiled = torch.compile(lambda x, y: x + y)
     run = recorded(Program(torch.compiler.disable(compiled), inputs), tmp_path, device)

@@ -18,6 +18,7 @@ from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import executes_graphs, references, resolved
 from tracing.judge.tensor_hook import register_hook
 from tracing.model import OverlappingInput, SharedBytes
+from tracing.numerics.autocast import autocast_restored
 from tracing.record.graphs.shared_memory import passed_inputs, shared_memory
 from tracing.store.graph_file import FxGraph, FxNode
 from tracing.upstream.torch.functorch_levels import levels_restored
@@ -153,7 +154,7 @@ class TracedProgram:
         return own
 
     def _drawing(self, drawn: Sequence[DrawnNumbers] | None, inputs: Sequence[Any]) -> list[Any]:
-        with levels_restored():
+        with levels_restored(), autocast_restored():
             if drawn is None:
                 return self._called(*inputs)
             with GivenNumbers(drawn) as numbers, dropout_as_traced():
