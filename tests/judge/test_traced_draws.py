@@ -36,8 +36,9 @@ def narrow() -> list[torch.Tensor]:
     return [one.detach().bfloat16().requires_grad_() for one in inputs()]
 
 
-def of_bfloat16() -> list[torch.Tensor]:
-    return [values(64, 64, g=g).bfloat16().requires_grad_() for g in range(2)]
+def many() -> list[torch.Tensor]:
+    # numbers that bfloat16 rounds to the chance itself are among those of so many elements
+    return [values(100, 400, g=g).bfloat16().requires_grad_() for g in range(2)]
 
 
 def heads() -> list[torch.Tensor]:
@@ -62,6 +63,7 @@ DRAWING = {
     "dropout in place": (lambda x, y: F.dropout(x + y, 0.3, inplace=True), inputs),
     "dropout of ATen": (lambda x, y: torch.dropout(x, 0.3, True) + aten.dropout(y, 0.6, train=True), inputs),
     "dropout of bfloat16": (lambda x, y: F.dropout(x, 0.3) * y, narrow),
+    "dropout of much bfloat16": (lambda x, y: F.dropout(x, 0.5) * y, many),
     "dropout of what is transposed": (lambda x, y: F.dropout(x, 0.3).contiguous() * y, transposed),
     "alpha dropout": (lambda x, y: F.alpha_dropout(x, 0.3, True) * y, inputs),
     "dropout of features": (lambda x, y: F.dropout1d(x, 0.3) * y, inputs),
@@ -86,7 +88,7 @@ DRAWING = {
         lambda x, y: F.scaled_dot_product_attention(x, y, x, (x @ y.mT) > 0, dropout_p=0.2),
         heads,
     ),
-    "comparison of bfloat16": (lambda x, y: torch.where(torch.rand_like(x) < 0.3, x, -y), of_bfloat16),
+    "comparison of bfloat16": (lambda x, y: torch.where(torch.rand_like(x) < 0.3, x, -y), many),
     "bernoulli": (lambda x, y: torch.bernoulli(x.sigmoid()) * y, inputs),
     "exponential": (lambda x, y: F.gumbel_softmax(x) * y, inputs),
     "uniform": (lambda x, y: torch.empty_like(x).uniform_(-1, 2) * y + x, inputs),

@@ -75,6 +75,23 @@ def test_the_shadow_equals_the_program_on_float64_inputs(name: str, dtype: torch
 @pytest.mark.parametrize(
     "program",
     [
+        lambda x: x.exp().to(torch.bfloat16).float() * 3,
+        lambda x: x.exp().t().reshape(-1) * 3,
+        lambda x: x.exp().t().contiguous().flatten(),
+    ],
+)
+def test_conversions_and_copies_in_inference_mode_are_followed(program: Callable[..., Any]) -> None:
+    x = torch.randn(6, 16, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        result, exact = followed(program, x)
+    _, expected = followed(program, x)
+
+    assert torch.equal(exact, expected) and not torch.equal(exact, result.double())
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
         lambda c: c.conj().imag * 3,
         lambda c: (c * c.conj()).real.sqrt(),
         lambda c: torch.view_as_real(c.mH @ c),

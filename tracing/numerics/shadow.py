@@ -43,7 +43,7 @@ from tracing.program.building import is_building
 from tracing.upstream.torch.decompositions import decomposition
 from tracing.upstream.torch.dispatch_modes import OperatorMode
 from tracing.upstream.torch.higher_order import DENSE
-from tracing.upstream.torch.operator_schemas import draws, is_operator, schema_of
+from tracing.upstream.torch.operator_schemas import draws, is_composite, is_operator, schema_of
 from tracing.upstream.torch.pytrees import tree_leaves, tree_map
 from tracing.upstream.torch.tensor_subclasses import as_tensor, is_zero
 
@@ -120,6 +120,9 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         own: Any = tree_map(_as_tensor, (args, kwargs))
         if not all(map(_is_strided, _tensors(own))):  # a sparse tensor has no shadow
             return self._as_it_is(func, args, kwargs)
+        if _all_plain(own) and _gives_views(func) and is_composite(func.name()):
+            with self:  # in inference mode `to` and `reshape` are not taken apart, and may copy
+                return func.decompose(*args, **kwargs)
         if _gives_views(func) or not _all_plain(own):
             return func(*args, **kwargs)
         given = self._given(func, *own)
