@@ -27,6 +27,10 @@ class Noise:
         )
         return drawn * 2 - 1
 
+    def coin(self) -> bool:
+        """True or False, each as likely."""
+        return bool(self.uniform(torch.empty(1)) < 0)
+
     def bits(self, like: torch.Tensor, count: int) -> torch.Tensor:
         """[*] int64 of that many low bits, 31 of them random, of the shape and on the device of `like`."""
         drawn = torch.empty(like.shape, dtype=torch.int32, device=like.device)

@@ -30,7 +30,7 @@ from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
 from tracing.numerics.ties import (
     compared,
-    compares,
+    compares_number,
     first,
     rounded,
     selects,
@@ -200,7 +200,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
 
     def _computed(self, func: Any, name: str, own: Any, given: Any) -> Any:
         args, kwargs = tree_map(_wide_dtype, given)
-        if compares(name) and (self._noise is None or float(self._noise.uniform(torch.empty(1))) < 0):
+        if compares_number(name, own[0]) and (self._noise is None or self._noise.coin()):
             args = with_rounded_numbers(own[0], args)  # generated code may round them or not
         if name in ("aten::_softmax", "aten::_log_softmax"):
             args = (*args[:2], False)  # half_to_float

@@ -35,15 +35,15 @@ def compared(name: str, args: Any) -> list[torch.Tensor]:
     """
     operands = [one for one in args if isinstance(one, torch.Tensor)]
     numbers = [one for one in args if not isinstance(one, torch.Tensor)]
-    if not compares(name) or not operands:
+    if not name.startswith(_COMPARING) or not operands:
         return []
     exact = all(_exact(one, operands[0].dtype) for one in numbers)
     return operands if exact and len({one.dtype for one in operands}) == 1 else []
 
 
-def compares(name: str) -> bool:
-    """True if an operator is a comparison."""
-    return name.startswith(_COMPARING)
+def compares_number(name: str, args: Any) -> bool:
+    """True if an operator compares a tensor with a number that is no integer."""
+    return name.startswith(_COMPARING) and any(isinstance(one, float) for one in args)
 
 
 def with_rounded_numbers(own: Sequence[Any], given: Sequence[Any]) -> Sequence[Any]:
