@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from judged_programs import values
-from planted_kernels import Program, judgement, recorded, virtual_gpu
+from planted_kernels import Program, judgement, recorded
 
 from tracing.judge import operators
 from tracing.program.device import Device
@@ -46,12 +46,6 @@ def with_two(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 def with_cos(_kernel: str, source: str) -> str:
     return source.replace("tl_math.sin(", "tl_math.cos(")
-
-
-@pytest.fixture(scope="module")
-def device() -> Iterator[Device]:
-    with virtual_gpu() as device:
-        yield device
 
 
 @pytest.mark.parametrize("function", [with_one, with_two])

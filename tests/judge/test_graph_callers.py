@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import torch
 from judged_programs import values
-from planted_kernels import Program, judgement, recorded, virtual_gpu
+from planted_kernels import Program, judgement, recorded
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -23,12 +23,6 @@ from tracing.judge.no_reference import NoReference
 from tracing.program.device import Device
 from tracing.record.graphs.graph_nodes import graph_json
 from tracing.store.graph_file import FxGraph
-
-
-@pytest.fixture(scope="module")
-def device() -> Iterator[Device]:
-    with virtual_gpu() as device:
-        yield device
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:

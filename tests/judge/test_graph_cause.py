@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 import torch
 import torch._inductor.config as inductor
 from judged_programs import values
-from planted_kernels import Program, judgement, recorded, virtual_gpu
+from planted_kernels import Program, judgement, recorded
 from test_fx_program import program
 
 from tracing.analyze.judge.judgement import Finding, OutputOff, Overwritten, PassesOff, WrongElements
@@ -50,12 +49,6 @@ def test_a_forward_that_overwrites_what_it_saves_for_its_backward_is_found(
     [finding] = said.findings
     assert isinstance(finding, Overwritten) and finding.by is not None
     assert "saves its input for the backward without a copy" in finding.cause
-
-
-@pytest.fixture(scope="module")
-def device() -> Iterator[Device]:
-    with virtual_gpu() as device:
-        yield device
 
 
 def cause(traced: Graph, lowered: Graph, inputs: tuple[torch.Tensor, ...]) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 import typer
 from judged_programs import PROGRAMS, reinplaced, values
-from planted_kernels import Program, edits, first_change, judgement, launches, recorded, virtual_gpu
+from planted_kernels import Program, edits, first_change, judgement, launches, recorded
 from torch._inductor import config as inductor
 from torch._inductor import ir
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
@@ -33,12 +33,6 @@ from tracing.store.graph_file import read_graph, read_schedule
 
 JUDGED = "every launch that was judged is right; whether eager checks the hand-written summed is not known:"
 QUICK = ("mutate", "mutate views", "cat", "views", "adam")
-
-
-@pytest.fixture(scope="module")
-def device() -> Iterator[Device]:
-    with virtual_gpu() as device:
-        yield device
 
 
 @pytest.fixture(scope="module")

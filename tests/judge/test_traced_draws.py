@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 import torch._inductor.config as inductor
 import torch.nn.functional as F
 from judged_programs import values
-from planted_kernels import Program, judgement, recorded, virtual_gpu
+from planted_kernels import Program, judgement, recorded
 from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.judgement import RunJudgement, TracedOff
@@ -20,12 +20,6 @@ from tracing.judge.given_numbers import GivenNumbers, OtherNumbers
 from tracing.program.device import Device
 
 aten = torch.ops.aten
-
-
-@pytest.fixture(scope="module")
-def device() -> Iterator[Device]:
-    with virtual_gpu() as device:
-        yield device
 
 
 def inputs() -> list[torch.Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 import torch._inductor.config as inductor
 import torch.nn.functional as F
 from judged_programs import values
-from planted_kernels import Program, judgement, recorded, virtual_gpu
+from planted_kernels import Program, judgement, recorded
 from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.judgement import TracedOff
@@ -27,12 +27,6 @@ aten = torch.ops.aten
 HOOKS = pytest.mark.skipif(
     find_spec("torch._higher_order_ops.register_hook") is None, reason="Dynamo breaks the graph at a hook"
 )
-
-
-@pytest.fixture(scope="module")
-def device() -> Iterator[Device]:
-    with virtual_gpu() as device:
-        yield device
 
 
 def inputs() -> list[torch.Tensor]:

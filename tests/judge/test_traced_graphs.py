@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 import torch._inductor.config as inductor
 import torch.nn.functional as F
 from judged_programs import values
-from planted_kernels import Program, judgement, recorded, virtual_gpu
+from planted_kernels import Program, judgement, recorded
 from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.judgement import BEFORE_INDUCTOR, SharedResult, TracedOff
@@ -31,12 +31,6 @@ from tracing.upstream.torch.dynamo import forget_compiled
 
 CPU = torch.device("cpu")
 aten = torch.ops.aten
-
-
-@pytest.fixture(scope="module")
-def device() -> Iterator[Device]:
-    with virtual_gpu() as device:
-        yield device
 
 
 def inputs() -> list[torch.Tensor]:

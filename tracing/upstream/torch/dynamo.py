@@ -20,6 +20,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 __all__ = [
     "FramesSkipped",
+    "called_functions",
     "compiled_calls_reported",
     "compiling_reported",
     "constant_result",
@@ -45,6 +46,21 @@ def constant_result(function: _Function) -> _Function:
 def forget_compiled() -> None:
     """Drop everything that Dynamo compiled in this process: the next call of each function compiles anew."""
     torch._dynamo.reset()
+
+
+def called_functions(program: Callable[..., Any], *inputs: torch.Tensor) -> list[str]:
+    """The functions that Dynamo's graph of a program calls: "torch.nn.functional.gelu"."""
+    names: list[str] = []
+
+    def compiled(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        calls = [one.target for one in graph.graph.nodes if one.op == "call_function"]
+        names.extend(f"{one.__module__}.{one.__name__}" for one in calls)
+        return graph.forward
+
+    forget_compiled()
+    torch.compile(program, backend=compiled, fullgraph=True)(*inputs)
+    forget_compiled()
+    return names
 
 
 class FramesSkipped:

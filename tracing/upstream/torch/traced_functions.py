@@ -14,7 +14,7 @@ from torch._functorch import eager_transforms, predispatch
 from torch.autograd import forward_ad
 
 from tracing.upstream.contract import require
-from tracing.upstream.torch.dynamo import forget_compiled
+from tracing.upstream.torch.dynamo import called_functions
 
 _FUNCTIONS: Mapping[str, Any] = {
     "_operator": operator,
@@ -109,12 +109,6 @@ _BY_NAME: Mapping[str, Callable[..., Any]] = {
 
 def contract() -> None:
     """Raise Broken or another error if torch has changed what this file relies on."""
-    names: list[str] = []
-
-    def compiled(graph: torch.fx.GraphModule, inputs: Any) -> Any:
-        calls = [one.target for one in graph.graph.nodes if one.op == "call_function"]
-        names.extend(f"{one.__module__}.{one.__name__}" for one in calls)
-        return graph.forward
 
     def program(x: torch.Tensor) -> torch.Tensor:
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -123,9 +117,7 @@ def contract() -> None:
         torch.func.jvp(torch.func.grad(torch.sum), (z,), (z,))
         return torch.vmap(torch.sum)(z.T)
 
-    forget_compiled()
-    torch.compile(program, backend=compiled, fullgraph=True)(torch.ones(2, 2))
-    forget_compiled()
+    names = called_functions(program, torch.ones(2, 2))
     require(len(names) > 6, "a graph of functions")
     unknown = [one for one in names if traced_function(one) is None]
     require(not unknown, f"the functions {unknown}")
