@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import torch
 from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.codecache import PyCodeCache
@@ -20,9 +21,11 @@ from tracing.analyze.judge.judgement import RunJudgement
 from tracing.judge.run_referee import judge_run
 from tracing.model import SCHEMA, KeptTensor, KernelLaunch, RunInfo, Selection
 from tracing.program.device import Device
+from tracing.record.graphs.graph_nodes import graph_json
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.launches.selection import EVERYTHING
 from tracing.record.outputs import Keep, load
+from tracing.store.graph_file import FxGraph, encoded
 from tracing.upstream.patch import Method, patched
 from tracing.upstream.torch.dynamo import forget_compiled
 
@@ -100,6 +103,19 @@ def planted(plant: Callable[[str, str], str] | None) -> Iterator[None]:
 
     with patched(AsyncCompile, "triton", around):
         yield
+
+
+def traced(function: Callable[..., Any], *arguments: Any) -> FxGraph:
+    """The first graph that Dynamo traces of a function."""
+    graphs: list[FxGraph] = []
+
+    def backend(module: torch.fx.GraphModule, _: object) -> Any:
+        graphs.append(msgspec.json.decode(encoded(graph_json(module)), type=FxGraph))
+        return module.forward
+
+    forget_compiled()
+    torch.compile(function, backend=backend)(*arguments)
+    return graphs[0]
 
 
 def judgement(run: store.Run) -> RunJudgement:

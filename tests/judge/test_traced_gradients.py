@@ -18,6 +18,7 @@ from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.judgement import TracedOff
 from tracing.judge.contents import Contents
+from tracing.judge.traced_executions import traced_executions
 from tracing.judge.traced_referee import TracedReferee
 from tracing.model import GraphCall, TracedBackward
 from tracing.program.device import Device
@@ -297,7 +298,7 @@ def test_a_gradient_without_content_is_not_covered(
     contents = Contents.of(run, process, torch.device("cpu"))
     kept = {at: blob for at, blob in contents.graphs.items() if (at[0], at[2]) != (backward.index, side)}
     referee = TracedReferee(run, process, dataclasses.replace(contents, graphs=kept))
-    inner = [one for one in run.records(GraphCall) if backward.index < one.index < backward.stop]
-    said = referee.judge(backward, inner[-1].graph, inner, ())
+    [_, execution] = traced_executions(run, process, [*run.records(GraphCall)])
+    said = referee.judge(execution, ())
 
     assert said.off == () and any(reason in one for one in said.not_covered), said.not_covered

@@ -12,22 +12,21 @@ import torch
 import torch._inductor.config as inductor
 import torch.nn.functional as F
 from judged_programs import values
-from planted_kernels import Program, judgement, recorded
+from planted_kernels import Program, judgement, recorded, traced
 from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.judgement import BEFORE_INDUCTOR, SharedResult, TracedOff
 from tracing.judge.contents import Contents
 from tracing.judge.judged_call import JudgedCall
 from tracing.judge.no_reference import NoReference
+from tracing.judge.traced_executions import TracedExecution
 from tracing.judge.traced_program import TracedProgram
 from tracing.judge.traced_referee import TracedReferee
 from tracing.model import GraphCall, TracedCall, TracedGraph
 from tracing.numerics.default_dtype import with_default_dtype
 from tracing.program.device import Device
-from tracing.record.graphs.graph_nodes import graph_json
 from tracing.report.judgement import judgement_text
 from tracing.store.graph_file import FxGraph, encoded, read_graph
-from tracing.upstream.torch.dynamo import forget_compiled
 
 CPU = torch.device("cpu")
 aten = torch.ops.aten
@@ -331,18 +330,6 @@ def test_after_the_recording_no_call_is_recorded(device: Device, tmp_path: Path)
     assert before == len([*run.records(TracedCall)]) == 1
 
 
-def traced(function: Callable[..., Any], *arguments: Any) -> FxGraph:
-    graphs: list[FxGraph] = []
-
-    def backend(module: torch.fx.GraphModule, _: object) -> Any:
-        graphs.append(msgspec.json.decode(encoded(graph_json(module)), type=FxGraph))
-        return module.forward
-
-    forget_compiled()
-    torch.compile(function, backend=backend)(*arguments)
-    return graphs[0]
-
-
 def test_a_graph_is_executed_on_copies_of_its_inputs() -> None:
     x, y = inputs()
     before = x.clone()
@@ -365,7 +352,8 @@ def test_a_damaged_graph_is_not_covered(device: Device, tmp_path: Path) -> None:
 
     with pytest.raises(NoReference, match="does not run by itself"):
         JudgedCall(call, 0, TracedProgram(lost, CPU), contents, ()).findings()
-    unknown = referee.judge(msgspec.structs.replace(call, graph=7), 0, [*run.records(GraphCall)], ())
+    unknown_call = msgspec.structs.replace(call, graph=7)
+    unknown = referee.judge(TracedExecution(unknown_call, call.index, [*run.records(GraphCall)], 0), ())
     assert unknown.off == () and "a graph that was not recorded" in unknown.not_covered[0]
 
 

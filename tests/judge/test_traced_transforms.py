@@ -6,13 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import torch
 import torch._inductor.config as inductor
 import torch.nn.functional as F
 from judged_programs import values
-from planted_kernels import Program, judgement, recorded
+from planted_kernels import Program, judgement, recorded, traced
 from torch._C import _autograd, _functorch
 from torch._inductor.decomposition import select_decomp_table
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
@@ -21,9 +20,6 @@ from tracing.analyze.judge.judgement import TracedOff
 from tracing.judge.traced_program import TracedProgram
 from tracing.numerics.reference import reference
 from tracing.program.device import Device
-from tracing.record.graphs.graph_nodes import graph_json
-from tracing.store.graph_file import FxGraph, encoded
-from tracing.upstream.torch.dynamo import forget_compiled
 
 CPU = torch.device("cpu")
 aten = torch.ops.aten
@@ -163,18 +159,6 @@ def first(made: Any) -> torch.Tensor:
     return made if isinstance(made, torch.Tensor) else made[0]
 
 
-def executed(function: Callable[..., Any], *arguments: torch.Tensor) -> TracedProgram:
-    graphs: list[FxGraph] = []
-
-    def backend(module: torch.fx.GraphModule, _: object) -> Any:
-        graphs.append(msgspec.json.decode(encoded(graph_json(module)), type=FxGraph))
-        return module.forward
-
-    forget_compiled()
-    torch.compile(function, backend=backend)(*arguments)
-    return TracedProgram(graphs[0], CPU)
-
-
 def in_order(program: TracedProgram, x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
     return [x if node.name == "l_x_" else y for node in program.inputs]
 
@@ -182,7 +166,7 @@ def in_order(program: TracedProgram, x: torch.Tensor, y: torch.Tensor) -> list[t
 @pytest.mark.parametrize("function", [of_each_row, of_its_own, twice])
 def test_float64_follows_what_levels_compute(function: Callable[..., Any]) -> None:
     x, y = (one.cpu() for one in inputs())
-    program = executed(function, x, y)
+    program = TracedProgram(traced(function, x, y), CPU)
     own = in_order(program, x, y)
     expected = reference(lambda: {"z": program.run(own, {}).results[0]}, samples=2)["z"]
     exact = first(function(x.double(), y.double()))
@@ -194,7 +178,7 @@ def test_float64_follows_what_levels_compute(function: Callable[..., Any]) -> No
 @pytest.mark.parametrize("function", [of_each_row, twice])
 def test_a_graph_that_raises_leaves_no_level(function: Callable[..., Any]) -> None:
     x, y = (one.cpu() for one in inputs())
-    program = executed(function, x, y)
+    program = TracedProgram(traced(function, x, y), CPU)
     with pytest.raises((RuntimeError, ValueError)):
         program.run(in_order(program, x, y[:, :3]), {})
 

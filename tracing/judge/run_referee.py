@@ -108,19 +108,16 @@ class _RunReferee:
         off: set[int] = set()  # calls of which something is off: their backward depends on it
         draws: dict[int, list[GraphDraws]] = {}  # of each call
         for one in traced_executions(self._run, self._process, calls):
-            for inner in one.inner:
-                unchecked.pop(inner.index, None)
+            for call in one.inner:
+                unchecked.pop(call.index, None)
             if any(map(self._is_off, one.inner)):
                 off.add(one.call)
             if isinstance(one.record, TracedCall):
-                known = (self._draws.get(inner.index) for inner in one.inner)
-                draws[one.call] = [each for each in known if each is not None]
-            if one.graph is None or one.call in off:
+                draws[one.call] = [self._draws[call.index] for call in one.inner if call.index in self._draws]
+            if one.call in off:
                 continue
             self._progress(f"judging: call {one.record.index} of a graph that Dynamo traced")
-            judged = referee.judge(
-                one.record, one.graph, one.inner, self._unjudged(one.inner), draws.get(one.call, ())
-            )
+            judged = referee.judge(one, self._unjudged(one.inner), draws.get(one.call, ()))
             if judged.off:
                 off.add(one.call)
             nodes = self._program(one.graph)[0].graph

@@ -16,11 +16,11 @@ class TracedExecution(NamedTuple):
     record: TracedCall | TracedBackward
     call: int  # `TracedCall.index` of the call, or of that whose backward it is
     inner: Sequence[GraphCall]  # calls of compiled graphs that are parts of it
-    graph: int | None  # the compiled graph that has its results; None: it was not recorded
+    graph: int  # the compiled graph that has its results
 
 
 def traced_executions(run: Run, process: str, calls: Sequence[GraphCall]) -> Iterator[TracedExecution]:
-    """The executions of one process, in their order.
+    """The executions of one process whose compiled graph was recorded, in their order.
 
     calls -- of the process, in their order
     """
@@ -32,11 +32,10 @@ def traced_executions(run: Run, process: str, calls: Sequence[GraphCall]) -> Ite
         first, stop = bisect_right(indices, one.index), bisect_left(indices, one.stop)
         inner = [call for call in calls[first:stop] if call.thread == one.thread]
         graph = inner[-1].graph if inner else None
-        if isinstance(one, TracedCall):
-            if graph is not None:
-                forwards[one.index] = graph
-            yield TracedExecution(one, one.index, inner, graph)
-        else:
-            if graph is None and not one.given:  # a backward that gives no gradient calls no graph
-                graph = forwards.get(one.call)
-            yield TracedExecution(one, one.call, inner, graph)
+        call = one.call if isinstance(one, TracedBackward) else one.index
+        if isinstance(one, TracedBackward) and not (inner or one.given):
+            graph = forwards.get(call)  # a backward that gives no gradient calls no graph
+        if graph is not None:
+            if isinstance(one, TracedCall):
+                forwards[call] = graph
+            yield TracedExecution(one, call, inner, graph)

@@ -16,8 +16,9 @@ from tracing.judge.judged_backward import JudgedBackward
 from tracing.judge.judged_call import JudgedCall
 from tracing.judge.judged_results import JudgedResults, refused
 from tracing.judge.no_reference import NoReference
+from tracing.judge.traced_executions import TracedExecution
 from tracing.judge.traced_program import TracedProgram
-from tracing.model import GraphCall, TracedBackward, TracedCall, TracedGraph
+from tracing.model import TracedBackward, TracedCall, TracedGraph
 from tracing.store import Run
 from tracing.store.graph_file import read_graph
 
@@ -40,46 +41,37 @@ class TracedReferee:
         self._programs: dict[int, TracedProgram] = {}
 
     def judge(
-        self,
-        one: TracedCall | TracedBackward,
-        graph: int,
-        inner: Sequence[GraphCall],
-        unjudged: Sequence[str],
-        draws: Sequence[GraphDraws] = (),
+        self, one: TracedExecution, unjudged: Sequence[str], draws: Sequence[GraphDraws] = ()
     ) -> TracedFindings:
         """Judge one call, or one backward of a call.
 
-        graph    -- the compiled graph that is named
-        inner    -- the calls of compiled graphs that are parts of it
         unjudged -- launches of it that have no reference
         draws    -- of the call, in order
         """
         try:
-            judged = self._judged(one, graph, inner, unjudged, draws)
+            judged = self._judged(one, unjudged, draws)
             off = tuple(judged.findings())
             names = [*judged.right, *(one.wrong.name for one in off if isinstance(one, TracedOff))]
             kept = {name: content for name in names if (content := judged.content(name)) is not None}
             return TracedFindings(off, tuple(judged.not_covered), kept)
         except NoReference as reason:
-            which = "gradients" if isinstance(one, TracedBackward) else "results"
-            what = f"{which} of graph {graph} {BY_DYNAMO}"
+            which = "gradients" if isinstance(one.record, TracedBackward) else "results"
+            what = f"{which} of graph {one.graph} {BY_DYNAMO}"
             return TracedFindings((), (f"{what}: no reference, because it depends on {reason}",), {})
 
     def _judged(
-        self,
-        one: TracedCall | TracedBackward,
-        graph: int,
-        inner: Sequence[GraphCall],
-        unjudged: Sequence[str],
-        draws: Sequence[GraphDraws] = (),
+        self, one: TracedExecution, unjudged: Sequence[str], draws: Sequence[GraphDraws]
     ) -> JudgedResults:
-        call = self._calls.get(one.call) if isinstance(one, TracedBackward) else one
+        record = one.record
+        call = self._calls.get(record.call) if isinstance(record, TracedBackward) else record
         if call is None or call.graph not in self._graphs:
             raise NoReference("a graph that was not recorded")
         program = self._program(call.graph)
-        if isinstance(one, TracedBackward):
-            return JudgedBackward(one, call, graph, inner, program, self._contents, unjudged, draws)
-        return JudgedCall(call, graph, program, self._contents, unjudged, draws)
+        if isinstance(record, TracedBackward):
+            return JudgedBackward(
+                record, call, one.graph, one.inner, program, self._contents, unjudged, draws
+            )
+        return JudgedCall(call, one.graph, program, self._contents, unjudged, draws)
 
     def _program(self, graph: int) -> TracedProgram:
         if graph not in self._programs:
