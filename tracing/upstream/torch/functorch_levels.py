@@ -25,7 +25,9 @@ def levels_restored() -> Iterator[None]:
     try:
         yield
     finally:
-        _functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+        for _ in range(_functorch.get_dynamic_layer_stack_depth() - depth):
+            with suppress(RuntimeError):  # torch 2.11 raises after it has removed some of them
+                _functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
         _functorch.set_inplace_requires_grad_allowed(in_place)
         torch._C._set_fwd_grad_enabled(forward)
         if no_hooks is None:

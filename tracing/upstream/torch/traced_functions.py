@@ -104,6 +104,12 @@ _BY_NAME: Mapping[str, Callable[..., Any]] = {
     "torch._functorch.eager_transforms._autograd_grad": eager_transforms._autograd_grad,
     "torch._functorch.eager_transforms._set_tensor_requires_grad": eager_transforms._set_tensor_requires_grad,
     "torch.autograd.forward_ad._maybe_load_decompositions": forward_ad._maybe_load_decompositions,
+    # which torch 2.11 does not wrap in functions of predispatch
+    "torch._C._functorch._unwrap_for_grad": torch._C._functorch._unwrap_for_grad,
+    "torch._C._functorch._jvp_increment_nesting": torch._C._functorch._jvp_increment_nesting,
+    "torch._C._functorch._jvp_decrement_nesting": torch._C._functorch._jvp_decrement_nesting,
+    "torch._C._enter_dual_level": torch._C._enter_dual_level,
+    "torch._C._exit_dual_level": torch._C._exit_dual_level,
 }
 
 
