@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from data.summed import summed
+from torch._inductor import config as inductor
 from torch._inductor.runtime import triton_helpers
 
 from tracing import store
@@ -15,6 +16,7 @@ from tracing.model import SCHEMA, RunInfo
 from tracing.program.device import Device
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
+from tracing.upstream.torch.dynamo import forget_compiled
 from tracing.upstream.torch.float32_precision import with_float32_precision
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -109,3 +111,34 @@ def test_a_product_in_tf32_is_right(tmp_path: Path) -> None:
     said = judgement_of(run, run).judgement
 
     assert not said.findings and {one.verdict for one in said.launches} == {"right"}
+
+
+def attended(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    weighed = torch.nn.functional.scaled_dot_product_attention(x.sin(), y, y, dropout_p=0.3)
+    return torch.nn.functional.dropout(weighed, 0.2).cos()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("wrong", [False, True])
+def test_attention_that_drops_weights_is_judged(
+    dtype: torch.dtype, dynamic: bool, wrong: bool, tmp_path: Path
+) -> None:
+    def with_sin(graph: torch.fx.Graph) -> None:
+        for node in graph.find_nodes(op="call_function", target=torch.ops.aten.cos.default):
+            node.target = torch.ops.aten.sin.default
+
+    x, y = (torch.randn(2, 4, 70, 32, device="cuda", dtype=dtype, requires_grad=True) for _ in range(2))
+    environment = Device("sm_90").environment()
+    writer = store.create(tmp_path, RunInfo(SCHEMA, "case", "/case.py", (), 0, store.now(), environment))
+    forget_compiled()
+    changed = inductor.patch(joint_custom_post_pass=with_sin if wrong else None, force_disable_caches=True)
+    with changed, LaunchRecorder(writer, keep=Keep(inputs=True)):
+        torch.compile(attended, dynamic=dynamic)(x, y).float().sum().backward()
+    writer.close()
+
+    run = store.Run(writer.path)
+    said = judgement_of(run, run).judgement
+    by_dynamo = [one for one in said.not_covered if "by Dynamo's graph" in one]
+    assert by_dynamo == [] and bool(said.findings) == wrong
+    assert not [one for one in said.not_covered if "random numbers" in one]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -175,12 +176,20 @@ def of_two_sizes(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.cat([compiled(x, y), compiled(x[:4], y[:4])])
 
 
+@torch.compiler.disable  # type: ignore[untyped-decorator, unused-ignore]
+def attention_of_two_sizes(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    function = functools.partial(F.scaled_dot_product_attention, dropout_p=0.2)
+    compiled = torch.compile(lambda x, y: function(x, y, y) * x.shape[0], dynamic=True)
+    x, y = x.view(1, 2, 3, 4), y.view(1, 2, 3, 4)
+    return compiled(x, y).sum() + compiled(x[:, :, :2], y).sum()
+
+
 def with_sin(graph: torch.fx.Graph) -> None:
     for node in graph.find_nodes(op="call_function", target=aten.cos.default):
         node.target = aten.sin.default
 
 
-@pytest.mark.parametrize("function", [in_a_checkpoint, of_two_sizes])
+@pytest.mark.parametrize("function", [in_a_checkpoint, of_two_sizes, attention_of_two_sizes])
 def test_recomputed_numbers_and_those_of_any_size_are_known(
     function: Callable[..., Any], device: Device, tmp_path: Path
 ) -> None:

@@ -15,8 +15,10 @@ import torch
 from tracing.judge.contents import Content, Contents
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.no_reference import NoReference
-from tracing.judge.operators import is_random, is_seed, references
+from tracing.judge.operators import is_random, is_seed, references, resolved
 from tracing.store.graph_file import FxNode
+from tracing.upstream.torch.fused_attention import DroppedAttention, generator_state, kept_weights
+from tracing.upstream.torch.operator_schemas import named_arguments
 
 _CONVERTED = "prims::convert_element_type"
 
@@ -26,7 +28,7 @@ class DrawnNumbers(NamedTuple):
 
     operator: str  # "prims::inductor_random", "aten::bernoulli.p"
     arguments: Sequence[Any]  # of the node: numbers, text, {"node": NAME}
-    value: torch.Tensor  # [*]
+    value: torch.Tensor  # [*]; of attention bool, the weights that it keeps
     order: tuple[int, ...] | None  # the permutation that follows, as for a tensor that is not contiguous
     users: tuple[str, ...]  # the operators that read them
 
@@ -36,7 +38,7 @@ class GraphDraws:
     """The draws of one call of a compiled graph."""
 
     program: FxProgram  # the graph as Inductor received it
-    sources: Mapping[FxValue, Content | int | float]  # sizes, seeds, and numbers that operators drew
+    sources: Mapping[FxValue, Content | int | float]  # inputs, sizes, seeds, and numbers that operators drew
     generated: bool  # the numbers of kernels follow from the seeds: see random_numbers.py
 
     @staticmethod
@@ -46,17 +48,68 @@ class GraphDraws:
 
     def numbers(self, contents: Contents) -> list[DrawnNumbers]:
         """What was drawn, in order; raises NoReference if the run does not say."""
-        load, nodes = contents.tensor, self.nodes(self.program)
-        given = {value: load(one) if isinstance(one, Content) else one for value, one in self.sources.items()}
-        targets = [FxValue(one.name, 0) for one in nodes]
-        plan = self.program.plan(targets, given)
+        program, nodes = self.program, self.nodes(self.program)
+        targets = [one for node in nodes for one in self._targets(node)]
+        plan = program.plan(targets, self.sources)
         if plan.draws and not (plan.generated and self.generated):
             raise NoReference("random numbers that are not known")
-        values = self.program.run(plan, given)
+        parts = [program.nodes[name] for name in plan.nodes]
+        read = {name for one in parts for name in references([one.args, one.kwargs])}
+        read |= {name for names in program.states.values() for name in names} | {one.node for one in targets}
+        given = {
+            value: contents.tensor(one) if isinstance(one, Content) else one
+            for value, one in self.sources.items()
+            if value.node in read or not isinstance(one, Content)
+        }
+        values = program.run(plan, given)
         return [
-            self._drawn(node, self._arguments(node, given), values[target])
-            for node, target in zip(nodes, targets, strict=True)
+            self._dropped(node, given, values, contents.device)
+            if node.name in program.states
+            else self._drawn(node, self._arguments(node, given), values[FxValue(node.name, 0)])
+            for node in nodes
         ]
+
+    def _targets(self, node: FxNode) -> list[FxValue]:
+        # the values that say what a node drew
+        if node.name not in self.program.states:
+            return [FxValue(node.name, 0)]
+        sized = [one for one in self._attended(node) if self._sizes(one) is None]
+        return [self.program.value(one, self.program.order[node.name]) for one in sized]
+
+    def _attended(self, node: FxNode) -> list[str]:
+        # queries and keys of attention
+        arguments = self._named(node)
+        return [arguments[one]["node"] for one in ("query", "key")]
+
+    def _named(self, node: FxNode) -> dict[str, Any]:
+        return named_arguments(resolved(node), node.args, dict((node.kwargs or {}).get("mapping", [])))
+
+    def _sizes(self, name: str) -> list[int] | None:
+        # None: they are not numbers
+        sizes = self.program.nodes[name].value["shape"]
+        return sizes if all(isinstance(one, int) for one in sizes) else None
+
+    def _dropped(
+        self,
+        node: FxNode,
+        given: Mapping[FxValue, Any],
+        values: Mapping[FxValue, torch.Tensor],
+        device: torch.device,
+    ) -> DrawnNumbers:
+        # the weights that attention on a GPU keeps
+        state = [FxValue(one, 0) for one in self.program.states[node.name]]
+        if not {*state} <= given.keys():
+            raise NoReference("random numbers that are not known")
+        computed = {value.node: [*one.shape] for value, one in values.items()}
+        query, key = self._attended(node)
+        queries, keys = (self._sizes(one) or computed[one] for one in (query, key))
+        dtype, chance = (
+            getattr(torch, self.program.nodes[query].value["dtype"]),
+            self._named(node)["dropout_p"],
+        )
+        attention = DroppedAttention(resolved(node), queries, keys[-2], dtype, chance)
+        kept = kept_weights(attention, generator_state([given[one] for one in state]), device)
+        return DrawnNumbers(node.target, [chance], kept, None, ())
 
     def _arguments(self, node: FxNode, given: Mapping[FxValue, Any]) -> list[Any]:
         known = {value.node: one for value, one in given.items() if not isinstance(one, torch.Tensor)}

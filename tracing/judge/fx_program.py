@@ -7,7 +7,8 @@ given values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -23,9 +24,12 @@ from tracing.judge.operators import (
     references,
     resolved,
     returned,
+    states,
     viewed,
 )
+from tracing.judge.saved_states import named_operator, saved_states, without_states
 from tracing.store.graph_file import FxGraph, FxNode
+from tracing.upstream.torch.fused_attention import generator_at, generator_state
 
 # operators that write every element of their first argument, or return one like it, and do not read it
 _OVERWRITING = ("aten::copy", "aten::copy_", "aten::fill", "aten::fill_", "aten::zero", "aten::zero_")
@@ -43,7 +47,7 @@ class FxPlan(NamedTuple):
 
     nodes: tuple[str, ...]
     targets: tuple[FxValue, ...]
-    draws: bool  # random numbers
+    draws: bool  # random numbers, other than from a state that is given
     uninitialised: bool  # it computes with unwritten memory
     generated: bool  # all that it draws follows from the seeds that it reads: see random_numbers.py
 
@@ -65,11 +69,14 @@ class FxProgram:
 
     def __init__(self, graph: FxGraph, device: torch.device = _CPU) -> None:
         """device -- where nodes create tensors, whatever device the graph names: that of the given values"""
-        self.graph, self._device = graph, device
+        self.graph, self._device = (graph := without_states(graph)), device
         self.nodes: dict[str, FxNode] = {node.name: node for node in graph.nodes}
         self.order = {node.name: i for i, node in enumerate(graph.nodes)}
         self._same = {node.name: one for node in graph.nodes if (one := returned(node)) is not None}
         self._views = {node.name: base for node in graph.nodes if (base := viewed(node)) is not None}
+        self.saved_states = saved_states(graph)
+        # of nodes that draw and return the state of their generator
+        self.states = states(graph) if device.type == "cuda" else {}
         self.writers: dict[str, list[str]] = {}  # of a root, the nodes that write to it
         for node in graph.nodes:
             for root in dict.fromkeys(map(self.root, overwritten(node))):
@@ -144,10 +151,15 @@ class FxProgram:
                     requests += self._read(name)
         ordered = sorted(needed, key=self.order.__getitem__)
         parts = [self.nodes[name] for name in ordered]
-        random = [one for one in parts if is_random(one)]
+        random = [one for one in parts if is_random(one) and not self._state(one, start)]
         uninitialised = any(is_empty(one) and _is_read(one, parts) for one in parts)
         generated = all(map(is_generated, random))
         return FxPlan(tuple(ordered), tuple(targets), bool(random), uninitialised, generated)
+
+    def _state(self, node: FxNode, known: Container[str]) -> tuple[str, ...]:
+        # the nodes of the state from which it draws; (): it has none that is known
+        names = self.states.get(node.name, ())
+        return names if all(one in known for one in names) else ()
 
     def _missing(self, value: FxValue, start: Mapping[str, int]) -> tuple[list[str], list[FxValue]]:
         # the nodes to execute for a value, without their inputs; and the values that they view
@@ -253,6 +265,11 @@ class FxProgram:
             return FxProgram(node.graph, self._device).called
         return constant(node.constant, self._device)
 
+    def _argument(self, value: Any, values: Mapping[str, Any]) -> Any:
+        if operator := named_operator(value):
+            return resolved(FxNode("", "call_function", operator))
+        return self._arguments(value, values)
+
     def _arguments(self, value: Any, values: Mapping[str, Any]) -> Any:
         names = {name: self.tensor(name) for name in references(value)}
         return decoded(value, {name: values[one] for name, one in names.items()}, self._device)
@@ -260,12 +277,14 @@ class FxProgram:
     def _executed(self, node: FxNode, values: Mapping[str, Any]) -> Any:
         if node.op == "get_attr":
             return self._attribute(node)
-        args = [self._arguments(one, values) for one in node.args]
+        args = [self._argument(one, values) for one in node.args]
         keywords = (node.kwargs or {}).get("mapping", [])
         kwargs = {name: self._arguments(one, values) for name, one in keywords}
         if "device" in kwargs:  # also where the graph leaves it open: None
             kwargs["device"] = self._device
-        result = resolved(node)(*args, **kwargs)
+        state = [values[one] for one in self._state(node, values)]
+        with generator_at(generator_state(state), self._device) if state else nullcontext():
+            result = resolved(node)(*args, **kwargs)
         return strided(result, node.value) if executes_graphs(node) else result
 
 

@@ -14,9 +14,10 @@ import torch
 from tracing.judge.drawn_numbers import DrawnNumbers
 from tracing.judge.no_reference import NoReference
 from tracing.upstream.torch.dispatch_modes import OperatorMode, dispatch_disabled
-from tracing.upstream.torch.operator_schemas import draws, is_operator, schema_of
+from tracing.upstream.torch.operator_schemas import draws, is_operator, named_arguments
 from tracing.upstream.torch.random_operators import bernoulli, dropout, exponential
 
+_DROPOUT = "aten::native_dropout"
 _RANDOM, _INTEGERS = "prims::inductor_random", "prims::inductor_randint"
 _FUNCTIONAL = {  # the operator that a graph calls in place of one that works in place
     "aten::bernoulli_.float": "aten::bernoulli.p",
@@ -56,11 +57,22 @@ class GivenNumbers(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore
         if not self._left:
             raise OtherNumbers
         drawn = self._left.pop(0)
-        given = {one.name: one.default_value for one in schema_of(func).arguments}
-        given |= dict(zip(given, args, strict=False)) | dict(kwargs)
+        given = named_arguments(func, args, kwargs)
         if drawn.operator in (_RANDOM, _INTEGERS):
             return _generated(func.name(), given, drawn)
+        if drawn.value.dtype == torch.bool and func.name() == _DROPOUT:
+            return _of_attention(given, drawn)
         return _by_operator(func.name(), args, drawn)
+
+
+def _of_attention(given: Mapping[str, Any], drawn: DrawnNumbers) -> tuple[torch.Tensor, torch.Tensor]:
+    # a kernel of attention drops weights that the program, taken apart, computes
+    weights, kept = given["input"], drawn.value
+    if [given["p"]] != drawn.arguments or [*kept.shape] != [1] * (kept.dim() - weights.dim()) + [
+        *weights.shape
+    ]:
+        raise OtherNumbers
+    return dropout(weights, given["p"], _fresh(kept.view(weights.shape)).to(torch.float32))
 
 
 def _by_operator(name: str, args: Sequence[Any], drawn: DrawnNumbers) -> torch.Tensor:
@@ -165,7 +177,7 @@ def _in_place(rule: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
 
 
 _RULES: Mapping[str, Callable[[Mapping[str, Any], DrawnNumbers], Any]] = {
-    "aten::native_dropout": _dropout,
+    _DROPOUT: _dropout,
     "aten::bernoulli": _bernoulli,
     "aten::bernoulli.p": _bernoulli,
     "aten::bernoulli_.float": _in_place(_bernoulli),

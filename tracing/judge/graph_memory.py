@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -42,6 +42,7 @@ class GraphMemory:
     contents: Contents
     held: dict[str, BufferContent]  # by name
     operators: OperatorWrites
+    states: Mapping[FxValue, Content] = field(default_factory=dict)  # from which attention on a GPU draws
 
     def shaped(self, held: BufferContent, content: Content) -> Content | None:
         """A content as the graph's value, if a buffer is read with another shape; None: that cannot be."""
@@ -68,6 +69,7 @@ class GraphMemory:
 
     def plan(self, value: FxValue, sources: FxSources) -> tuple[FxPlan, FxSources]:
         """The plan that computes a value, and its inputs; raises NoReference if there is none."""
+        sources = {**self.states, **sources}
         try:
             return self.program.plan([value], sources), sources
         except NoReference:  # a launch that needs only the shape of an input does not read it
@@ -85,3 +87,17 @@ class GraphMemory:
 def product(sizes: Sequence[int]) -> int:
     """The number of elements of a shape."""
     return int(torch.Size(sizes).numel())
+
+
+def generator_states(call: int, program: FxProgram, contents: Contents) -> dict[FxValue, Content]:
+    """The states of a GPU's generator from which attention draws, if a call saves them for its backward.
+
+    program -- the graph of the call, as Inductor received it or as it was lowered
+    """
+    wanted = {name for names in program.states.values() for name in names}
+    states: dict[FxValue, Content] = {}
+    for position, output in enumerate(program.outputs):
+        content = contents.of_graph(call, position, "output")
+        if content is not None and isinstance(output, Mapping) and output.get("node") in wanted:
+            states[FxValue(output["node"], 0)] = content
+    return states

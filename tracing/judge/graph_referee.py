@@ -17,6 +17,7 @@ from tracing.judge.drawn_numbers import GraphDraws
 from tracing.judge.float64 import OTHER_ON_GPU, judged, right_on_cpu, undecided, wrong_elements
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
+from tracing.judge.graph_memory import generator_states
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import is_seed, references
 from tracing.judge.step_referee import StepReferee
@@ -78,10 +79,14 @@ class GraphReferee:
         sources: dict[FxValue, Content | int | float] = {
             FxValue(inputs[position], 0): one for position, one in self._numbers.items()
         }
+        for position, name in enumerate(inputs):
+            if (content := self._contents.of_graph(self._call, position, "input")) is not None:
+                sources[FxValue(name, 0)] = content
         for held in self._steps.memory.held.values():
             value, content = held.value, held.content
             if value is not None and content is not None and value.node in read and value.writes == 0:
                 sources[value] = content
+        sources |= generator_states(self._call, self._program, self._contents)
         return GraphDraws(self._program, sources, self._steps.draws_known)
 
     def _together(self, results: list[GraphResult], given: dict[FxValue, Any]) -> dict[FxValue, Judged]:
@@ -107,7 +112,8 @@ class GraphReferee:
                 given[FxValue(name, 0)] = self._contents.tensor(content)
             elif position in self._numbers:
                 given[FxValue(name, 0)] = self._numbers[position]
-        return given | self._seeds(program)
+        states = generator_states(self._call, program, self._contents)
+        return given | self._seeds(program) | {one: self._contents.tensor(at) for one, at in states.items()}
 
     def _seeds(self, program: FxProgram) -> dict[FxValue, Any]:
         # drawn by a node of the graph, and read by launches
@@ -127,7 +133,9 @@ class GraphReferee:
         results = []
         for position, (buffer, own, lowered) in enumerate(outputs):
             content = self._contents.of_graph(self._call, position, "output")
-            if content is not None and isinstance(own, Mapping) and isinstance(lowered, Mapping):
+            if content is None or not isinstance(own, Mapping) or not isinstance(lowered, Mapping):
+                continue
+            if own["node"] not in self._program.saved_states:
                 value = self._returned(own["node"])
                 after = lowered_graph.value(lowered["node"], lowered_end)
                 results.append(GraphResult(f"output {position}", buffer, value, after, content))

@@ -85,6 +85,11 @@ def _require_feasible(query: torch.Tensor, key: torch.Tensor) -> None:
         )
 
 
+def run_and_save_rng_state(operator: Callable[..., Any], *operands: Any, **settings: Any) -> tuple[None, Any]:
+    """The result of an operator, after the state of the generator, which `saved_states.py` leaves out."""
+    return None, operator(*operands, **settings)
+
+
 def _single(graph: Subgraph) -> Callable[..., Any]:
     return lambda *operands: graph(*operands)[0]
 
@@ -97,5 +102,6 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     one.__name__: one
     for one in (
         cond, while_loop, scan, associative_scan, invoke_subgraph, flex_attention, flex_attention_backward,
+        run_and_save_rng_state,
     )
 }  # fmt: skip

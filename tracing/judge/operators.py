@@ -11,7 +11,9 @@ import torch
 
 from tracing.judge import higher_order, random_numbers
 from tracing.judge.no_reference import NoReference
-from tracing.store.graph_file import FxNode
+from tracing.judge.saved_states import SAVING, saved_call
+from tracing.store.graph_file import FxGraph, FxNode
+from tracing.upstream.torch.fused_attention import state_results
 from tracing.upstream.torch.operator_schemas import (
     OWN_NAMESPACES,
     draws,
@@ -64,10 +66,32 @@ def is_random(node: FxNode) -> bool:
     """True if an operator draws random numbers, or a graph that it executes."""
     if node.graph is not None:
         return any(map(is_random, node.graph.nodes))
+    if node.target == SAVING:
+        return is_random(saved_call(node))
     if node.target.partition(".")[0] in _RANDOM:
         return True
     function = _operator(node)
     return function is not None and draws(function, node.args, node.kwargs or {})
+
+
+def states(graph: FxGraph) -> dict[str, tuple[str, ...]]:
+    """The nodes of the state from which a generator draws, by the node that draws: attention on a GPU."""
+    drawing = {node.name: results for node in graph.nodes if (results := _state_results(node))}
+    parts = {
+        (node.args[0]["node"], node.args[1]): node.name
+        for node in graph.nodes
+        if node.target == "_operator.getitem" and isinstance(node.args[0], Mapping) and "node" in node.args[0]
+    }
+    return {
+        name: tuple(parts[name, one] for one in positions)
+        for name, positions in drawing.items()
+        if all((name, one) in parts for one in positions)
+    }
+
+
+def _state_results(node: FxNode) -> tuple[int, ...]:
+    function = _operator(node)
+    return state_results(function) if function is not None and is_random(node) else ()
 
 
 def is_seed(node: FxNode) -> bool:
@@ -104,7 +128,8 @@ def _has_no_elements(value: Any) -> bool:
 
 def executes_graphs(node: FxNode) -> bool:
     """True for an operator that executes graphs of its own: cond, while_loop, flex_attention."""
-    return node.target.startswith(_HIGHER) and not node.target.removeprefix(_HIGHER).startswith(_KERNEL)
+    kernel = node.target.removeprefix(_HIGHER).startswith(_KERNEL)
+    return node.target.startswith(_HIGHER) and not kernel and node.target != SAVING
 
 
 def callers_of_graphs(nodes: Iterable[FxNode]) -> list[str]:

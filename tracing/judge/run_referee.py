@@ -15,7 +15,7 @@ from tracing.errors import page
 from tracing.judge.contents import Contents, device_of
 from tracing.judge.drawn_numbers import GraphDraws
 from tracing.judge.fx_program import FxProgram, FxValue
-from tracing.judge.graph_memory import BufferContent, GraphMemory
+from tracing.judge.graph_memory import BufferContent, GraphMemory, generator_states
 from tracing.judge.graph_referee import GraphReferee
 from tracing.judge.operator_writes import OperatorWrites
 from tracing.judge.operators import callers_of_graphs, is_custom
@@ -196,7 +196,8 @@ class _RunReferee:
         traced, lowered, schedule = self._program(call.graph)
         steps, extra = made_steps(schedule, launches)
         held = dict(self._inputs(call, schedule))
-        memory = GraphMemory(lowered, schedule, self._contents, held, self._operators)
+        states = generator_states(call.index, lowered, self._contents)
+        memory = GraphMemory(lowered, schedule, self._contents, held, self._operators, states)
         referee = StepReferee(call.graph, memory, self._overwritten_inputs(call, memory))
         referee.judge(steps)
         referee.returned(call.index)

@@ -247,7 +247,8 @@ class StepReferee:
         # the result of an operator of a library, or of launches whose results were not kept
         # returned -- the content is that of another buffer, too, and no launch read it
         assert held.step is not None and held.value is not None and held.content is not None
-        if is_seed(self.memory.program.nodes[held.value.node]):
+        program, node = self.memory.program, held.value.node
+        if is_seed(program.nodes[node]) or node in program.saved_states:
             return  # no number would be wrong
         try:
             plan, sources = self.memory.plan(held.value, held.sources)
@@ -255,8 +256,9 @@ class StepReferee:
                 raise NoReference("random numbers that it draws")
             wrong, _ = StepJudge(self.memory).wrong(plan, sources, name, name, held.content)
         except NoReference as reason:
-            written, node = held.value.writes > 0, f"node {held.value.node}"
-            of, what = (f"the memory of {node}", "what it holds") if written else (node, "its value")
+            of, what = f"node {node}", "its value"
+            if held.value.writes:
+                of, what = f"the memory of {of}", "what it holds"
             self.unjudged.append(f"{of}: no reference, because {what} depends on {reason}")
             return
         if not wrong:

@@ -154,10 +154,10 @@ class TracedProgram:
         return own
 
     def _drawing(self, drawn: Sequence[DrawnNumbers] | None, inputs: Sequence[Any]) -> list[Any]:
-        with levels_restored(), autocast_restored():
+        with levels_restored(), autocast_restored(), dropout_as_traced():
             if drawn is None:
                 return self._called(*inputs)
-            with GivenNumbers(drawn) as numbers, dropout_as_traced():
+            with GivenNumbers(drawn) as numbers:
                 results = self._called(*inputs)
             numbers.require_all_drawn()
             return results

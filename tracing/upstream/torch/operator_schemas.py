@@ -27,6 +27,7 @@ OWN_NAMESPACES = (
     "higher_order",
 )
 
+_SEED = "philox_seed"  # an argument from which random numbers follow
 _SWITCHES = ("dropout_p", "dropout", "train", "training")  # arguments that are false or 0: nothing is drawn
 
 
@@ -48,13 +49,20 @@ def schema_of(func: Any) -> Any:
     return func._schema
 
 
+def named_arguments(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """All arguments of a call of an operator by name; those that it does not pass have their defaults."""
+    arguments = schema_of(func).arguments
+    given = {one.name: one.default_value for one in arguments if one.has_default_value()}
+    return {**given, **{one.name: value for one, value in zip(arguments, args, strict=False)}, **kwargs}
+
+
 def draws(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """True if a call draws random numbers: attention without dropout, say, has the tag and draws none."""
     if torch.Tag.nondeterministic_seeded not in func.tags:
         return False
-    arguments = schema_of(func).arguments
-    given = {one.name: one.default_value for one in arguments if one.has_default_value()}
-    given |= {one.name: value for one, value in zip(arguments, args, strict=False)} | {**kwargs}
+    given = named_arguments(func, args, kwargs)
+    if _SEED in given:  # the gradients of attention
+        return False
     return all(given.get(name) is None or given[name] for name in _SWITCHES)
 
 
@@ -107,6 +115,7 @@ def script_class(value: torch.ScriptObject) -> str:
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     add = torch.ops.aten.add_.Tensor
+    require(named_arguments(add, (1, 2), {}) == {"self": 1, "other": 2, "alpha": 1}, "named arguments")
     require(is_operator(add) and not is_operator(torch.add), "operators that are known as such")
     mutated = [argument.name for argument in schema_of(add).arguments if argument.alias_info]
     require(mutated == ["self"], "the argument that add_ writes")

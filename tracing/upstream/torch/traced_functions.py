@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional
 from torch._functorch import eager_transforms, predispatch
 from torch.autograd import forward_ad
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tracing.upstream.contract import require
 from tracing.upstream.torch.dynamo import called_functions
@@ -33,6 +34,8 @@ _GRAD_LEVEL = "torch._C._functorch._grad_increment_nesting"
 _AUTOCAST = "torch.amp.autocast_mode"
 _IGNORED = (  # no result depends on it
     "torch._C._log_api_usage_once",
+    "torch.nn.attention._backend_from_string",
+    "torch.nn.attention._sdpa_kernel",  # which kernel computes attention
     "torch.autograd.grad_mode._enter_inference_mode",
     "torch.autograd.grad_mode._exit_inference_mode",
 )
@@ -121,6 +124,8 @@ def contract() -> None:
             y = torch.nn.functional.gelu(torch.special.erf(torch.sin(x)) + 1)
         z = torch.nn.functional.softmax(torch.linalg.norm(y) + torch.fft.fft(x).real, 0)
         torch.func.jvp(torch.func.grad(torch.sum), (z,), (z,))
+        with sdpa_kernel(SDPBackend.MATH):
+            z = z + torch.cos(z)
         return torch.vmap(torch.sum)(z.T)
 
     names = called_functions(program, torch.ones(2, 2))

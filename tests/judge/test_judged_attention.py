@@ -1,0 +1,114 @@
+"""Attention: by its parts, with the roundings of a kernel, and with the weights that it dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch._inductor.config as inductor
+import torch.nn.functional as F
+from judged_programs import values
+from planted_kernels import Program, judgement, recorded
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from tracing.judge.drawn_numbers import DrawnNumbers
+from tracing.judge.given_numbers import GivenNumbers, OtherNumbers
+from tracing.program.device import Device
+from tracing.upstream.torch.traced_attention import attention
+
+aten = torch.ops.aten
+HALVES = (torch.bfloat16, torch.float16)
+
+
+def heads(dtype: torch.dtype) -> Callable[[], list[torch.Tensor]]:
+    return lambda: [values(2, 2, 40, 16, dt=dtype, g=g).requires_grad_() for g in range(3)]
+
+
+def causal(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(x, y, z, is_causal=True)
+
+
+def masked(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(x, y, z, x @ y.mT)
+
+
+def chosen(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    with sdpa_kernel(SDPBackend.MATH):
+        return causal(x, y, z)
+
+
+def checkpointed(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    return torch.utils.checkpoint.checkpoint(causal, x, y, z, use_reentrant=False).sin()
+
+
+def mapped(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    return torch.vmap(causal)(x, y, z)
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("function", [causal, masked, chosen, checkpointed, mapped])
+def test_right_attention_in_16_bits_is_right(
+    function: Callable[..., Any], dtype: torch.dtype, device: Device, tmp_path: Path
+) -> None:
+    said = judgement(recorded(Program(function, heads(dtype), backward=True), tmp_path, device))
+
+    assert (said.status, said.findings, said.not_covered) == (0, (), ())
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_gradients_of_attention_in_16_bits_that_are_a_little_wrong_are_found(
+    dtype: torch.dtype, device: Device, tmp_path: Path
+) -> None:
+    def with_larger_gradients(graph: torch.fx.Graph) -> None:
+        operator = aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+        [backward] = graph.find_nodes(op="call_function", target=operator)
+        [gradient] = [one for one in backward.users if one.args[1] == 1]
+        with graph.inserting_after(gradient):
+            larger = graph.call_function(aten.mul.Tensor, (gradient, 1.06))
+        larger.meta["val"] = gradient.meta["val"]
+        gradient.replace_all_uses_with(larger, lambda user: user is not larger)
+
+    with inductor.patch(joint_custom_post_pass=with_larger_gradients, force_disable_caches=True):
+        said = judgement(recorded(Program(causal, heads(dtype), backward=True), tmp_path, device))
+
+    assert [one.wrong.name for one in said.findings] == ["gradient of input 1"]
+
+
+def test_gradients_of_a_checkpoint_whose_operator_saves_its_state_are_judged(
+    device: Device, tmp_path: Path
+) -> None:
+    def with_sin(graph: torch.fx.Graph) -> None:
+        for node in graph.find_nodes(op="call_function", target=aten.cos.default):
+            node.target = aten.sin.default
+
+    one = Program(checkpointed, heads(torch.float32), backward=True)
+    with inductor.patch(joint_custom_post_pass=with_sin, force_disable_caches=True):
+        said = judgement(recorded(one, tmp_path, device))
+
+    assert {one.wrong.name for one in said.findings} >= {"gradient of input 0"}
+
+
+def kept() -> DrawnNumbers:
+    weights = torch.rand(2, 2, 40, 40) > 0.3
+    return DrawnNumbers("aten::_scaled_dot_product_flash_attention", [0.3], weights, None, ())
+
+
+def test_attention_by_its_parts_drops_the_weights_that_a_kernel_dropped() -> None:
+    x, y, z = heads(torch.float32)()
+    drawn = kept()
+    with GivenNumbers([drawn]) as numbers:
+        own = attention(x, y, z, dropout_p=0.3)
+        numbers.require_all_drawn()
+
+    weights = (x @ y.mT / 4).softmax(-1) * drawn.value / 0.7
+    assert torch.allclose(own, weights @ z, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [40, 39])
+def test_weights_of_another_chance_or_size_are_not_dropped(size: int) -> None:
+    x, y, z = heads(torch.float32)()
+    with pytest.raises(OtherNumbers), GivenNumbers([kept()]):
+        attention(x[:, :, :size], y, z, dropout_p=0.3 if size < 40 else 0.2)
