@@ -10,7 +10,7 @@ import torch
 from tracing.analyze.judge.judgement import WrongElements
 from tracing.judge.fx_program import FxPlan, FxProgram, FxValue, Given
 from tracing.judge.no_reference import FAILURES, NoReference
-from tracing.numerics.reference import MORE_SAMPLES, SAMPLES, Expected, reference
+from tracing.numerics.reference import MORE_SAMPLES, SAMPLES, Expected, Reference
 from tracing.numerics.verdict import Distance, Judged, judge, needs_more_runs
 
 K = TypeVar("K")
@@ -52,7 +52,7 @@ def judged(
     Random rounding is tried only if a tensor is farther from float64 than the last bit of its dtype explains,
     so the plan is usually executed once. Raises NoReference if the plan cannot be executed.
     """
-    return until_clear(actual, lambda samples: _expected(program, plan, given, samples), _verdicts)
+    return until_clear(actual, _expected(program, plan, given), _verdicts)
 
 
 def until_clear(
@@ -86,7 +86,7 @@ def right_by(program: FxProgram, plan: FxPlan, given: Given, actual: torch.Tenso
 def has_one_value(program: FxProgram, plan: FxPlan, given: Given) -> bool:
     """False if rounding decides the value of a plan, as a count of equal numbers: then many values match."""
     try:
-        expected = _expected(program, plan, given, SAMPLES)[plan.targets[0]]
+        expected = _expected(program, plan, given)(SAMPLES)[plan.targets[0]]
     except NoReference:
         return False
     largest = expected.exact.abs().to(torch.float64).nan_to_num().amax() if expected.exact.numel() else 0
@@ -124,7 +124,7 @@ def executed(program: FxProgram, plan: FxPlan, given: Given) -> dict[FxValue, to
     Raises NoReference if the plan cannot be executed.
     """
     return {
-        value: one.own for value, one in _expected(program, plan, given, 0).items() if one.own is not None
+        value: one.own for value, one in _expected(program, plan, given)(0).items() if one.own is not None
     }
 
 
@@ -149,18 +149,24 @@ def undecided(verdict: Judged) -> str:
     return f"the rounding of its larger elements, which hides that of {others}"
 
 
-def _expected(program: FxProgram, plan: FxPlan, given: Given, samples: int) -> dict[FxValue, Expected]:
+def _expected(program: FxProgram, plan: FxPlan, given: Given) -> Callable[[int], dict[FxValue, Expected]]:
+    # what the targets of a plan should be, by a number of runs with random rounding
     def run() -> dict[str, Any]:
         results = program.run(plan, given)
         return {str(i): results[value] for i, value in enumerate(plan.targets)}
 
-    try:
-        with torch.no_grad():
-            expected = reference(run, samples=samples)
-    except FAILURES as error:
-        first = next(iter(str(error).splitlines()), type(error).__name__)
-        raise NoReference(f"{DOES_NOT_RUN}: {first}") from None
-    return {plan.targets[int(name)]: one for name, one in expected.items()}
+    reference = Reference(run)
+
+    def expected(samples: int) -> dict[FxValue, Expected]:
+        try:
+            with torch.no_grad():
+                results = reference.expected(samples)
+        except FAILURES as error:
+            first = next(iter(str(error).splitlines()), type(error).__name__)
+            raise NoReference(f"{DOES_NOT_RUN}: {first}") from None
+        return {plan.targets[int(name)]: one for name, one in results.items()}
+
+    return expected
 
 
 def _verdicts(

@@ -20,7 +20,7 @@ from tracing.judge.no_reference import FAILURES, NoReference
 from tracing.judge.traced_program import TracedProgram
 from tracing.model import TracedCall
 from tracing.numerics.default_dtype import with_default_dtype
-from tracing.numerics.reference import UNREPEATABLE, Expected, reference
+from tracing.numerics.reference import UNREPEATABLE, Expected, Reference
 from tracing.numerics.verdict import Judged, judge
 from tracing.store.graph_file import FxNode, PythonLine
 from tracing.upstream.torch.float32_precision import with_float32_precision
@@ -131,7 +131,11 @@ class JudgedResults(ABC):
 
     def _expected(self, samples: int) -> dict[str, Expected]:
         with refused():
-            return reference(self._made, samples=samples)
+            return self._reference.expected(samples)
+
+    @functools.cached_property
+    def _reference(self) -> Reference:
+        return Reference(self._made)
 
     def _verdicts(
         self, actual: Mapping[str, torch.Tensor], expected: Mapping[str, Expected]

@@ -9,6 +9,7 @@ alive in eager, three of the results, and one of the operands of each test for e
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -47,6 +48,69 @@ class Expected:
     extremes: Extremes | None = None  # least and largest value of each element in all runs, if integers
 
 
+class Reference:
+    """The results of a workload in exact arithmetic, and their spread in as many runs as were asked for."""
+
+    def __init__(
+        self,
+        run: Callable[[], Results],
+        *,
+        fused: bool = False,
+        progress: Callable[[int], None] = lambda done: None,
+        undeclared: Callable[[str], None] = lambda effect: None,
+    ) -> None:
+        """The arguments are those of `reference`; nothing is run before `expected` is called."""
+        self._run, self._fused, self._progress, self._undeclared = run, fused, progress, undeclared
+        self._samples = 0
+        self._own: dict[str, torch.Tensor] = {}
+        self._squares: dict[str, torch.Tensor] = {}
+        self._extremes: dict[str, Extremes] = {}
+
+    def expected(self, samples: int) -> dict[str, Expected]:
+        """The results by name, with the spread of this many runs with random rounding, or of more."""
+        exact = self._exact
+        while self._samples < samples:
+            self._sample()
+        spread = {name: (one / max(1, self._samples)).sqrt() for name, one in self._squares.items()}
+        return {
+            name: Expected(
+                one, spread[name], tuple(sorted(self._missing[name])), self._own[name], name in self._drawn,
+                self._extremes.get(name),
+            )
+            for name, one in exact.items()
+        }  # fmt: skip
+
+    @functools.cached_property
+    def _exact(self) -> dict[str, torch.Tensor]:
+        shadow, results = _followed(self._run, fused=self._fused)
+        exact = {name: shadow.of(one).clone() for name, one in _tensors(results)}
+        self._own = {name: one.detach().clone() for name, one in _tensors(results)}
+        self._missing = {name: set(shadow.missing(one)) for name, one in _tensors(results)}
+        self._drawn = {name for name, one in _tensors(results) if shadow.drawn(one)}
+        for effect, line in shadow.undeclared.items():
+            self._undeclared(effect_text(effect, line))
+        self._tests = shadow.tests
+        for name, one in exact.items():
+            self._squares[name] = torch.zeros(one.shape, dtype=torch.float64, device=one.device)
+            if not is_inexact(one):
+                self._extremes[name] = _extremes(self._own[name], one)
+        self._progress(1)
+        return exact
+
+    def _sample(self) -> None:
+        exact, own = self._exact, self._own
+        shadow, results = _followed(self._run, Noise(self._samples + 1), self._tests, fused=self._fused)
+        for name, one in _tensors(results):
+            if name in exact and repeats(one, own[name]):
+                self._squares[name] += _squared(shadow.of(one), exact[name])
+                if name in self._extremes:
+                    self._extremes[name] = _extremes(*self._extremes[name], shadow.of(one))
+            elif name in exact:
+                self._missing[name].add(UNREPEATABLE)
+        self._samples += 1
+        self._progress(1 + self._samples)
+
+
 def reference(
     run: Callable[[], Results],
     *,
@@ -63,37 +127,7 @@ def reference(
     undeclared -- called with "mylib::op writes x, and its schema does not say so (train.py:12)" for each such
                 operator, or with "mylib::op returns the memory of x, and its schema says that it is new"
     """
-    shadow, results = _followed(run, fused=fused)
-    exact = {name: shadow.of(one).clone() for name, one in _tensors(results)}
-    own = {name: one.detach().clone() for name, one in _tensors(results)}
-    missing = {name: set(shadow.missing(one)) for name, one in _tensors(results)}
-    drawn = {name for name, one in _tensors(results) if shadow.drawn(one)}
-    for effect, line in shadow.undeclared.items():
-        undeclared(effect_text(effect, line))
-    tests = shadow.tests
-    del shadow, results
-    progress(1)
-    squares = {
-        name: torch.zeros(one.shape, dtype=torch.float64, device=one.device) for name, one in exact.items()
-    }
-    extremes = {name: _extremes(own[name], one) for name, one in exact.items() if not is_inexact(one)}
-    for sample in range(samples):
-        shadow, results = _followed(run, Noise(sample + 1), tests, fused=fused)
-        for name, one in _tensors(results):
-            if name in exact and repeats(one, own[name]):
-                squares[name] += _squared(shadow.of(one), exact[name])
-                if name in extremes:
-                    extremes[name] = _extremes(*extremes[name], shadow.of(one))
-            elif name in exact:
-                missing[name].add(UNREPEATABLE)
-        progress(2 + sample)
-    spread = {name: (one / max(1, samples)).sqrt() for name, one in squares.items()}
-    return {
-        name: Expected(
-            one, spread[name], tuple(sorted(missing[name])), own[name], name in drawn, extremes.get(name)
-        )
-        for name, one in exact.items()
-    }
+    return Reference(run, fused=fused, progress=progress, undeclared=undeclared).expected(samples)
 
 
 def repeats(a: torch.Tensor, b: torch.Tensor) -> bool:
