@@ -34,6 +34,7 @@ class RecordedKernels:
         self._writer, self._not_covered = writer, not_covered
         self._numbers: dict[tuple[str, str, str], int] = {}  # by name, hash and target
         self._known: dict[int, RecordedKernel] = {}  # by the address of `binary`
+        self._unread: dict[str, str] = {}  # the first kernel whose TTIR cannot be read, by the reason
 
     def of(self, site: LaunchSite) -> RecordedKernel:
         """The kernel that the next launch at a site executes, or that the last one executed."""
@@ -59,11 +60,12 @@ class RecordedKernels:
         try:
             return compiled.declared()
         except (KeyError, ValueError) as error:
-            what = f"what {site.name} reads and writes"
             if isinstance(compiled.function, GluonJITFunction):
-                self._not_covered(f"{what}: a Gluon kernel has no TTIR", "")
+                reason, remedy = "a Gluon kernel has no TTIR", ""
             else:
-                self._not_covered(f"{what}: no TTIR to read ({error})", "a fresh Triton cache")
+                reason, remedy = f"no TTIR to read ({error})", "a fresh Triton cache"
+            first = self._unread.setdefault(reason, site.name)
+            self._not_covered(f"what some kernels read and write, as {first}: {reason}", remedy)
             return Declared({})
 
     def _describe(self, number: int, site: LaunchSite, compiled: KernelArtefacts) -> Kernel:
