@@ -103,10 +103,8 @@ class GraphDraws:
         computed = {value.node: [*one.shape] for value, one in values.items()}
         query, key = self._attended(node)
         queries, keys = (self._sizes(one) or computed[one] for one in (query, key))
-        dtype, chance = (
-            getattr(torch, self.program.nodes[query].value["dtype"]),
-            self._named(node)["dropout_p"],
-        )
+        dtype = getattr(torch, self.program.nodes[query].value["dtype"])
+        chance = self._named(node)["dropout_p"]
         attention = DroppedAttention(resolved(node), queries, keys[-2], dtype, chance)
         kept = kept_weights(attention, generator_state([given[one] for one in state]), device)
         return DrawnNumbers(node.target, [chance], kept, None, ())
