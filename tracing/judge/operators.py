@@ -96,7 +96,8 @@ def _state_results(node: FxNode) -> tuple[int, ...]:
 
 def is_seed(node: FxNode) -> bool:
     """True if an operator draws seeds, from which kernels generate their random numbers."""
-    return node.target.partition(".")[0] in _SEEDS
+    called = saved_call(node) if node.target == SAVING else node
+    return called.target.partition(".")[0] in _SEEDS
 
 
 def is_generated(node: FxNode) -> bool:
