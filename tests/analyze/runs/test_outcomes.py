@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from handmade.jobs import INFO
 from handmade.records import new_run
 
-from tracing.analyze.runs.outcomes import ending, failed_anew
+from tracing.analyze.runs.outcomes import died, ending, failed_anew
 from tracing.model import Cut, Outcome
-from tracing.store import Run
+from tracing.store import Run, create
 
 ENDED = Outcome("ended", "exit status 0; a program is not compared with eager")
 FAILED = Outcome("failed", "ValueError: invalid literal for int() with base 10: '' (stdin.py:2)")
@@ -42,3 +43,11 @@ def test_a_program_that_continued_after_an_error_of_the_recorder_was_not_recorde
 
     assert ending(Run(writer.path), 0) == "was not recorded after launch 2: OSError: No space left on device"
     assert ending(Run(writer.path), 1) != ending(Run(writer.path), 0)
+
+
+def test_a_rank_with_a_run_of_its_own_that_ended_did_not_die(tmp_path: Path) -> None:
+    writer = create(tmp_path, INFO, 1)
+    writer.append(ENDED)
+    writer.close()
+
+    assert not died(Run(writer.path))

@@ -108,3 +108,12 @@ def test_the_ranks_of_one_run_are_not_judged(tmp_path: Path) -> None:
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "--judge is for a run of one process" in done.stderr
+
+
+def test_a_rank_with_a_run_of_its_own_is_judged(tmp_path: Path) -> None:
+    (path := tmp_path / "scaled.py").write_text(SCALED)
+
+    done = tracing("run", "--judge", str(path), runs=tmp_path / "runs", RANK="1", WORLD_SIZE="2")
+
+    assert done.returncode == 0, done.stderr
+    assert "\ntracing: rank 1: every launch that was judged is right\n" in done.stderr

@@ -53,15 +53,21 @@ def outcome_of(run: Run, rank: int) -> Outcome | None:
 
 def died(run: Run) -> bool:
     """True if the process of a run of one process ended without an outcome, as by a signal."""
-    return outcome_of(run, 0) is None and not being_recorded(run.path)
+    return _only_outcome(run) is None and not being_recorded(run.path)
 
 
 def failed_anew(run: Run, anew: Run) -> str:
     """The error of a new recording of a run's program, if the program failed now only; "": it did not."""
-    before, now = outcome_of(run, 0), outcome_of(anew, 0)
+    before, now = _only_outcome(run), _only_outcome(anew)
     if now is None or now.status != "failed" or (before is not None and before.status == "failed"):
         return ""
     return now.detail
+
+
+def _only_outcome(run: Run) -> Outcome | None:
+    # without --rank-aware each rank of a job has a run of its own
+    rank = next(map(rank_of, run.processes(Outcome)), 0) if run.info.world_size == 1 else 0
+    return outcome_of(run, rank)
 
 
 def cut_short(run: Run, process: str) -> bool:

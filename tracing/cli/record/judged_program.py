@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import typer
 
-from tracing import store
+from tracing import environment, store
 from tracing.analyze.runs.outcomes import died
 from tracing.cli.answers.failures import reported
 from tracing.cli.app import err
@@ -40,7 +40,7 @@ def _judged(child: EndedChild) -> NoReturn:
     run = store.Run(child.run)
     if died(run):
         lost = f"not judged, as {child.by} ended the program, and what its launches read may be lost"
-        err.print(f"tracing: {lost}: tracing judge {quote(str(run.path))}")
+        err.print(f"tracing: {_rank()}{lost}: tracing judge {quote(str(run.path))}")
         _end_as(child)
     try:
         with unblocked(), reported(err):
@@ -56,8 +56,13 @@ def _print_judgement(run: store.Run) -> int:
     answer = judgement_of(run, run)
     answer.keep(run, run)
     for line in answer.lines(answer.next):
-        err.print(f"tracing: {line}")
+        err.print(f"tracing: {_rank()}{line}")
     return answer.status
+
+
+def _rank() -> str:
+    # the lines of several ranks mix
+    return f"rank {environment.rank()}: " if environment.world_size() > 1 else ""
 
 
 def _end_as(child: EndedChild) -> NoReturn:
