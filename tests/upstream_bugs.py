@@ -78,7 +78,7 @@ BUGS = (
     Bug("pytorch_198081.py", "lowering of `any`: bool instead of uint8",
         "compiled gives torch.int64", bisect="any_1"),
     Bug("pytorch_193876.py", "post-grad pattern `pointless_cumsum_replacement` raises",
-        "fails while its graph is compiled: TypeError", bisect="pointless_cumsum_replacement"),
+        "pass_pattern_1 fails at FX node cumsum: TypeError", bisect="pointless_cumsum_replacement"),
     Bug("pytorch_197080.py", "post-grad pass `normalization_aten_pass` raises",
         "Split sizes add up to 12", bisect="normalization_aten_pass"),
     Bug("pytorch_192288.py", "generated code names a class that it does not import", "name 'Strides'"),

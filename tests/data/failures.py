@@ -105,6 +105,16 @@ def underived(x: torch.Tensor) -> torch.Tensor:
     return x.scatter(0, at, x, reduce="add") + x.sin()
 
 
+def erased(graph: torch.fx.Graph) -> None:
+    for node in graph.nodes:
+        if node.target is torch.ops.aten.mul.Tensor:
+            graph.erase_node(node)
+
+
+def by_a_pass(x: torch.Tensor) -> torch.Tensor:
+    return (x * 2).sin()
+
+
 PROGRAMS = {
     "frontend": lambda x: launched(undefined, x),
     "name": lambda x: launched(größe, x),
@@ -113,6 +123,7 @@ PROGRAMS = {
     "called": lambda x: by_inductor(x, calling, 2.0),
     "ptxas": lambda x: launched(nonsense, x),
     "lowering": lambda x: torch.relu(torch.ops.failures.odd(x.sin()) * 2),
+    "graph pass": by_a_pass,
     "derivative": lambda x: underived(x.detach().requires_grad_()),
     "hook": lambda x: x.sin() * 2,
     "generated": lambda x: torch.relu(torch.ops.failures.turned(x + 1) * 2),
@@ -126,4 +137,5 @@ def hook(metadata: object) -> None:
 def build(device: str, name: str = "frontend") -> Workload:
     if name == "hook":
         triton.knobs.runtime.launch_exit_hook.add(hook)
-    return Workload(PROGRAMS[name], (torch.rand(4, 4, device=device),))
+    options = {"post_grad_custom_post_pass": erased} if name == "graph pass" else None
+    return Workload(PROGRAMS[name], (torch.rand(4, 4, device=device),), options=options)

@@ -105,6 +105,17 @@ def test_an_operator_that_inductor_cannot_lower_is_named_with_node_and_line(tmp_
     assert json.loads(json.dumps(run_json(run, [])))["failures"][0]["step"] == failure.step
 
 
+def test_a_graph_pass_of_the_users_is_named_with_its_line_and_not_the_operator_that_it_edits(
+    tmp_path: Path,
+) -> None:
+    _, failure, detail = failed("graph pass", tmp_path)
+
+    erased = f"erased (failures.py:{line_of('def erased')})"
+    assert (failure.kind, failure.step, failure.file) == ("graph pass", "mul", str(CASE))
+    assert detail.startswith(f"graph pass post_grad_custom_post_pass, {erased} fails at FX node mul: ")
+    assert f"(failures.py:{line_of('graph.erase_node')}: graph.erase_node(node))" in detail
+
+
 def test_the_last_operator_of_a_forward_is_not_named_where_its_backward_raises(tmp_path: Path) -> None:
     run = recorded(f"{CASE}:name=derivative", tmp_path)
     (outcome,) = run.records(Outcome)

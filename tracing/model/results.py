@@ -57,13 +57,14 @@ class Failure(Record, frozen=True, file="failures"):
         "pass",
         "stage",
         "launch",
+        "graph pass",
         "lowering",
         "operator",
         "C++",
         "generated code",
         "kernel",
     ]
-    name: str  # of the kernel or the operator
+    name: str  # of the kernel, the graph pass or the operator
     reason: str  # one line; `Outcome.message` has the whole message
     python: str = ""  # the line of the user's code, "case.py:9"; empty: not known
     code: str = ""  # that line, or the line of generated code that raised
@@ -84,6 +85,7 @@ class Failure(Record, frozen=True, file="failures"):
             "pass": f"kernel {name}: pass {self.step} ({self.stage}) failed",
             "stage": f"kernel {name}: {self.step} failed",
             "launch": f"kernel {name} cannot be launched",
+            "graph pass": f"graph pass {name} fails{f' at FX node {self.step}' if self.step else ''}",
             "lowering": f"Inductor cannot lower {name} (FX node {self.step})",
             "operator": f"operator {name} (FX node {self.step}) fails while its graph is compiled",
             "C++": f"generated C++ of {name} does not compile",

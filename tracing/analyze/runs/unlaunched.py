@@ -88,12 +88,17 @@ def reasons_for_no_kernel(run: Run, rank: int | None = None) -> list[str]:
         return list(dict.fromkeys(left_out))
     if ended := crashes(run.path):
         return [f"{ended[0].signal} ended the process; launches shortly before that are not written"]
+    frames = list(_frames(recorded))
     reasons = [
         *([f"Inductor compiled C++, {_some([one.name for one in kernels])}"] if kernels else []),
-        *_frames(recorded),
+        *frames,
         *_backends(recorded),
         *_libraries(recorded),
-        *(one.sentence for one in recorded.records(Failure)),
+        *(
+            one.sentence
+            for one in recorded.records(Failure)
+            if not any(frame.endswith(one.sentence) for frame in frames)  # the compile of it failed so
+        ),
         *(
             f"not covered, and may have launched one: {one.what}"
             for one in recorded.records(NotCovered)

@@ -15,6 +15,7 @@ from tracing.record.failures.error_chain import ErrorChain
 from tracing.record.failures.inductor_failures import (
     cpp_failure,
     generated_failure,
+    graph_pass_failure,
     node_failure,
     operator_failure,
     origin,
@@ -32,6 +33,7 @@ _KINDS = (
     stage_failure,
     cpp_failure,
     operator_failure,
+    graph_pass_failure,
     node_failure,
     generated_failure,
 )

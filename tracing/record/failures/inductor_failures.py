@@ -1,11 +1,13 @@
-"""Failures of Inductor: a lowering, a compile worker, a C++ compiler, and code that it has generated."""
+"""Failures of Inductor: a graph pass, a lowering, a compile worker, a C++ compiler, and generated code."""
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from traceback import walk_tb
+from types import FrameType
 
 import msgspec
 import torch
@@ -16,6 +18,7 @@ from tracing.program.user_code import is_users
 from tracing.record.failures.error_chain import ErrorChain
 from tracing.upstream.inductor.code import is_generated, program_lines
 from tracing.upstream.inductor.compile_errors import CppCompileError, SubprocException
+from tracing.upstream.inductor.graph_pass_observer import applied_pass
 from tracing.upstream.inductor.user_kernels import line_of_user
 from tracing.upstream.torch.autograd import BACKWARD_FUNCTION
 from tracing.upstream.torch.custom_operators import files_of_operator
@@ -59,6 +62,32 @@ def raised_by_operator(chain: ErrorChain) -> bool:
     return bool(files) and (Path(files[-1]).parent == Path(files[0]).parent or is_users(files[-1]))
 
 
+def graph_pass_failure(chain: ErrorChain) -> Failure | None:
+    """The failure of a graph pass, also of the user's, with the FX node at which it raises.
+
+    Its line is that of the user's code, if the pass is the user's, and else that of the node.
+    """
+    calls = [(at, one) for at, (frame, _) in enumerate(chain.frames) if (one := applied_pass(frame))]
+    if not calls:
+        return None
+    at, applied = calls[-1]  # the innermost
+    inside = chain.frames[at:]
+    first = chain.errors[-1]
+    node = next((node for frame, _ in reversed(inside) if (node := _node_of(frame)) is not None), None)
+    users = ((frame.f_code.co_filename, line) for frame, line in reversed(inside))
+    file, line = next((one for one in users if is_users(one[0])), ("", 0))
+    trace = node.stack_trace or "" if node is not None else ""
+    return Failure(
+        "graph pass",
+        ", ".join(filter(None, applied)),
+        step=node.name if node is not None else "",
+        python=f"{Path(file).name}:{line}" if file else _python_line(trace) or chain.line,
+        code=linecache.getline(file, line).strip() if file else _python_code(trace),
+        reason=summary(f"{type(first).__name__}: {first}"),
+        file=file,
+    )
+
+
 def node_failure(chain: ErrorChain) -> Failure | None:
     """The failure of an operator in a graph: its lowering, decomposition or fake tensor raises.
 
@@ -68,14 +97,21 @@ def node_failure(chain: ErrorChain) -> Failure | None:
     for frame, _ in reversed(chain.frames):
         if frame.f_code.co_name == BACKWARD_FUNCTION:
             return None
-        node = next((frame.f_locals[name] for name in ("n", "node") if name in frame.f_locals), None)
-        if not isinstance(node, torch.fx.Node) or node.op in ("placeholder", "output"):
+        node = _node_of(frame)
+        if node is None:
             continue
         first = chain.errors[-1]
         reason = str(lowering) if lowering and not str(first) else f"{type(first).__name__}: {first}"
         failure = _of_operator(node, chain, reason)
         return msgspec.structs.replace(failure, kind="lowering") if lowering else failure
     return None
+
+
+def _node_of(frame: FrameType) -> torch.fx.Node | None:
+    # that a frame handles, if it computes something
+    node = next((frame.f_locals[name] for name in ("n", "node") if name in frame.f_locals), None)
+    computes = isinstance(node, torch.fx.Node) and node.op not in ("placeholder", "output")
+    return node if computes else None
 
 
 def _of_operator(node: torch.fx.Node, chain: ErrorChain, reason: str) -> Failure:

@@ -6,18 +6,20 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from types import FrameType
 from typing import Any, TypeAlias
 
 import torch
 from torch._guards import CompileContext
 from torch._inductor import compile_fx
+from torch.fx.passes import graph_transform_observer
 from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 
 from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.patch import Method, Wrapper, patched
 from tracing.upstream.python_functions import name_outside_torch
 
-__all__ = ["PARTS", "GraphSeen", "graph_passes_followed"]
+__all__ = ["PARTS", "GraphSeen", "applied_pass", "graph_passes_followed"]
 
 # part of the graph passes -> the function of Inductor that runs them; its first argument is the graph
 PARTS = {
@@ -58,6 +60,14 @@ def graph_passes_followed(seen: GraphSeen) -> Iterator[None]:
             stack.enter_context(patched(GraphTransformObserver, method, _around_pass(current)))
         stack.enter_context(patched(GraphTransformObserver, "__exit__", _after_pass(current, seen)))
         yield
+
+
+def applied_pass(frame: FrameType) -> tuple[str, str] | None:
+    """The name of the graph pass that a frame calls, and its code as of `graph_passes_followed`."""
+    code = frame.f_code
+    if code.co_filename != graph_transform_observer.__file__ or code.co_name not in _APPLY:
+        return None
+    return frame.f_locals["self"].passname, name_outside_torch(frame.f_locals["pass_fn"])
 
 
 def _around(part: str, current: _Current, numbers: Counter[tuple[str, str]], seen: GraphSeen) -> Wrapper:
