@@ -153,7 +153,7 @@ class RunInfo(Record, frozen=True):
     started: str  # ISO 8601, UTC
     environment: Environment
     digests: Literal["all", "declared", "none"] = "all"  # which tensors have digests
-    world_size: int = 1  # ranks of the job
+    world_size: int = 1  # ranks of the job that the run holds
     selection: Selection = Selection()  # which launches were recorded
     operators: Literal["digests", "writers", "none"] = "writers"  # which facts of operators were recorded
     kind: Literal["case", "program", "code"] = "case"  # code: what `tracing.recording()` surrounds
@@ -161,6 +161,18 @@ class RunInfo(Record, frozen=True):
     mode: str = ""  # mode of torch.compile, by --mode; empty: the mode of the case
     folder: str = ""  # the working directory of a program or of code
     steps: StepSelection = StepSelection()  # which steps were recorded and kept
+    job_size: int = 1  # ranks of the job; without --rank-aware each of them has a run of its own
+
+    @property
+    def ranks_started(self) -> int:
+        """The number of ranks that torchrun started; 1 outside of a job."""
+        return max(self.world_size, self.job_size)
+
+    @property
+    def torchrun(self) -> tuple[str, ...]:
+        """The words before `tracing` that start it once for each rank; empty outside of a job."""
+        many = self.ranks_started > 1
+        return ("torchrun", f"--nproc-per-node={self.ranks_started}", "-m") if many else ()
 
     @property
     def command(self) -> str:

@@ -178,7 +178,7 @@ def _recorded(options: RecordingOptions, file: str) -> Iterator[store.Run]:
     info = RunInfo(
         SCHEMA, options.name or file_program(path), str(path), tuple(sys.argv), options.seed, store.now(),
         device.environment(), options.digests, size, options.selection, options.operators,
-        kind="code", folder=str(Path.cwd()), steps=steps,
+        kind="code", folder=str(Path.cwd()), steps=steps, job_size=environment.world_size(),
     )  # fmt: skip
     writer = store.create(Path(options.runs), info, environment.rank(), job)
     effects = UndeclaredEffects() if options.keep_inputs else None  # for `tracing judge`

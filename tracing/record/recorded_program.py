@@ -171,7 +171,8 @@ class RecordedProgram:
             _say(self._judging(run))
         compiled = any(one.traced for one in run.records(FrameCompile))
         if self.outcome.fails and compiled and not self._judged:  # the judgement ends with it, too
-            _say(f"whether torch.compile is to blame: {self._bisection(run)}")
+            alike = ", if one rank fails alike" if run.info.ranks_started > 1 else ""
+            _say(f"whether torch.compile is to blame{alike}: {self._bisection(run)}")
 
     def _judging(self, run: Run) -> str:
         # the interpreter, which judges a kernel without a graph, has executed it already
@@ -181,8 +182,10 @@ class RecordedProgram:
             how = page("docs/case.md#check-a-hand-written-kernel")
             return f"nothing checks what hand-written kernels compute; how to check them: {how}"
         judge = shlex.join(["tracing", "judge", str(run.path)])
-        if self.outcome.status == "failed" and not any(run.records(KeptTensor)):  # it cannot be recorded anew
-            judge = shlex.join(["tracing", "run", "--judge", *self._options(run), *self._words(run)])
+        once = self.outcome.status == "failed" or run.info.ranks_started > 1  # it cannot be recorded anew
+        if once and not any(run.records(KeptTensor)):
+            words = ["tracing", "run", "--judge", *self._options(run), *self._words(run)]
+            judge = shlex.join([*run.info.torchrun, *words])
         what = (
             "a kernel, or a step of torch.compile between Dynamo and the kernels," if graphs else "a kernel"
         )
@@ -193,7 +196,8 @@ class RecordedProgram:
         return [*seed, *self._session.device.options, *_below(run)]
 
     def _bisection(self, run: Run) -> str:
-        return shlex.join(["tracing", "bisect", *self._options(run), *self._words(run)])
+        one_rank = ["torchrun", "--nproc-per-node=1", "-m"] if run.info.ranks_started > 1 else []
+        return shlex.join([*one_rank, "tracing", "bisect", *self._options(run), *self._words(run)])
 
     def _words(self, run: Run) -> list[str]:
         return repeated_words(self._program.words, run.info.folder)

@@ -82,3 +82,10 @@ def test_recordings_in_one_file_are_of_one_program_whatever_their_names_are() ->
 
     assert incomparable(a, replace(a, case="after")) == ""
     assert "programs: before and after" in incomparable(a, replace(a, case="after", path="/m/other.py"))
+
+
+def test_a_rank_with_a_run_of_its_own_is_recorded_with_all_ranks_of_its_job() -> None:
+    program = replace(INFO, kind="program", program=("ddp.py",), job_size=2)
+
+    assert command(program)[:5] == ["torchrun", "--nproc-per-node=2", "-m", "tracing", "run"]
+    assert "--rank-aware" not in command(program)

@@ -78,6 +78,14 @@ def test_commands_for_a_run_of_several_ranks_name_the_rank(tmp_path: Path) -> No
     assert repro.endswith(f"--launch 3 --kernel {HASH} --rank 0")
 
 
+def test_no_command_repeats_or_bisects_one_rank_of_a_job(tmp_path: Path) -> None:
+    program = msgspec.structs.replace(INFO, kind="program", program=("ddp.py",), seed=None, job_size=2)
+    run = store.Run(store.create(tmp_path, program, 1).path)
+
+    assert not hints.can_bisect(run)
+    assert hints.of_unwritten(run) == "" and hints.with_one_seed(run) == []
+
+
 def test_two_programs_in_two_folders_are_recorded_anew_into_one_and_compared_with_each_other(
     tmp_path: Path,
 ) -> None:

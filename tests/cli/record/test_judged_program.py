@@ -117,3 +117,12 @@ def test_a_rank_with_a_run_of_its_own_is_judged(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     assert "\ntracing: rank 1: every launch that was judged is right\n" in done.stderr
+
+
+def test_a_rank_that_fails_proposes_commands_that_start_its_job(tmp_path: Path) -> None:
+    (path := tmp_path / "scaled.py").write_text(f"{SCALED}\nraise ValueError('worse')\n")
+
+    done = tracing("run", str(path), runs=tmp_path / "runs", RANK="1", WORLD_SIZE="2")
+
+    assert "is wrong: torchrun --nproc-per-node=2 -m tracing run --judge " in done.stderr
+    assert "if one rank fails alike: torchrun --nproc-per-node=1 -m tracing bisect " in done.stderr

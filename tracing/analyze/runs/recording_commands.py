@@ -59,9 +59,7 @@ def recording_call(info: RunInfo, *options: str) -> str:
 
 def command(info: RunInfo, *options: str) -> list[str]:
     """The command line of a `tracing run` that repeats a recording, under torchrun if it was a job."""
-    words = ["tracing", "run", *_what_ran(info, *options, *_settings(info))]
-    job = ["torchrun", f"--nproc-per-node={info.world_size}", "-m"] if info.world_size > 1 else []
-    return [*job, *words]
+    return [*info.torchrun, "tracing", "run", *_what_ran(info, *options, *_settings(info))]
 
 
 def elsewhere(info: RunInfo) -> list[str]:

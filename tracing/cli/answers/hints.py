@@ -118,7 +118,7 @@ def can_bisect(run: store.Run) -> bool:
     A program is judged by its exit status, so one that ended with 0 is not, nor one that compiled nothing.
     """
     outcome = next(run.records(Outcome), None)
-    if run.info.world_size > 1 or run.info.kind == "code":
+    if run.info.ranks_started > 1 or run.info.kind == "code":
         return False
     if run.info.kind == "case":
         return True
@@ -232,7 +232,7 @@ def _anew(run: store.Run, *options: str) -> str:
 
 def with_one_seed(run: store.Run) -> list[str]:
     """The command that repeats a program with equal random numbers, unless its run had a seed."""
-    if run.info.kind != "program" or run.info.seed is not None:
+    if run.info.kind != "program" or run.info.seed is not None or run.info.ranks_started > 1:
         return []
     words = what_ran(run.info, "--seed", "0", *_below(run))
     return [join([*elsewhere(run.info), "tracing", "repeat", *words])]
@@ -297,9 +297,9 @@ def _anyway(a: store.Run, b: store.Run) -> str:
 def of_unwritten(run: store.Run) -> str:
     """The command that distinguishes uninitialised memory from a kernel that is not deterministic.
 
-    Of code that `tracing.recording()` surrounds, which no command repeats, it is "".
+    Of code that `tracing.recording()` surrounds, and of a job, which no command repeats, it is "".
     """
-    if run.info.kind == "code":
+    if run.info.kind == "code" or run.info.ranks_started > 1:
         return ""
     # in a program without a seed the inputs of each run differ already
     what = what_ran(run.info, "--times", "4", "--perturb", *seed_of(run.info, 0), *_below(run))

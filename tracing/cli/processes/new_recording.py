@@ -45,8 +45,8 @@ def record_anew(recorded: RecordedLaunch, runs: Path) -> NewRecording:
     if run.info.kind == "program":
         typed += "; standard input was empty now: add `< INPUT` if the program reads it"
     why = f"the inputs of launch {recorded.launch.index} were not kept"
-    if run.info.world_size > 1 or len(run.processes()) > 1:
-        raise Problem(f"{why}, and the run is of several processes", typed)
+    if run.info.ranks_started > 1 or len(run.processes()) > 1:
+        raise Problem(f"{why}, and its program is a job of several processes", typed)
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
         try:
             return launch_recorded_anew(recorded, _Commands(run, runs, Path(folder), why))
@@ -66,8 +66,8 @@ def record_all_anew(run: store.Run, runs: Path) -> store.Run:
     require_recordable(run.info)
     typed = f"record the run with them: `{hints.keep_inputs(run)}`"
     why = "the inputs and outputs of its launches were not kept"
-    if run.info.world_size > 1 or len(run.processes()) > 1:
-        raise Problem(f"{why}, and the run is of several processes", typed)
+    if run.info.ranks_started > 1 or len(run.processes()) > 1:
+        raise Problem(f"{why}, and its program is a job of several processes", typed)
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
         return _Commands(run, runs, Path(folder), why).all()
 

@@ -195,6 +195,7 @@ def _recorded_program(
         SCHEMA, program.name, str(program.path), tuple(sys.argv), options.seed, store.now(),
         device.environment(), options.digests_of, size, options.selection(), options.operators.value,
         kind="program", program=tuple(program.words), folder=str(Path.cwd()), steps=steps,
+        job_size=environment.world_size(),
     )  # fmt: skip
     writer = store.create(runs, info, environment.rank(), job)
     if announce is not None:
@@ -245,7 +246,7 @@ def _info(experiment: Experiment, options: RecordOptions, steps: StepSelection) 
     return RunInfo(
         SCHEMA, case.name, str(case.path), tuple(sys.argv), experiment.seed, store.now(),
         device.environment(), options.digests_of, size, options.selection(), options.operators.value,
-        mode=options.mode, steps=steps,
+        mode=options.mode, steps=steps, job_size=environment.world_size(),
     )  # fmt: skip
 
 

@@ -77,6 +77,7 @@ torch.testing.assert_close(torch.compile(f)(x), f(x))
 """
 ANSWERS = [
     (f"{COMPILED}raise SystemExit(3)", "ends alike: exit status 3"),
+    (f"{COMPILED}os.environ['LOCAL_RANK']", "torchrun sets LOCAL_RANK; to search one rank of the job"),
     *(pytest.param(*one, marks=pytest.mark.soak) for one in FOR_THE_SOAK),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -38,6 +39,7 @@ _IN_EAGER = (
     "mend the program so that it is right without torch.compile; each build executes it once more in this "
     "folder, so it must neither fail because of its own files nor depend on chance"
 )
+_OF_TORCHRUN = re.compile(r"\b(?:LOCAL_)?(?:RANK|WORLD_SIZE)\b|\bMASTER_(?:ADDR|PORT)\b")
 _SLOW = "give it fewer steps, or a build more time"
 
 
@@ -67,6 +69,9 @@ def _not_compiled(*builds: Evaluation) -> Symptom | None:
 
 def _remedy(uncompiled: Evaluation) -> str:
     names = ", ".join(f"{one.name} ({one.python})" for one in uncompiled.own_kernels)
+    if not names and (variable := _OF_TORCHRUN.search(uncompiled.symptom.text)):
+        one_rank = "torchrun --nproc-per-node=1 -m tracing bisect PROGRAM"
+        return f"torchrun sets {variable[0]}; to search one rank of the job, if it fails alike: `{one_rank}`"
     if not names:
         return _IN_EAGER
     how = page("docs/case.md#check-a-hand-written-kernel")
