@@ -11,7 +11,13 @@ from handmade.records import launch
 from handmade.runs import saved
 from recorded.runs import words
 
-from tracing.analyze.compare.divergence_kinds import InputDiffers, LaunchPair, Uninitialised
+from tracing.analyze.compare.divergence_kinds import (
+    Host,
+    InputDiffers,
+    LaunchPair,
+    OutputDiffers,
+    Uninitialised,
+)
 from tracing.analyze.runs.determinism import Rate, Repeat, table
 from tracing.cli.compare.repeat_series import RepeatSeries, RepeatSettings
 from tracing.model import MemoryEvidence
@@ -126,6 +132,37 @@ def test_a_table_of_many_runs_is_wrapped_to_the_terminal() -> None:
 
     assert max(map(len, lines)) <= 80
     assert " ".join(lines).count("differs") == 39
+
+
+@pytest.mark.parametrize(
+    ("start", "status", "said"),
+    [
+        ("torch.ones(4)", 2, "✓ 1 launch: all read and wrote the same bits"),
+        ("torch.rand(4)", 1, "✗ first divergence: launch #0"),
+    ],
+)
+def test_launches_before_an_error_of_every_run_are_compared(
+    start: str, status: int, said: str, tmp_path: Path
+) -> None:
+    source = f"import torch\ntorch.compile(lambda x: x * 2)({start})\nraise ValueError('wrong')\n"
+    (program := tmp_path / "raises.py").write_text(source)
+
+    done = tracing("repeat", "--times", "2", str(program), runs=tmp_path)
+
+    assert (done.returncode, said in done.stdout) == (status, True), done.stdout + done.stderr
+    assert "failed: ValueError: wrong (raises.py:3); later launches are not compared" in done.stdout
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+def test_one_seed_is_proposed_only_where_it_can_make_runs_equal(seeded: bool, tmp_path: Path) -> None:
+    settings = RepeatSettings(2, None, "sm_90", False, False, False, 10)
+    program = saved(tmp_path, [launch(0)], kind="program", program=("train.py",), seed=None)
+    pair = LaunchPair(0, launch(0), launch(0))
+    other = InputDiffers(pair, 0, Host((), None)) if seeded else OutputDiffers(pair, 0)
+
+    series = RepeatSeries(settings, first=(0, program), repeats=[Repeat(1, (other,), (), 1)])
+
+    assert any("--seed 0" in command for command in series.next) == seeded
 
 
 @pytest.mark.soak

@@ -10,6 +10,7 @@ from tracing.analyze.compare.divergence_kinds import (
     Divergence,
     InputDiffers,
     LaunchDiffers,
+    OutputDiffers,
     Uninitialised,
     kind_of,
 )
@@ -37,6 +38,12 @@ class Repeat:
         """True if the first divergence is of memory that nothing wrote: it depends on what was there."""
         first = self.found[0] if self.found else None
         return isinstance(first, InputDiffers) and isinstance(first.cause, Uninitialised)
+
+    @property
+    def is_of_a_kernel(self) -> bool:
+        """True if the first divergence is of a kernel that is not deterministic."""
+        first = self.found[0] if self.found else None
+        return isinstance(first, OutputDiffers) and not first.doubt
 
 
 @dataclass(frozen=True, slots=True)

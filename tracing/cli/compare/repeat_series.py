@@ -67,6 +67,7 @@ class RepeatSeries:
     # launches below which the commands to type next were printed
     known: set[int] = field(default_factory=set)
     printed: dict[_Divergences, str] = field(default_factory=dict)  # the first run that diverged so
+    failed_alike: str = ""  # the error with which the first run and later ones ended, after launches
     hash_seeds: dict[int, int | None] = field(default_factory=dict)  # of string hashes, by run
 
     @property
@@ -79,6 +80,11 @@ class RepeatSeries:
         """True if every run that differs reads memory that nothing wrote: no seed changes that."""
         differing = [one for one in self.repeats if one.differs]
         return bool(differing) and all(one.reads_unwritten for one in differing)
+
+    @property
+    def depends_on_a_seed(self) -> bool:
+        """True if one seed may make the runs equal: it changes no kernel, nor what nothing wrote."""
+        return any(one.differs and not (one.reads_unwritten or one.is_of_a_kernel) for one in self.repeats)
 
     @property
     def memory_findings(self) -> list[Text]:
@@ -97,8 +103,13 @@ class RepeatSeries:
 
     @property
     def status(self) -> int:
-        """The exit status: 0 if the runs are equal, agree with eager, and access memory correctly."""
-        return int(self.differing or bool(self.unlike_eager or self.memory_findings))
+        """The exit status: 0 if the runs are equal, agree with eager, and access memory correctly.
+
+        2 if they are equal up to an error with which all of them end.
+        """
+        if self.differing or self.unlike_eager or self.memory_findings:
+            return 1
+        return 2 if self.failed_alike else 0
 
     @property
     def next(self) -> list[str]:
@@ -107,10 +118,11 @@ class RepeatSeries:
             return hints.of_wrong_result(self.runs[min(self.unlike_eager)])
         if self.first is None:
             return []
-        if self.differing and not self.reads_unwritten:
+        if self.depends_on_a_seed:
             return hints.with_one_seed(self.first[1])
-        perturbed = self.settings.perturb or self.deterministic
-        return [] if perturbed else [hints.of_unwritten(self.first[1])]
+        if self.settings.perturb or self.deterministic or (self.differing and not self.reads_unwritten):
+            return []
+        return list(filter(None, [hints.of_unwritten(self.first[1])]))
 
     def record(self, case: str, program: Sequence[str], runs: Path, *, deterministic: bool) -> None:
         """Record and compare every run; raises Problem if none can be compared, or after an interruption."""
@@ -154,12 +166,22 @@ class RepeatSeries:
             self.unlike_eager[index] = outcome.detail
         if self.first is not None:
             self.repeats.append(self._compared(self.first, index, run, outcome))
+        elif outcome.status == "failed" and count and self._fails_as_before(outcome):
+            self.failed_alike = outcome.detail
+            self.first = self.repeats[0].index, self.runs[self.repeats[0].index]
+            self.repeats = [self._compared(self.first, index, run, outcome)]
         elif outcome.status == "failed" or (_refused(outcome) and not count):
             self._failed(index, run, outcome)
         else:
             self.first = index, run
             line = f"run {index}: {plural(count, 'launch')} recorded, {outcome.detail}  "
             out.print(Text.assemble(line, (run.name, "dim")))
+
+    def _fails_as_before(self, outcome: Outcome) -> bool:
+        # the launches before the error can be compared
+        earlier = self.repeats[0] if self.repeats else None
+        alike = earlier is not None and earlier.failure == outcome.detail
+        return earlier is not None and alike and any(self.runs[earlier.index].launches())
 
     def _failed(self, index: int, run: store.Run, outcome: Outcome) -> None:
         # before any run ended
@@ -177,6 +199,7 @@ class RepeatSeries:
         everything = tuple(verdict)
         divergences = unasked(everything, perturbed)
         failure = outcome.detail if outcome.status == "failed" else ""
+        failure = "" if failure == self.failed_alike else failure
         results = [*verdict.start, *verdict.results, *(() if failure else verdict.outcomes)]
         titles = tuple(one.title for one in results)
         repeat = Repeat(index, divergences, titles, verdict.comparison.notes.pairs, perturbed, failure)
