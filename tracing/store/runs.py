@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 
 from tracing.errors import Problem
@@ -16,7 +17,9 @@ from tracing.store.reader import Run
 
 _DEFAULT = Path("runs")  # the folder of a command without --runs
 _LATEST = re.compile(r"latest(?:~(\d{1,4}))?")  # latest~2: the one that is two before the latest
+_BEFORE = re.compile(r"(.*?)(?:~(\d{1,4}))?")  # train~2: the one that is two before the newest of train
 _STARTED = re.compile(r"-\d{8}-\d{6}(-\d+)?$")  # the end of a run's name
+_OF_A_JOB = "-job-"  # as `create` names the run of all ranks
 NEW_RECORDINGS = "anew"  # the folder in a run that has new recordings of its program
 _DEMO = ("demo-sound", "demo-faulty")  # scripts/demo.py
 
@@ -36,7 +39,8 @@ def folder_of_runs(run: Path) -> Path:
 def open_run(name: str, runs: Path) -> Run:
     """Open a run by path, by name below `runs`, or as "latest"; "latest~1" is the one before it.
 
-    The name of a program or case, `train` or `train.py`, is that of its newest run.
+    The name of a program or case, `train` or `train.py`, is that of its newest run, and `train~1` of the one
+    before it.
     """
     known = recorded(runs)
     if known and (latest := _LATEST.fullmatch(name)):
@@ -67,8 +71,8 @@ def listing(runs: Path) -> str:
 def near_runs(name: str, runs: Path) -> list[str]:
     """The names of at most three runs that a misspelt name or path may mean: alike ones, the newest first."""
     word = Path(name).name
-    named = {run.name: _STARTED.sub("", run.name) for run in reversed(recorded(runs))}
-    programs = get_close_matches(_STARTED.sub("", word), {*named.values()}, n=3, cutoff=0.6)
+    named = {run.name: _program_of(run.name) for run in reversed(recorded(runs))}
+    programs = get_close_matches(_program_of(word), {*named.values()}, n=3, cutoff=0.6)
     begun = [run for run, program in named.items() if run.startswith(word) or program in programs]
     begun = [*get_close_matches(word, ["latest"] * bool(named), cutoff=0.8), *begun]
     return begun[:3] or get_close_matches(word, named, n=3, cutoff=0.5)
@@ -80,9 +84,18 @@ def names_program(name: str, runs: Path) -> bool:
 
 
 def _newest_of(program: str, known: list[Path]) -> Path | None:
-    name = Path(program).name.removesuffix(".py")
-    named = (path for path in reversed(known) if _STARTED.sub("", path.name) == name)
-    return next((run.path for run in _readable(named) if run.info.command not in LAUNCHLESS), None)
+    asked = _BEFORE.fullmatch(Path(program).name)
+    if asked is None:
+        return None
+    name, count = asked[1].removesuffix(".py"), int(asked[2] or 0)
+    named = (path for path in reversed(known) if _program_of(path.name) == name)
+    runs = (run.path for run in _readable(named) if run.info.command not in LAUNCHLESS)
+    return next(islice(runs, count, None), None)
+
+
+def _program_of(run: str) -> str:
+    started = _STARTED.search(run)
+    return run[: started.start()] if started else run.rpartition(_OF_A_JOB)[0] or run
 
 
 def require_folder(runs: Path) -> None:

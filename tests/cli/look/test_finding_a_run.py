@@ -78,6 +78,27 @@ def test_a_run_before_the_latest_is_named_by_its_distance(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
+    ("name", "run"),
+    [
+        ("ddp", "ddp-job-29500-7"),
+        ("ddp~1", "ddp-20260102-030405"),
+        ("a-job-x", "a-job-x-20260102-030405"),
+        ("ddp.py~2", ""),
+    ],
+)
+def test_a_run_of_a_program_is_named_by_its_distance_from_the_newest(
+    name: str, run: str, tmp_path: Path
+) -> None:
+    for at, known in enumerate(["ddp-20260102-030405", "ddp-job-29500-7", "a-job-x-20260102-030405"]):
+        saved(tmp_path / "made", [], []).path.rename(tmp_path / known)
+        os.utime(tmp_path / known / "run.json", (at, at))
+
+    shown, _ = asked("show", name, "--runs", str(tmp_path), status=0 if run else 2)
+
+    assert run in shown
+
+
+@pytest.mark.parametrize(
     ("name", "near"),
     [
         ("softmxa", ["softmax-20260102-030405"]),

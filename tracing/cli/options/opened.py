@@ -20,7 +20,8 @@ def open_run(name: str, runs: Path) -> store.Run:
     """
     run = store.open_run(name, runs)
     if not store.is_run(name, runs) and not Path(name).is_dir():
-        err.print(Text.assemble(("note", "yellow"), f": {name} has its newest run in {run.path}"))
+        means = "is" if "~" in name else "has its newest run in"
+        err.print(Text.assemble(("note", "yellow"), f": {name} {means} {run.path}"))
     if store.is_latest(name) and not (runs / name).exists() and (ending := _ending(run)):
         err.print(Text.assemble(("note", "yellow"), f": {name} is {run.path}, which {ending}"))
     return run
