@@ -16,6 +16,7 @@ from handmade.jobs import INFO
 from handmade.records import arg, compiled, launch
 from handmade.runs import Operators, add, saved
 from recorded.runs import recorded, words
+from typer.testing import CliRunner
 
 from tracing import store
 from tracing.analyze.compare.divergence_kinds import (
@@ -42,6 +43,7 @@ from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.passes.pass_table import compilation, compilations
 from tracing.cli.answers import divergence_hints, hints
+from tracing.cli.app import app
 from tracing.model import FrameCompile, KeptOperatorTensor, KernelLaunch, Outcome, Record
 from tracing.store.runs import NEW_RECORDINGS
 
@@ -84,6 +86,21 @@ def test_no_command_repeats_or_bisects_one_rank_of_a_job(tmp_path: Path) -> None
 
     assert not hints.can_bisect(run)
     assert hints.of_unwritten(run) == "" and hints.with_one_seed(run) == []
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_the_ranks_of_a_job_that_have_own_runs_are_recorded_into_one(ranks: int, tmp_path: Path) -> None:
+    program = msgspec.structs.replace(
+        INFO, kind="program", folder=str(Path.cwd()), program=("ddp.py",), seed=None, job_size=ranks
+    )
+    run = store.Run(store.create(tmp_path, program).path)
+
+    done = CliRunner().invoke(app, ["ranks", str(run.path)])
+
+    below = f"--runs {tmp_path}"
+    recorded = f"torchrun --nproc-per-node={max(2, ranks)} -m tracing run {below} --rank-aware ddp.py"
+    assert done.exit_code == 2
+    assert f"`{recorded}; tracing ranks latest {below}`" in " ".join(done.stderr.split())
 
 
 def test_two_programs_in_two_folders_are_recorded_anew_into_one_and_compared_with_each_other(

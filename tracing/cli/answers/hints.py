@@ -261,6 +261,15 @@ def keep_inputs_of_ranks(run: store.Run) -> str:
     return join(word for word in words if word != "--rank-aware")
 
 
+def all_ranks(run: store.Run) -> str:
+    """The command that records all ranks of a job, two if it had one, into one run, and compares them."""
+    if run.info.kind == "code":
+        return recording_call(run.info, "--rank-aware")
+    info = replace(run.info, world_size=max(2, run.info.ranks_started))
+    recorded = join([*with_variables(run), *elsewhere(info), *command(info, *_below(run))])
+    return f"{recorded}; tracing ranks {latest(run)}"
+
+
 def latest(run: store.Run) -> str:
     """The words that name the run which `record_anew` makes."""
     return join(["latest", *_below(run)])

@@ -11,6 +11,7 @@ from tracing import store
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.analyze.runs.winners import choices
 from tracing.cli.answers import divergence_hints
+from tracing.cli.answers.hints import all_ranks
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
@@ -73,7 +74,7 @@ def _require_two(comparison: RankComparison) -> None:
         ranks = plural(len(comparison.ranks), "rank")
         raise Problem(
             f"{comparison.run.path} has {ranks} that recorded launches or landmarks; at least two are needed",
-            "`torchrun --nproc-per-node 2 -m tracing run CASE --rank-aware`",
+            f"record the ranks of a job into one run: `{all_ranks(comparison.run)}`",
         )
 
 
