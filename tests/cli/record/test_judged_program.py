@@ -68,6 +68,32 @@ def test_a_program_is_judged_with_its_graph_passes_when_it_has_ended(tmp_path: P
     assert [(one.name, one.status) for one in run.records(KeptAnswer)] == [("judge", 1)]
 
 
+BACKEND = """
+import sys
+import torch
+from torch._inductor.compile_fx import compile_fx
+
+def backend(graph, inputs):
+    for node in graph.graph.nodes:
+        if sys.argv[1:] and node.target is torch.cos:
+            node.target = torch.sin
+    graph.recompile()
+    return compile_fx(graph, inputs)
+
+torch.compile(lambda x: torch.cos(x) * 2, backend=backend)(torch.ones(8, device="cuda"))
+"""
+
+
+@pytest.mark.parametrize("words", [(), ("wrong",)])
+def test_what_a_backend_of_the_program_changes_is_not_covered(words: tuple[str, ...], tmp_path: Path) -> None:
+    (path := tmp_path / "own.py").write_text(BACKEND)
+
+    done = tracing("run", "--judge", "--no-passes", str(path), *words, runs=tmp_path / "runs")
+
+    changes = "not covered: what the backend backend changes in Dynamo's graphs, before Inductor (0/0)"
+    assert (done.returncode, changes in done.stderr) == (0, bool(words)), done.stderr
+
+
 @pytest.mark.parametrize("end", ["os._exit(4)", "os.kill(os.getpid(), 9)"])
 def test_a_judged_program_ends_as_without_judge(end: str, tmp_path: Path) -> None:
     _ends(end, tmp_path)

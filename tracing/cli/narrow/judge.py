@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from tracing import store
+from tracing.analyze.graphs.changed_by_backends import changed_by_backends
 from tracing.analyze.graphs.changing_passes import changing_passes, earlier_passes
 from tracing.analyze.graphs.graph_pass_table import decomposing_pass
 from tracing.analyze.judge.judgement import (
@@ -177,7 +178,7 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
                 reached = reached_results(run, processes[0], judgement.outcome)
                 judgement = replace(judgement, reached=reached)
     untried = _unlaunched(asked, judgement.hand_written)
-    not_covered = (*judgement.not_covered, *untried, *left_out(run))
+    not_covered = (*judgement.not_covered, *untried, *left_out(run), *changed_by_backends(run))
     accesses = wrong_accesses(run)
     judgement = replace(judgement, other_contents=other_contents, not_covered=not_covered)
     judgement = replace(judgement, wrong_accesses=accesses)
