@@ -12,9 +12,11 @@ from handmade.runs import saved
 from recorded.runs import words
 
 from tracing.analyze.compare.divergence_kinds import (
+    Divergence,
     Host,
     InputDiffers,
     LaunchPair,
+    OperatorCause,
     OutputDiffers,
     Uninitialised,
 )
@@ -153,12 +155,32 @@ def test_launches_before_an_error_of_every_run_are_compared(
     assert "failed: ValueError: wrong (raises.py:3); later launches are not compared" in done.stdout
 
 
-@pytest.mark.parametrize("seeded", [False, True])
-def test_one_seed_is_proposed_only_where_it_can_make_runs_equal(seeded: bool, tmp_path: Path) -> None:
+PAIR = LaunchPair(0, launch(0), launch(0))
+OWN = ("size=[4], generator=generator of cpu",) * 2
+
+
+@pytest.mark.parametrize(
+    ("other", "seeded"),
+    [
+        (InputDiffers(PAIR, 0, Host((), None)), True),
+        (
+            InputDiffers(
+                PAIR, 0, OperatorCause(("aten::rand",) * 2, ("size=[4]",) * 2, "ab", True, random=True)
+            ),
+            True,
+        ),
+        (
+            InputDiffers(PAIR, 0, OperatorCause(("aten::rand.generator",) * 2, OWN, "ab", True, random=True)),
+            False,
+        ),
+        (OutputDiffers(PAIR, 0), False),
+    ],
+)
+def test_one_seed_is_proposed_only_where_it_can_make_runs_equal(
+    other: Divergence, seeded: bool, tmp_path: Path
+) -> None:
     settings = RepeatSettings(2, None, "sm_90", False, False, False, 10)
     program = saved(tmp_path, [launch(0)], kind="program", program=("train.py",), seed=None)
-    pair = LaunchPair(0, launch(0), launch(0))
-    other = InputDiffers(pair, 0, Host((), None)) if seeded else OutputDiffers(pair, 0)
 
     series = RepeatSeries(settings, first=(0, program), repeats=[Repeat(1, (other,), (), 1)])
 

@@ -10,6 +10,7 @@ from tracing.analyze.compare.divergence_kinds import (
     Divergence,
     InputDiffers,
     LaunchDiffers,
+    OperatorCause,
     OutputDiffers,
     Uninitialised,
     kind_of,
@@ -44,6 +45,14 @@ class Repeat:
         """True if the first divergence is of a kernel that is not deterministic."""
         first = self.found[0] if self.found else None
         return isinstance(first, OutputDiffers) and not first.doubt
+
+    @property
+    def is_of_a_generator(self) -> bool:
+        """True if the first divergence is of numbers drawn from a generator that the program passes."""
+        cause = self.found[0].cause if self.found and isinstance(self.found[0], InputDiffers) else None
+        return (
+            isinstance(cause, OperatorCause) and cause.random and "generator=generator" in cause.arguments[0]
+        )
 
 
 @dataclass(frozen=True, slots=True)

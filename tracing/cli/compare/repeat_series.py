@@ -83,8 +83,14 @@ class RepeatSeries:
 
     @property
     def depends_on_a_seed(self) -> bool:
-        """True if one seed may make the runs equal: it changes no kernel, nor what nothing wrote."""
-        return any(one.differs and not (one.reads_unwritten or one.is_of_a_kernel) for one in self.repeats)
+        """True if one seed may make the runs equal.
+
+        It changes no kernel, nor what nothing wrote, nor what a generator of the program draws.
+        """
+        differing = [one for one in self.repeats if one.differs]
+        return any(
+            not (one.reads_unwritten or one.is_of_a_kernel or one.is_of_a_generator) for one in differing
+        )
 
     @property
     def memory_findings(self) -> list[Text]:
