@@ -243,7 +243,7 @@ def test_that_no_value_is_wrong_in_what_was_seen_is_said_before_what_was_not(tmp
 
     seen, unseen = said()
     assert seen == "no NaN and no inf in what has digests, 1 launch"
-    assert unseen.startswith("not known: 1 calls of operators outside of Triton have no digests")
+    assert unseen.startswith("not known: 1 call of an operator outside of Triton has no digests")
     assert not said(digests="none")[0].startswith("no NaN")
 
 

@@ -152,7 +152,7 @@ def test_launches_before_an_error_of_every_run_are_compared(
     done = tracing("repeat", "--times", "2", str(program), runs=tmp_path)
 
     assert (done.returncode, said in done.stdout) == (status, True), done.stdout + done.stderr
-    assert "failed: ValueError: wrong (raises.py:3); later launches are not compared" in done.stdout
+    assert "the program failed alike in both runs: ValueError: wrong (raises.py:3)" in done.stdout
 
 
 PAIR = LaunchPair(0, launch(0), launch(0))

@@ -303,9 +303,11 @@ def _unknown(run: Run, answer: NonFiniteAnswer) -> None:
         answer.digested = False
         answer.record.append("--digests all")
     if answer.operators and info.operators != "digests" and (answer.origin is None or answer.origin.unseen):
-        calls = f"{answer.operators} calls of operators outside of Triton have no digests"
+        calls = f"{answer.operators} calls of operators outside of Triton have no digests: one of them"
+        if answer.operators == 1:
+            calls = "1 call of an operator outside of Triton has no digests: it"
         earlier = " earlier" if answer.origin is not None else ""
-        answer.unknown.append(f"{calls}: one of them may have made a NaN or an inf{earlier}")
+        answer.unknown.append(f"{calls} may have made a NaN or an inf{earlier}")
         answer.record.append(_DIGESTS)
     complete = 1 < info.world_size <= len(run.processes())  # else other ranks may have runs of their own
     if answer.origin is not None and _received(answer.origin) and not complete:

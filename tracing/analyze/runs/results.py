@@ -96,7 +96,8 @@ def failed_alike(a: Run, b: Run) -> tuple[str, ...]:
     for rank in _ranks(a, b):
         of_a, of_b = outcome_of(a, rank), outcome_of(b, rank)
         if of_a and of_b and of_a.status == of_b.status == "failed" and alike(of_a, of_b):
-            differing.append(f"{_title('the case', rank)} failed alike in both runs: {of_a.detail}")
+            what = _title(f"the {a.info.kind}", rank)
+            differing.append(f"{what} failed alike in both runs: {of_a.detail}")
     return tuple(differing)
 
 
