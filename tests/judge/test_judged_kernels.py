@@ -489,6 +489,26 @@ def test_kernels_around_one_of_the_program_are_judged(device: Device, runs: Path
     assert verdicts(said).count("right") == 2 and said.status == 0
 
 
+def with_an_own_kernel_that_writes_to_zeros(x: torch.Tensor) -> torch.Tensor:
+    z = x + 1
+    y = torch.zeros_like(z)
+    twice[(1,)](z, y, z.numel(), 128)
+    return y * 3
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_kernel_that_reads_what_one_of_the_program_wrote_to_zeros_is_judged(
+    wrong: bool, device: Device, runs: Path
+) -> None:
+    def plant(name: str, source: str) -> str:
+        return source.replace("tl.full([1], 3.0, tl.float32)", "tl.full([1], 3.5, tl.float32)")
+
+    program = Program(with_an_own_kernel_that_writes_to_zeros, lambda: (values(100),))
+    said = judgement(recorded(program, runs, device, plant if wrong else None))
+
+    assert verdicts(said) == ["right", "right", "no reference", "off" if wrong else "right"]
+
+
 def that_reads_its_input_too(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     twice[(1,)](x, y, x.numel(), 128)

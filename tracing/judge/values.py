@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.operators import is_custom, references
@@ -23,6 +23,8 @@ def values_of(schedule: Schedule, program: FxProgram) -> dict[str, FxValue]:
         node = _only_argument(reader)
         if name not in values and node in schedule.buffers[name].origins and not program.is_view(node):
             values[name] = program.value(node)
+    for name, value in _written_by_kernels(schedule, program):
+        values.setdefault(name, value)
     spent: set[str] = set()
     for name, earlier in schedule.overwrites.items():
         _moved(name, earlier[0] if len(earlier) == 1 else "", schedule, program, values, spent)
@@ -44,6 +46,18 @@ def given_to_operators(schedule: Schedule, program: FxProgram) -> dict[str, FxNo
             copies = (name for name, one in buffers.items() if one.kind == "ComputedBuffer" and not one.node)
             given |= dict.fromkeys(copies, reader)
     return given
+
+
+def _written_by_kernels(schedule: Schedule, program: FxProgram) -> Iterator[tuple[str, FxValue]]:
+    # the buffer that a kernel of the program writes to, of which Inductor notes no node, either
+    for step in schedule.steps:
+        if step.code != "UserDefinedTritonKernel" or not step.nodes:
+            continue
+        wrapper = program.nodes[max(step.nodes, key=program.order.__getitem__)]
+        buffers = [name for one in step.buffers for name in schedule.overwrites.get(one, ())]
+        written = wrapper.written or ()
+        if len(buffers) == len(written) == 1:  # of several, none is known to be that of a node
+            yield buffers[0], program.value(written[0], program.order[wrapper.name])
 
 
 def _only_argument(reader: FxNode) -> str:
