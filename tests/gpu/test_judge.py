@@ -142,3 +142,20 @@ def test_attention_that_drops_weights_is_judged(
     by_dynamo = [one for one in said.not_covered if "by Dynamo's graph" in one]
     assert by_dynamo == [] and bool(said.findings) == wrong
     assert not [one for one in said.not_covered if "random numbers" in one]
+
+
+def test_convolutions_in_tf32_are_right(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    layers = torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(8, 8, 3), torch.nn.SiLU()
+    x, model = torch.randn(4, 3, 12, 12, device="cuda"), torch.nn.Sequential(*layers).cuda()
+    torch._dynamo.reset()
+    environment = Device("sm_90").environment()
+    writer = store.create(tmp_path, RunInfo(SCHEMA, "case", "/case.py", (), 0, store.now(), environment))
+    with LaunchRecorder(writer, keep=Keep(inputs=True)):
+        torch.compile(model)(x).mean((2, 3)).sin().sum().backward()
+    writer.close()
+
+    run = store.Run(writer.path)
+    said = judgement_of(run, run).judgement
+
+    assert said.accused is None and not said.findings

@@ -162,7 +162,7 @@ def test_an_attention_with_too_many_scores_has_no_reference() -> None:
     x = torch.empty(1, 1, 2048, 1)
 
     with pytest.raises(NoReference, match="4194304 scores, of which 1048576 can be computed"):
-        higher_order.flex_attention(x, x, x, lambda *_: [], [])
+        higher_order.flex_attention(x, x, x, lambda *_: [], [], 1.0, {})
 
 
 def test_a_loop_without_an_end_has_no_reference() -> None:

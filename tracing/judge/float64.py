@@ -115,7 +115,7 @@ def right_on_cpu(program: FxProgram, plan: FxPlan, given: Given, actual: torch.T
     if not actual.is_cuda or sum(one.numel() for one in tensors.values()) > _CONFIRMED:
         return False
     moved = {**given, **{value: one.cpu() for value, one in tensors.items()}}
-    return right_by(FxProgram(program.graph, torch.device("cpu")), plan, moved, actual.cpu())
+    return right_by(FxProgram(program.graph, torch.device("cpu"), program.tf32), plan, moved, actual.cpu())
 
 
 def executed(program: FxProgram, plan: FxPlan, given: Given) -> dict[FxValue, torch.Tensor]:
@@ -155,7 +155,7 @@ def _expected(program: FxProgram, plan: FxPlan, given: Given) -> Callable[[int],
         results = program.run(plan, given)
         return {str(i): results[value] for i, value in enumerate(plan.targets)}
 
-    reference = Reference(run)
+    reference = Reference(run, tf32=program.tf32)
 
     def expected(samples: int) -> dict[FxValue, Expected]:
         try:

@@ -7,7 +7,7 @@ given values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -67,9 +67,14 @@ _CPU = torch.device("cpu")
 class FxProgram:
     """A recorded FX graph that can be executed in parts."""
 
-    def __init__(self, graph: FxGraph, device: torch.device = _CPU) -> None:
-        """device -- where nodes create tensors, whatever device the graph names: that of the given values"""
-        self.graph, self._device = (graph := without_states(graph)), device
+    def __init__(
+        self, graph: FxGraph, device: torch.device = _CPU, tf32: Collection[str] = frozenset()
+    ) -> None:
+        """device -- where nodes create tensors, whatever device the graph names: that of the given values
+
+        tf32 -- products that the recorded program may have computed in TF32, as `allowed_tf32`
+        """
+        self.graph, self._device, self.tf32 = (graph := without_states(graph)), device, tf32
         self.nodes: dict[str, FxNode] = {node.name: node for node in graph.nodes}
         self.order = {node.name: i for i, node in enumerate(graph.nodes)}
         self._same = {node.name: one for node in graph.nodes if (one := returned(node)) is not None}
@@ -262,7 +267,7 @@ class FxProgram:
 
     def _attribute(self, node: FxNode) -> Any:
         if node.graph is not None:
-            return FxProgram(node.graph, self._device).called
+            return FxProgram(node.graph, self._device, self.tf32).called
         return constant(node.constant, self._device)
 
     def _argument(self, value: Any, values: Mapping[str, Any]) -> Any:

@@ -55,8 +55,8 @@ def invoke_subgraph(graph: Subgraph, _name: str, *operands: Any) -> Operands:
 
 
 def flex_attention(query: Any, key: Any, value: Any, score_mod: Subgraph, mask: Operands, *rest: Any) -> Any:
-    """Output, logarithm of the sums, largest scores; raises NoReference for TF32 and for too many scores."""
-    _require_feasible(query, key)
+    """Output, logarithm of the sums, largest scores; raises NoReference for too many scores."""
+    _require_feasible(query, key, rest[1])
     return DENSE["flex_attention"](query, key, value, _single(score_mod), _masked(mask), *rest)
 
 
@@ -65,7 +65,7 @@ def flex_attention_backward(
     score_mod: Subgraph, joint: Subgraph, mask: Operands, *rest: Any,
 ) -> Any:  # fmt: skip
     """The gradients of query, key and value; raises NoReference if its score_mod captures tensors."""
-    _require_feasible(query, key)
+    _require_feasible(query, key, rest[1])
     if rest[2:] and rest[2]:
         raise NoReference("the gradients of what a score_mod of flex_attention captures")
     return DENSE["flex_attention_backward"](
@@ -74,10 +74,10 @@ def flex_attention_backward(
     )  # fmt: skip
 
 
-def _require_feasible(query: torch.Tensor, key: torch.Tensor) -> None:
-    # a run does not say whether its tensor cores rounded the factors
-    if query.is_cuda and query.dtype == torch.float32:
-        raise NoReference("flex_attention in float32 on a GPU, which may compute in TF32")
+def _require_feasible(query: torch.Tensor, key: torch.Tensor, options: Any) -> None:
+    # without this option, the setting for products decides
+    if query.dtype == torch.float32 and "tf32" in str(dict(options or {}).get("FLOAT32_PRECISION", "")):
+        raise NoReference("flex_attention whose kernel_options ask for TF32")
     scores, most = query.shape[:-1].numel() * key.shape[-2], _SCORES["cuda" if query.is_cuda else "cpu"]
     if scores > most:
         raise NoReference(

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from tracing.analyze.judge.judgement import BY_DYNAMO, SharedResult, TracedOff, WrongElements
+from tracing.judge.allowed_tf32 import allowed_tf32
 from tracing.judge.contents import Content, Contents
 from tracing.judge.drawn_numbers import DrawnNumbers, GraphDraws
 from tracing.judge.float64 import DOES_NOT_RUN, undecided, until_clear, wrong_elements
@@ -135,7 +136,8 @@ class JudgedResults(ABC):
 
     @functools.cached_property
     def _reference(self) -> Reference:
-        return Reference(self._made)
+        tf32 = allowed_tf32(self._contents.run.info.environment, self._call)
+        return Reference(self._made, tf32=tf32)
 
     def _verdicts(
         self, actual: Mapping[str, torch.Tensor], expected: Mapping[str, Expected]
@@ -191,7 +193,7 @@ def _as_recorded(call: TracedCall, device: torch.device) -> Iterator[None]:
         raise NoReference("autocast of cuda, which is not the device of this judgement")
     with ExitStack() as stack:
         stack.enter_context(device)
-        stack.enter_context(with_float32_precision(call.precision))
+        stack.enter_context(with_float32_precision(call.precision, call.tf32))
         with refused():
             stack.enter_context(with_default_dtype(call.default_dtype))
             for kind, dtype in call.autocast.items():

@@ -12,6 +12,7 @@ from tracing.analyze.judge.judgement import Finding, JudgedLaunch, OutputOff, Ru
 from tracing.analyze.judge.launched_steps import made_steps
 from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.errors import page
+from tracing.judge.allowed_tf32 import allowed_tf32
 from tracing.judge.contents import Contents, device_of
 from tracing.judge.drawn_numbers import GraphDraws
 from tracing.judge.fx_program import FxProgram, FxValue
@@ -86,7 +87,8 @@ class _RunReferee:
             own = [one for one in during if one.thread == call.thread]
             # as the program did: ATen's own products are then as far from float64 as the program's
             graph = self._graphs[call.graph]
-            with with_float32_precision(graph.precision), with_default_dtype(graph.default_dtype):
+            precise = with_float32_precision(graph.precision, graph.tf32)
+            with precise, with_default_dtype(graph.default_dtype):
                 judged |= self._call(call, own, complete=len(during) == stop - start)
         self._traced(calls)
         for launch in launches:
@@ -239,8 +241,9 @@ class _RunReferee:
     def _program(self, graph: int) -> tuple[FxProgram, FxProgram, Schedule]:
         if graph not in self._programs:
             one = self._graphs[graph]
+            tf32 = allowed_tf32(self._run.info.environment, one)
             traced, lowered = (
-                FxProgram(read_graph(self._run, blob), self._contents.device)
+                FxProgram(read_graph(self._run, blob), self._contents.device, tf32)
                 for blob in (one.nodes, one.post_grad)
             )
             self._programs[graph] = traced, lowered, read_schedule(self._run, one)

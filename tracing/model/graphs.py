@@ -46,6 +46,7 @@ class CompiledGraph(Record, frozen=True, file="compiledgraphs"):
     schedule: Blob  # JSON: see `tracing.store.graph_file.Schedule`
     precision: str = ""  # of products of float32 when it was called first: "high" allows TF32; "": not known
     default_dtype: str = "float32"  # of torch, when the graph was called first
+    tf32: tuple[str, ...] | None = None  # allowed then: of "matmul", "conv", "rnn"; None: an earlier version
 
 
 class SharedBytes(msgspec.Struct, frozen=True, array_like=True):
@@ -88,6 +89,7 @@ class TracedCall(Record, frozen=True, file="tracedcalls", compressed=True, segme
     autocast: Mapping[str, str] = {}  # around the call: a device and the dtype, {"cuda": "bfloat16"}
     default_dtype: str = "float32"  # as of `CompiledGraph`
     precision: str = ""  # as of `CompiledGraph`
+    tf32: tuple[str, ...] | None = None  # as of `CompiledGraph`
 
 
 class TracedBackward(Record, frozen=True, file="tracedbackwards", compressed=True, segmented=True):

@@ -110,6 +110,12 @@ class Environment(Record, frozen=True):
         """True for the virtual GPU: Triton's interpreter executes the kernels."""
         return self.device == VIRTUAL_GPU
 
+    @property
+    def has_tf32(self) -> bool:
+        """True for a GPU whose tensor cores may multiply float32 as TF32."""
+        backend, _, capability = self.target.partition(":")
+        return not self.virtual and backend == "cuda" and capability.isdigit() and int(capability) >= 80
+
 
 class Selection(Record, frozen=True):
     """Launches by kernel, number, phase and rank; what is left empty excludes nothing."""

@@ -10,7 +10,7 @@ alive in eager, three of the results, and one of the operands of each test for e
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -56,11 +56,13 @@ class Reference:
         run: Callable[[], Results],
         *,
         fused: bool = False,
+        tf32: Collection[str] | None = None,
         progress: Callable[[int], None] = lambda done: None,
         undeclared: Callable[[str], None] = lambda effect: None,
     ) -> None:
         """The arguments are those of `reference`; nothing is run before `expected` is called."""
         self._run, self._fused, self._progress, self._undeclared = run, fused, progress, undeclared
+        self._tf32 = tf32
         self._samples = 0
         self._own: dict[str, torch.Tensor] = {}
         self._squares: dict[str, torch.Tensor] = {}
@@ -82,7 +84,7 @@ class Reference:
 
     @functools.cached_property
     def _exact(self) -> dict[str, torch.Tensor]:
-        shadow, results = _followed(self._run, fused=self._fused)
+        shadow, results = self._followed()
         exact = {name: shadow.of(one).clone() for name, one in _tensors(results)}
         self._own = {name: one.detach().clone() for name, one in _tensors(results)}
         self._missing = {name: set(shadow.missing(one)) for name, one in _tensors(results)}
@@ -99,7 +101,7 @@ class Reference:
 
     def _sample(self) -> None:
         exact, own = self._exact, self._own
-        shadow, results = _followed(self._run, Noise(self._samples + 1), self._tests, fused=self._fused)
+        shadow, results = self._followed(Noise(self._samples + 1), self._tests)
         for name, one in _tensors(results):
             if name in exact and repeats(one, own[name]):
                 self._squares[name] += _squared(shadow.of(one), exact[name])
@@ -110,12 +112,23 @@ class Reference:
         self._samples += 1
         self._progress(1 + self._samples)
 
+    def _followed(
+        self, noise: Noise | None = None, exact: EqualityTests | None = None
+    ) -> tuple[Shadow, Results]:
+        shadow = Shadow(noise, exact, self._tf32)
+        # fused attention has no float64 on a GPU; its parts have
+        kernels = nullcontext() if self._fused else sdpa_kernel(SDPBackend.MATH)
+        with kernels, _kernels_followed(shadow), shadow:
+            results = self._run()
+        return shadow, results
+
 
 def reference(
     run: Callable[[], Results],
     *,
     samples: int = SAMPLES,
     fused: bool = False,
+    tf32: Collection[str] | None = None,
     progress: Callable[[int], None] = lambda done: None,
     undeclared: Callable[[str], None] = lambda effect: None,
 ) -> dict[str, Expected]:
@@ -123,11 +136,12 @@ def reference(
 
     run      -- builds the workload, seeds it, runs it in eager and returns its results by name
     fused    -- attention is not taken apart: it has no float64 on a GPU, and draws as it does in eager
+    tf32     -- as of `Shadow`
     progress -- called after each run with the number of runs that have ended
     undeclared -- called with "mylib::op writes x, and its schema does not say so (train.py:12)" for each such
                 operator, or with "mylib::op returns the memory of x, and its schema says that it is new"
     """
-    return Reference(run, fused=fused, progress=progress, undeclared=undeclared).expected(samples)
+    return Reference(run, fused=fused, tf32=tf32, progress=progress, undeclared=undeclared).expected(samples)
 
 
 def repeats(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -165,20 +179,6 @@ def _tensors(results: Results) -> Iterator[tuple[str, torch.Tensor]]:
     for name, one in results.items():
         if isinstance(one, torch.Tensor) and one.layout == torch.strided and not one.is_quantized:
             yield name, one
-
-
-def _followed(
-    run: Callable[[], Results],
-    noise: Noise | None = None,
-    exact: EqualityTests | None = None,
-    *,
-    fused: bool,
-) -> tuple[Shadow, Results]:
-    shadow = Shadow(noise, exact)
-    # fused attention has no float64 on a GPU; its parts have
-    with nullcontext() if fused else sdpa_kernel(SDPBackend.MATH), _kernels_followed(shadow), shadow:
-        results = run()
-    return shadow, results
 
 
 @contextmanager

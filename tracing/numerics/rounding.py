@@ -10,6 +10,7 @@ import math
 
 import torch
 
+_MANTISSA = 52  # bits of float64
 _WIDE_RANGE = (torch.float32, torch.bfloat16)  # whose numbers are seldom so small that they lack bits
 
 
@@ -18,6 +19,7 @@ class Noise:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
+        self.cuts = seed % 2 == 0  # `narrowed` cuts bits off: the errors of many numbers add up
         self._generators: dict[torch.device, torch.Generator] = {}
 
     def uniform(self, like: torch.Tensor) -> torch.Tensor:
@@ -79,12 +81,31 @@ def rounded_at_random(values: torch.Tensor, dtype: torch.dtype, noise: Noise) ->
     if dtype == torch.float64:  # nothing wider to round from; whole numbers are exact, as in narrower dtypes
         return torch.where(values == values.round(), values, perturbed(values, torch.finfo(dtype).eps, noise))
     if dtype in _WIDE_RANGE:
-        lacking = 52 + int(math.log2(torch.finfo(dtype).eps))  # bits of float64
-        moved = noise.bits(values, lacking).add_(values.view(torch.int64)).bitwise_and_(-1 << lacking)
-        return moved.view(torch.float64).to(dtype).to(values.dtype)  # an inf if it is too large
+        mantissa = -int(math.log2(torch.finfo(dtype).eps))
+        return _shortened(values, mantissa, noise).to(dtype).to(values.dtype)  # an inf if it is too large
     nearest = values.to(dtype).to(values.dtype)
     shift = noise.uniform(values) * units(values, dtype) / 2
     return torch.where(nearest == values, values, (values + shift).to(dtype).to(values.dtype))
+
+
+def narrowed(values: torch.Tensor, mantissa: int, noise: Noise) -> torch.Tensor:
+    """[*] each value with fewer bits of mantissa: rounded at random, or cut off, as `noise` says.
+
+    values -- [*] float64 or complex128
+    """
+    if values.is_complex():
+        parts = narrowed(torch.view_as_real(values.resolve_conj()), mantissa, noise)
+        return torch.view_as_complex(parts.contiguous())
+    values = values.resolve_neg()
+    return _shortened(values, mantissa, None if noise.cuts else noise)
+
+
+def _shortened(values: torch.Tensor, mantissa: int, noise: Noise | None) -> torch.Tensor:
+    # [*] float64: towards zero without noise
+    lacking = _MANTISSA - mantissa
+    bits, kept = values.view(torch.int64), -1 << lacking
+    moved = noise.bits(values, lacking).add_(bits).bitwise_and_(kept) if noise else bits.bitwise_and(kept)
+    return moved.view(torch.float64)
 
 
 def perturbed(values: torch.Tensor, relative: float, noise: Noise) -> torch.Tensor:

@@ -17,7 +17,7 @@ program.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -28,6 +28,7 @@ from tracing.numerics.default_dtype import with_default_dtype
 from tracing.numerics.equality import EqualityTests
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
+from tracing.numerics.tf32 import CONVOLUTION_BACKWARD, narrowed_factors, tf32_factors
 from tracing.numerics.ties import (
     compared,
     compares_number,
@@ -77,13 +78,19 @@ _UNSUPPORTED = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexE
 class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
     """While active, shadows the program's computations on this thread and in its backward passes."""
 
-    def __init__(self, noise: Noise | None = None, exact: EqualityTests | None = None) -> None:
+    def __init__(
+        self,
+        noise: Noise | None = None,
+        exact: EqualityTests | None = None,
+        tf32: Collection[str] | None = None,
+    ) -> None:
         """noise -- None: exact results; else every rounding is random
 
         exact -- the tests for equality of a run without noise
+        tf32  -- products that may be computed in TF32, as `tf32_products`; None: by this process
         """
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
-        self._noise = noise
+        self._noise, self._tf32 = noise, tf32
         self.tests = EqualityTests(exact)
         self._storages = ShadowStorages(noise)
         # what the program's operators do and do not declare: sentences, with the first line
@@ -120,8 +127,10 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         own: Any = tree_map(_as_tensor, (args, kwargs))
         if not all(map(_is_strided, _tensors(own))):  # a sparse tensor has no shadow
             return self._as_it_is(func, args, kwargs)
-        if _all_plain(own) and _gives_views(func) and is_composite(func.name()):
-            with self:  # in inference mode `to` and `reshape` are not taken apart, and may copy
+        if _all_plain(own) and is_composite(func.name()):
+            with (
+                self
+            ):  # in inference mode `linear` is not taken apart, nor are `to` and `reshape`, which may copy
                 return func.decompose(*args, **kwargs)
         if _gives_views(func) or not _all_plain(own):
             return func(*args, **kwargs)
@@ -199,6 +208,18 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         return bool(operands) and all(map(self._storages.exact, operands))
 
     def _computed(self, func: Any, name: str, own: Any, given: Any) -> Any:
+        factors = tf32_factors(name, own[0], self._tf32) if self._noise is not None else ()
+        if self._noise is None or not factors:
+            return self._computed_of(func, name, own, given)
+        args, kwargs = given
+        narrow = narrowed_factors(args, factors, self._noise)
+        results = self._computed_of(func, name, own, (narrow, kwargs))
+        if name == CONVOLUTION_BACKWARD and args[-1][2]:  # the gradient of its bias is a sum of float32
+            args = (*args[:-1], [False, False, True])
+            results = (*results[:2], self._computed_of(func, name, own, (args, kwargs))[2])
+        return results
+
+    def _computed_of(self, func: Any, name: str, own: Any, given: Any) -> Any:
         args, kwargs = tree_map(_wide_dtype, given)
         if compares_number(name, own[0]) and (self._noise is None or self._noise.coin()):
             args = with_rounded_numbers(own[0], args)  # generated code may round them or not

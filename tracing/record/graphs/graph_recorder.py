@@ -27,7 +27,7 @@ from tracing.record.recording import Recording
 from tracing.store.graph_file import FxGraph, GraphFile, Schedule
 from tracing.upstream.inductor.graphs import GraphFacts, around_graphs, attached, compiles_followed
 from tracing.upstream.patch import Method
-from tracing.upstream.torch.float32_precision import float32_precision
+from tracing.upstream.torch.float32_precision import float32_precision, tf32_products
 
 _UNCACHED = "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1"
 _UNREADABLE = b""  # attached to a graph of an unknown form
@@ -186,6 +186,7 @@ class GraphRecorder:
             schedule=blob(bytes(facts.schedule)),
             precision=float32_precision(),
             default_dtype=str(torch.get_default_dtype()).removeprefix("torch."),
+            tf32=tf32_products(),
         )
         self._recording.writer.append(graph)
         return _Known(graph.id, _overwritten(schedule, msgspec.json.decode(facts.nodes, type=FxGraph)))

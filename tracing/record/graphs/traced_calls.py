@@ -22,7 +22,7 @@ from tracing.record.graphs.traced_backwards import TracedBackwards, gradient_edg
 from tracing.record.recording import Recording
 from tracing.upstream.torch.compiled_backward import backwards_followed
 from tracing.upstream.torch.dispatch_modes import functions_disabled
-from tracing.upstream.torch.float32_precision import float32_precision
+from tracing.upstream.torch.float32_precision import float32_precision, tf32_products
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _DEVICES = ("cpu", "cuda")
@@ -80,7 +80,8 @@ class TracedCalls:
             versions = [_version(one) for one in inputs]
         passed, overlapping = passed_inputs(inputs), overlapping_inputs(inputs)
         self._tensors.keep(index, "input", dict(enumerate(inputs)))
-        settings = _autocast(), str(torch.get_default_dtype()).removeprefix("torch."), float32_precision()
+        dtype = str(torch.get_default_dtype()).removeprefix("torch.")
+        settings = _autocast(), dtype, float32_precision(), tf32_products()
         self._written.addresses.clear()
         with functions_disabled():
             edges = gradient_edges(inputs)
