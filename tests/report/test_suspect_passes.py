@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tracing.analyze.graphs.changing_passes import EarlierPass
@@ -11,8 +13,8 @@ from tracing.report.judgement import judgement_text
 WRONG = WrongElements("output 0", "output 0", "mul", 1, 1, (0,), 2.0, 1.0, 99.0, 1.0)
 
 
-def said(*passes: EarlierPass) -> list[str]:
-    text = judgement_text(RunJudgement((), (TracedOff(0, WRONG, passes=passes),), ()), ())
+def said(*passes: EarlierPass, wrong: WrongElements = WRONG) -> list[str]:
+    text = judgement_text(RunJudgement((), (TracedOff(0, wrong, passes=passes),), ()), ())
     return [line.strip() for line in text]
 
 
@@ -51,3 +53,17 @@ def test_where_every_joint_pass_is_cleared_a_decomposition_is_the_suspect() -> N
     suspect = "a decomposition, as no pre-grad or joint pass changes how output 0 is computed"
     assert f"suspect   {suspect}" in lines
     assert "cleared   joint pass fold: no change of how output 0 is computed" in lines
+
+
+def test_the_pass_that_gives_a_result_its_wrong_dtype_is_no_suspect_among_others() -> None:
+    wrong = replace(WRONG, dtype="float32 [4], not float16 [4]")
+
+    lines = said(
+        EarlierPass(3, "joint pass noop", ("a",), (), cleared=True),
+        EarlierPass(4, "joint pass fold", ("b",), (), changes_dtype=True),
+        wrong=wrong,
+    )
+
+    assert "so        this pass gives output 0 its wrong dtype" in lines
+    assert "or        a decomposition" not in lines
+    assert "cleared   joint pass noop: no change of the dtype and shape of output 0" in lines

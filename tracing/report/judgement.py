@@ -272,13 +272,17 @@ def _before_inductor(finding: TracedOff | SharedResult) -> Iterator[str]:
             yield from _graph_lines(one)
     result = finding.wrong.name if isinstance(finding, TracedOff) else finding.result
     result = f"the {result}" if result.startswith("gradient") else result
-    if suspects:
+    of_dtype = isinstance(finding, TracedOff) and finding.wrong.dtype
+    how = f"the dtype and shape of {result}" if of_dtype else f"how {result} is computed"
+    if any(one.changes_dtype for one in suspects):
+        yield f"    so        this pass gives {result} its wrong dtype"
+    elif suspects:
         yield "    or        a decomposition"
     else:
-        what = f"how {result} is computed" if cleared else "the graph"
+        what = how if cleared else "the graph"
         yield f"    suspect   a decomposition, as no pre-grad or joint pass changes {what}"
     if cleared:
-        yield f"    cleared   {_some(cleared)}: no change of how {result} is computed"
+        yield f"    cleared   {_some(cleared)}: no change of {how}"
 
 
 def _change(one: EarlierPass) -> str:

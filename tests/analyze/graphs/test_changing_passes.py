@@ -110,3 +110,58 @@ def test_a_joint_pass_that_does_not_change_a_gradient_is_cleared(
     [one] = earlier_passes(run, GRAPH, "gradient of input 0") or ()
     [afterwards] = earlier_passes(run, GRAPH, "input 0 afterwards") or ()
     assert one.cleared != suspected and not afterwards.cleared
+
+
+HALF = """%x = placeholder : f16[4]
+%p = torch.softmax(%x, 0) : f16[4]
+output((%p,))
+"""
+SCATTERED = """%a = placeholder : f16[4]
+%full = aten.full.default([4], 0, dtype=torch.float16) : f16[4]
+%scatter = aten.scatter.value(%full, 0, 1) : f16[4]
+%sub = aten.sub.Tensor(%scatter, %a) : f16[4]
+output([%sub])
+"""
+NOOP = SCATTERED.replace("%sub = ", "%alias = aten.alias.default(%a) : f16[4]\n%sub = ")
+WHERE = """%a = placeholder : f16[4]
+%where = aten.where.self(%a, 1, 0) : f32[4]
+%sub = aten.sub.Tensor(%where, %a) : f16[4]
+output([%sub])
+"""
+WIDE = SCATTERED.replace("f16", "f32")
+CONVERTED = WHERE.replace(
+    "aten.sub.Tensor(%where, %a)", "prims.convert_element_type.default(%where, torch.float16)"
+)
+NARROWED = CONVERTED.replace("%where", "%a")
+
+
+@pytest.mark.parametrize(
+    ("steps", "cleared", "of_dtype"),
+    [
+        ([SCATTERED, NOOP, WHERE], [True, False], [False, True]),
+        ([WIDE, SCATTERED, NOOP], [True, True], [False, False]),
+        ([SCATTERED, SCATTERED.replace("0, 1)", "0, 2)"), SCATTERED], [False, False], [False, False]),
+        ([NARROWED, CONVERTED, NARROWED], [False, False], [False, False]),
+    ],
+)
+def test_the_step_that_gives_a_result_another_dtype_is_the_suspect(
+    steps: list[str], cleared: list[bool], of_dtype: list[bool], tmp_path: Path
+) -> None:
+    texts = [HALF, HALF, *steps, A, A, A]
+
+    passes = earlier_passes(a_run(tmp_path, texts), GRAPH, "output 0", "float32 [4], not float16 [4]") or ()
+
+    assert [one.cleared for one in passes] == cleared
+    assert [one.changes_dtype for one in passes] == of_dtype
+
+
+@pytest.mark.parametrize("traced", ["f32[1, 1, 4]", "f32[s0, 1, 4]"])
+def test_a_shape_that_aotautograd_traced_clears_all_later_passes(traced: str, tmp_path: Path) -> None:
+    joint = TRACED.replace("%p = _operator.mul(%x, 2) : f32[4]", f"%p = aten.mul.Tensor(%x, 2) : {traced}")
+    texts = [TRACED, TRACED, joint, joint.replace("%x, 2", "2, %x"), *[joint] * 4]
+
+    passes = earlier_passes(
+        a_run(tmp_path, texts), GRAPH, "output 0", "float32 [1, 1, 4], not float32 [1, 4]"
+    )
+
+    assert [one.cleared for one in passes or ()] == [True, True]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tracing.analyze.graphs.graph_chains import LAST, Chain, GraphStep
 from tracing.analyze.graphs.graph_names import same_graph
 from tracing.analyze.graphs.graph_pass_table import chain_of
 from tracing.analyze.graphs.graph_results import position_in_joint, result_lines
+from tracing.analyze.graphs.result_forms import changed_by, forms_of
 from tracing.model import CompiledGraph
 from tracing.store import Run
 
@@ -46,7 +47,8 @@ class EarlierPass:
     before: tuple[str, ...]  # both are empty if it changes the order of nodes
     after: tuple[str, ...]
     code: str = ""  # as of `ChangingPass`
-    cleared: bool = False  # it does not change how the result is computed
+    cleared: bool = False  # it does not change how the result is computed, or not its wrong dtype and shape
+    changes_dtype: bool = False  # it gives the result its wrong dtype
 
 
 class _Text(NamedTuple):
@@ -75,20 +77,46 @@ def changing_passes(run: Run, graph: CompiledGraph, node: str) -> tuple[Changing
     return tuple(_changes(texts, node)) or tuple(_moves(texts)) or tuple(_changes(texts, ""))
 
 
-def earlier_passes(run: Run, graph: CompiledGraph, result: str = "") -> tuple[EarlierPass, ...] | None:
+def earlier_passes(
+    run: Run, graph: CompiledGraph, result: str = "", dtype: str = ""
+) -> tuple[EarlierPass, ...] | None:
     """The pre-grad and joint passes that change a graph, in their order; None: the run did not record them.
 
     result -- of Dynamo's graph, "output 0", "gradient of input 2". Where it is known which one of the joint
               graph that is, the joint passes are cleared that do not change how it is computed; "": none is
+    dtype  -- its dtype and shape, if they are wrong: "float32 [6, 4], not float16 [6, 4]". Where it is known
+              by which step it has them, the others are cleared
     """
     chain = chain_of(run, graph)
     if chain is None:
         return None
-    position = _position(run, chain, result)
-    return tuple(
+    position = _position(run, chain, result, other_type=bool(dtype))
+    changing = tuple(
         _earlier(index, after, run.text(before.text), run.text(after.text), position)
         for index, (before, after) in enumerate(itertools.pairwise(chain.steps), 1)
         if _within(before, after) and not same_graph(run.text(before.text), run.text(after.text))
+    )
+    return _by_dtype(run, chain, changing, position, dtype)
+
+
+def _by_dtype(
+    run: Run, chain: Chain, passes: tuple[EarlierPass, ...], position: int | None, dtype: str
+) -> tuple[EarlierPass, ...]:
+    forms = forms_of(dtype)
+    if position is None or forms is None:
+        return passes
+    joint = [i for i, one in enumerate(chain.steps) if one.part in ("AOTAutograd", "joint")]
+    by = changed_by([run.text(chain.steps[i].text) for i in joint], position, *forms)
+    if by is None:
+        return passes
+    at = joint[by]  # 0: AOTAutograd, by decompositions, or a pre-grad pass
+    return tuple(
+        replace(
+            one,
+            cleared=one.index > at if by == 0 else one.index != at,
+            changes_dtype=by > 0 and one.index == at,
+        )
+        for one in passes
     )
 
 
@@ -97,10 +125,12 @@ def _within(before: GraphStep, after: GraphStep) -> bool:
     return after.part in ("pre-grad", "joint") and (first or before.part == after.part)
 
 
-def _position(run: Run, chain: Chain, result: str) -> int | None:
+def _position(run: Run, chain: Chain, result: str, *, other_type: bool) -> int | None:
     # in the joint graph
     texts = [run.text(one.text) for one in chain.steps if one.part in ("Dynamo", "AOTAutograd")]
-    return position_in_joint(texts[0], texts[1], result) if result and len(texts) == 2 else None
+    if not result or len(texts) != 2:
+        return None
+    return position_in_joint(texts[0], texts[1], result, other_type=other_type)
 
 
 def _earlier(index: int, step: GraphStep, before: str, after: str, position: int | None) -> EarlierPass:

@@ -20,8 +20,8 @@ _PURE = re.compile(rf"^%[\w.]+ = (?:{_OPERATOR}|{_OF_PYTHON}|(?:placeholder|get_
 
 def result_lines(text: str, position: int) -> tuple[str, ...] | None:
     """The lines of a graph on which a result depends, and its inputs; None if it has no such result."""
-    lines = _lines(text)
-    results = _results(lines)
+    lines = node_lines(text)
+    results = result_names(lines)
     if position >= len(results):
         return None
     writing = [name for name, line in lines.items() if name and not _PURE.match(line)]
@@ -34,24 +34,28 @@ def result_lines(text: str, position: int) -> tuple[str, ...] | None:
     return (*(line for name, line in lines.items() if name in needed), f"output({results[position]})")
 
 
-def position_in_joint(traced: str, joint: str, result: str) -> int | None:
+def position_in_joint(traced: str, joint: str, result: str, *, other_type: bool = False) -> int | None:
     """The position in a joint graph of a result of the graph that Dynamo traced; None: it is not known.
 
     traced, joint -- texts of the graph as Dynamo and as AOTAutograd gave it
     result        -- of Dynamo's graph: "output 0", "gradient of input 2"
+    other_type    -- it may have another dtype and shape in the joint graph
 
     The joint graph returns the results of Dynamo's graph first, then a gradient or None for each input.
     It returns more if inputs were overwritten, or if results share memory: then nothing is known.
     """
-    ours, theirs = _lines(traced), _lines(joint)
-    results, joined = _results(ours), _results(theirs)
+    ours, theirs = node_lines(traced), node_lines(joint)
+    results, joined = result_names(ours), result_names(theirs)
     inputs, entered = _inputs(ours), _inputs(theirs)
     own = [name for name in entered if not _TANGENT.match(theirs[name])]
     gradients = len(own) if len(own) < len(entered) else 0
-    first = joined[: len(results)]
-    if len(joined) - gradients != len(results) or _types(results, ours) != _types(first, theirs):
-        return None
     kind, _, number = result.rpartition(" ")
+    if len(joined) - gradients != len(results):
+        return None
+    pairs = zip(_types(results, ours), _types(joined[: len(results)], theirs), strict=True)
+    unlike = {i for i, (one, other) in enumerate(pairs) if one != other}
+    if unlike - ({int(number)} if other_type and kind == "output" else set()):
+        return None
     if kind == "output":
         return int(number) if int(number) < len(results) else None
     same = gradients and len(inputs) == len(own) and _types(inputs, ours) == _types(own, theirs)
@@ -67,8 +71,8 @@ def _types(results: Sequence[str], lines: Mapping[str, str]) -> list[str]:
     return [one[0] if one else "" for one in matches]
 
 
-def _lines(text: str) -> dict[str, str]:
-    # by node, "" for the output; those of a graph inside of it belong to the line that names it
+def node_lines(text: str) -> dict[str, str]:
+    """The lines of a graph by node, "" for the output; those of a graph inside of it are part of its line."""
     lines: dict[str, str] = {}
     name = ""
     for line in text.splitlines():
@@ -80,7 +84,7 @@ def _lines(text: str) -> dict[str, str]:
     return lines
 
 
-def _results(lines: Mapping[str, str]) -> list[str]:
-    # of "output((%a, [%b], None))" the leaves: names of nodes, and other values
+def result_names(lines: Mapping[str, str]) -> list[str]:
+    """The leaves of "output((%a, [%b], None))": names of nodes, and other values."""
     inside = lines.get("", "output()").removeprefix("output(").removesuffix(")")
     return [one for one in re.split(r"[\s,()\[\]]+", inside) if one]

@@ -201,9 +201,9 @@ def _with_passes(run: store.Run, asked: store.Run, finding: Finding) -> Finding:
     graphs = {one.id: one for one in run.records(CompiledGraph)}
     graph = graphs.get(finding.graph)
     if graph is not None and _is_before_inductor(finding):
-        result = finding.wrong.name if isinstance(finding, TracedOff) else ""  # memory may be shared anywhere
-        known = earlier_passes(run, graph, result)
-        return replace(finding, passes=earlier_passes(asked, graph, result) if known is None else known)
+        of = (finding.wrong.name, finding.wrong.dtype) if isinstance(finding, TracedOff) else ()
+        known = earlier_passes(run, graph, *of)  # memory may be shared anywhere
+        return replace(finding, passes=earlier_passes(asked, graph, *of) if known is None else known)
     if not isinstance(finding, PassesOff) or graph is None:
         return finding
     passes = changing_passes(run, graph, finding.first) or changing_passes(asked, graph, finding.first)
