@@ -172,6 +172,8 @@ def _accused(launch: JudgedLaunch) -> Iterator[str]:
         yield "    against   Triton's interpreter, on the same inputs"
     else:
         yield f"    graph     {launch.graph}: {_some(launch.nodes)}"
+    if launch.why:
+        yield f"    cause     {launch.why}"
     yield from _lines(launch.lines)
     for wrong in launch.wrong:
         yield from _elements(wrong, "rounding in this launch")

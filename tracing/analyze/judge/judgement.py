@@ -65,7 +65,7 @@ class JudgedLaunch:
     nodes: tuple[str, ...] = ()  # nodes that the launch implements
     lines: tuple[PythonLine, ...] = ()
     wrong: tuple[WrongElements, ...] = ()
-    why: str = ""  # the reason why there is no reference, or the source of its wrong inputs
+    why: str = ""  # why there is no reference, what made its inputs wrong, or what it was not compiled for
     others: tuple[int, ...] = ()  # launches with partial results for it: one of these launches is off
     rounded: tuple[str, ...] = ()  # nodes whose ATen value differs because ATen rounds more often
     operators: tuple[str, ...] = ()  # of libraries, with partial results for it, as `others`

@@ -14,7 +14,8 @@ from tracing.digest.columns import Row
 from tracing.model import Access, KernelLaunch, LaunchLine, MemoryEvidence, OutOfBounds
 from tracing.store import Run, rank_of
 
-_ACCESSES = {"race": "races", "specialised": "was compiled for other arguments"}
+_SPECIALISED = "specialised"
+_ACCESSES = {"race": "races", _SPECIALISED: "was compiled for other arguments"}
 
 
 def memory_evidence(run: Run, rank: int = 0, launch: int | None = None) -> list[MemoryEvidence]:
@@ -48,6 +49,12 @@ def wrong_accesses(run: Run) -> dict[str, str]:
         if not (one.inside and one.access == "load")
     }
     return {f"{one.index} {one.kernel_name}": how[one.index] for one in run.launches() if one.index in how}
+
+
+def other_arguments(run: Run) -> dict[int, str]:
+    """The launches of kernels that were compiled for other arguments, and for which ones."""
+    evidence = (one for one in memory_evidence(run) if one.kind == _SPECIALISED)
+    return {one.launch: one.what for one in evidence}
 
 
 def evidence_sentence(one: MemoryEvidence) -> str:

@@ -25,7 +25,7 @@ from tracing.analyze.judge.judgement import (
     TracedOff,
 )
 from tracing.analyze.judge.reached_results import reached_results
-from tracing.analyze.memory.evidence import wrong_accesses
+from tracing.analyze.memory.evidence import other_arguments, wrong_accesses
 from tracing.analyze.runs.recording_commands import is_virtual, require_recordable
 from tracing.analyze.runs.repetition import Repetition, changed_since, repetition
 from tracing.analyze.runs.unchecked_kernels import knows_eager, unchecked_kernels
@@ -181,7 +181,12 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
     not_covered = (*judgement.not_covered, *untried, *left_out(run), *changed_by_backends(run))
     accesses = wrong_accesses(run)
     judgement = replace(judgement, other_contents=other_contents, not_covered=not_covered)
-    judgement = replace(judgement, wrong_accesses=accesses)
+    others = other_arguments(run)
+    launches = [
+        replace(one, why=others.get(one.launch, "")) if one.verdict == "off" else one
+        for one in judgement.launches
+    ]
+    judgement = replace(judgement, wrong_accesses=accesses, launches=tuple(launches))
     judgement = replace(judgement, has_results=any(run.records(Result)))
     findings = _fewest_suspects_first([_with_passes(run, asked, one) for one in judgement.findings])
     judgement = replace(judgement, findings=findings, eager_known=knows_eager(asked))
