@@ -53,7 +53,8 @@ class TracedProgram:
         Raises NoReference if it calls a function that this process does not know.
         """
         self.graph, self._device, self._virtual = graph, device, virtual
-        self.inputs = [node for node in graph.nodes if node.op == "placeholder"]
+        attributes = [node for node in graph.nodes if _is_read_from_outside(node)]
+        self.inputs = [*(node for node in graph.nodes if node.op == "placeholder"), *attributes]
         self._functions = {node.name: self._function(node) for node in graph.nodes if "call" in node.op}
         self._last: dict[str, list[str]] = {}  # the values that no node after this one reads
         users = {name: node.name for node in graph.nodes for name in references([node.args, node.kwargs])}
@@ -165,7 +166,7 @@ class TracedProgram:
     def _called(self, *inputs: Any) -> list[Any]:
         values: dict[str, Any] = {node.name: one for node, one in zip(self.inputs, inputs, strict=True)}
         for node in self.graph.nodes:
-            if node.op == "get_attr":
+            if node.op == "get_attr" and node.name not in values:
                 values[node.name] = self._attribute(node)
             elif node.name in self._functions:
                 values[node.name] = self._executed(node, values)
@@ -177,8 +178,7 @@ class TracedProgram:
     def _attribute(self, node: FxNode) -> Any:
         if node.graph is not None:
             return functools.partial(self._call_inner, node.graph)
-        if node.constant is None:
-            raise NoReference(f"the constant {node.target}")
+        assert node.constant is not None
         return constant(node.constant, self._device)
 
     def _call_inner(self, graph: FxGraph, *inputs: Any) -> list[Any]:
@@ -234,6 +234,11 @@ class TracedProgram:
         if not self._virtual:
             raise NoReference(f"autocast of {node.args[0]}, which is not the device of this judgement")
         return lambda _device, dtype, *args: enter("cpu", dtype or torch.get_autocast_dtype("cuda"), *args)
+
+
+def _is_read_from_outside(node: FxNode) -> bool:
+    # a tensor that it reads as an attribute, and that no node holds: its calls have its content
+    return node.op == "get_attr" and node.graph is None and node.constant is None
 
 
 def _differentiates(graph: FxGraph) -> bool:

@@ -79,6 +79,7 @@ class OverlappingInput(msgspec.Struct, frozen=True, array_like=True):
 class TracedCall(Record, frozen=True, file="tracedcalls", compressed=True, segmented=True):
     """One call of the compiled form of a graph that Dynamo traced, of a run that keeps contents."""
 
+    # its inputs are the placeholders of the graph, and then the tensors that it reads as attributes
     index: int  # in the order of `GraphCall.index`
     stop: int  # calls of compiled graphs from `index` to it, on the same thread, are parts of this one
     graph: int  # as `TracedGraph.id`

@@ -58,7 +58,7 @@ def test_both_of_two_nested_recordings_have_a_graph_that_is_compiled_in_the_inne
 def test_an_error_of_the_recorder_in_a_compile_is_not_the_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unable(graph: torch.fx.GraphModule) -> None:
+    def unable(*given: object) -> None:
         raise ValueError("a new kind of node")
 
     monkeypatch.setattr(graph_recorder, "graph_json", unable)

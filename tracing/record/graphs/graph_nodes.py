@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import EllipsisType
 from typing import Any
 
@@ -30,11 +30,27 @@ _INDEXING = (operator.getitem, operator.setitem)
 _CONSTANT = 4096  # elements of a constant of a graph that is written down
 
 
-def graph_json(module: torch.fx.GraphModule) -> dict[str, Any]:
-    """The nodes of a graph, in their order, and the Python lines that they come from."""
+def graph_json(module: torch.fx.GraphModule, inputs: Collection[str] = ()) -> dict[str, Any]:
+    """The nodes of a graph, in their order, and the Python lines that they come from.
+
+    inputs -- nodes of attributes that are no constants, but inputs of its calls
+    """
     lines: dict[str, int] = {}
     nodes = [_node(module, node, lines) for node in module.graph.nodes]
+    for one in nodes:
+        if one["name"] in inputs:
+            one.pop("constant", None)
     return {"nodes": nodes, "lines": [python_frames(text) for text in lines]}
+
+
+def tensor_attributes(module: torch.fx.GraphModule) -> dict[str, torch.Tensor]:
+    """The tensors that a graph reads as attributes, as the parameters of an optimizer, by node."""
+    known = {
+        node.name: _attribute(module, str(node.target))
+        for node in module.graph.nodes
+        if node.op == "get_attr"
+    }
+    return {name: one for name, one in known.items() if type(one) in (torch.Tensor, torch.nn.Parameter)}
 
 
 def graph_text(module: torch.fx.GraphModule) -> str:

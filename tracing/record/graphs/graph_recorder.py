@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -19,7 +20,7 @@ import torch
 from tracing.errors import message
 from tracing.model import CompiledGraph, GraphCall, SharedBytes, TracedGraph
 from tracing.record.graphs.call_tensors import CallTensors
-from tracing.record.graphs.graph_nodes import graph_json, graph_text
+from tracing.record.graphs.graph_nodes import graph_json, graph_text, tensor_attributes
 from tracing.record.graphs.shared_memory import passed_inputs, shared_memory
 from tracing.record.graphs.traced_calls import TracedCalls
 from tracing.record.outputs import OutputKeeper
@@ -40,6 +41,7 @@ class _Compiling(threading.local):
 
 class _Tracing(threading.local):
     graph: int | None = None  # which Inductor compiles now; None: it could not be read
+    attributes: Sequence[weakref.ref[torch.Tensor]] = ()  # tensors that it reads, other than its inputs
 
 
 class GraphRecorder:
@@ -76,16 +78,18 @@ class GraphRecorder:
         writer = self._recording.writer
         with self._survived():
             self._traced.graph = None
-            text, nodes = writer.blob(graph_text(graph)), writer.blob(_encode(graph_json(graph)))
+            attributes = tensor_attributes(graph)
+            text, nodes = writer.blob(graph_text(graph)), writer.blob(_encode(graph_json(graph, attributes)))
             number = next(self._graphs)
             writer.append(TracedGraph(compile_id, text, nodes, number))
             self._traced.graph = number
+            self._traced.attributes = [weakref.ref(one) for one in attributes.values()]
 
     def made(self, compiled: Any) -> Any:
         graph = self._traced.graph
         if self._wrapping is None or graph is None or not inspect.isfunction(compiled):
             return compiled
-        return self._wrapping.wrapped(compiled, graph)
+        return self._wrapping.wrapped(compiled, graph, self._traced.attributes)
 
     def began(self, graph: torch.fx.GraphModule, compile_id: str, backward: bool) -> None:
         with self._survived():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -55,17 +56,21 @@ class TracedCalls:
         finally:
             self._entered = False
 
-    def wrapped(self, compiled: Callable[..., Any], graph: int) -> Callable[..., Any]:
+    def wrapped(
+        self, compiled: Callable[..., Any], graph: int, attributes: Sequence[weakref.ref[torch.Tensor]] = ()
+    ) -> Callable[..., Any]:
         """A callable that records each of its calls.
 
-        graph -- as `TracedGraph.id`
+        graph      -- as `TracedGraph.id`
+        attributes -- tensors that the graph reads without getting them; they follow its inputs
         """
 
         @functools.wraps(compiled)
         def called(*inputs: Any) -> Any:
-            if not self._entered or self._paused() or not _plain(inputs):
+            read = (*inputs, *(one() for one in attributes))
+            if not self._entered or self._paused() or not _plain(read):
                 return compiled(*inputs)
-            return self._call(compiled, graph, inputs)
+            return self._call(lambda: compiled(*inputs), graph, read)
 
         return called
 
@@ -73,7 +78,7 @@ class TracedCalls:
         """Note inputs that a compiled graph overwrites: its code does not count their versions."""
         self._written.addresses |= first_bytes(inputs)
 
-    def _call(self, compiled: Callable[..., Any], graph: int, inputs: Sequence[Any]) -> Any:
+    def _call(self, compiled: Callable[[], Any], graph: int, inputs: Sequence[Any]) -> Any:
         with self._recording.lock:
             index = next(self._calls)
         with functions_disabled():
@@ -85,7 +90,7 @@ class TracedCalls:
         self._written.addresses.clear()
         with functions_disabled():
             edges = gradient_edges(inputs)
-        results = compiled(*inputs)
+        results = compiled()
         self._tensors.keep(index, "output", dict(enumerate(results)))
         left = self._may_differ(inputs, versions)
         self._tensors.keep(index, "afterwards", {i: inputs[i] for i in sorted({*left, *overlapping})})
