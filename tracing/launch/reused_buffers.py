@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import torch
 
-from tracing.launch.tensors import tensor_meta
+from tracing.launch.tensors import has_memory, tensor_meta
+from tracing.upstream.torch.tensor_subclasses import has_storage
 from tracing.views import relation
 
 _REUSE = "# reuse"
@@ -107,7 +108,7 @@ class ReusedBuffers:
         wrapper = self._wrapper(code)
         if wrapper is None:
             return
-        values = {name: one for name, one in frame.f_locals.items() if isinstance(one, torch.Tensor)}
+        values = {name: one for name, one in frame.f_locals.items() if _lies_in_memory(one)}
         for argument, tensor in written:
             for buffer in (name for name in values if line in wrapper.loads.get(name, ())):
                 born = wrapper.reuses.get(buffer, 0)
@@ -131,6 +132,10 @@ class ReusedBuffers:
 def _is_part(node: ast.AST) -> TypeGuard[ast.Call]:
     # a part of a pool becomes a buffer, which reads nothing of it
     return isinstance(node, ast.Call) and ast.unparse(node.func).endswith("alloc_from_pool")
+
+
+def _lies_in_memory(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and has_storage(value) and has_memory(value)
 
 
 def _shares(a: torch.Tensor, b: torch.Tensor) -> bool:
