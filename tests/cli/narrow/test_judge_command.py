@@ -96,6 +96,20 @@ def test_a_run_without_a_graph_on_the_virtual_gpu_is_not_recorded_anew(
     assert not (run.path / "anew").exists()
 
 
+def test_a_run_without_a_launch_is_said_to_have_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passed = [Outcome("passed", "exit status 0")]
+    run = saved(tmp_path, [], passed, kind="program", program=("train.py",), environment=ON_VIRTUAL_GPU)
+
+    with pytest.raises(typer.Exit) as ended:
+        judge(str(run.path), trust=True, runs=tmp_path)
+
+    printed = capsys.readouterr().out
+    assert ended.value.exit_code == 2
+    assert "no Triton kernel: torch.compile compiled nothing\nno launch could be judged" in printed
+
+
 def test_a_judgement_is_kept_in_the_run_that_was_asked_about(tmp_path: Path) -> None:
     asked = saved(
         tmp_path / "asked", [launch(0, arg("x", "in", "x")), launch(1, arg("x", "in", "x"), name="k1")]

@@ -51,6 +51,7 @@ from tracing.model import (
     Outcome,
     Result,
 )
+from tracing.report.findings import no_kernel_text
 from tracing.report.run_json import memory_evidence_json
 from tracing.store.cut_files import cut_files
 from tracing.store.recorded_launch import find_launch, recorded_launch
@@ -87,6 +88,8 @@ def judge(
         print(msgspec.json.encode({**of_run, **answer.json()}).decode())
     else:
         for line in (*memory_findings_text(run), *unwritten_reads_text(run), *nan_text(run)):
+            out.print(line)
+        for line in no_kernel_text(run) if not answer.judgement.launches else ():
             out.print(line)
         answer.print()
     raise typer.Exit(answer.status)
