@@ -15,8 +15,10 @@ from planted_kernels import Program, judgement, recorded
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tracing.judge.drawn_numbers import DrawnNumbers
+from tracing.judge.fx_program import FxProgram
 from tracing.judge.given_numbers import GivenNumbers, OtherNumbers
 from tracing.program.device import Device
+from tracing.store.graph_file import FxGraph, FxNode
 from tracing.upstream.torch.traced_attention import attention
 
 aten = torch.ops.aten
@@ -112,3 +114,20 @@ def test_weights_of_another_chance_or_size_are_not_dropped(size: int) -> None:
     x, y, z = heads(torch.float32)()
     with pytest.raises(OtherNumbers), GivenNumbers([kept()]):
         attention(x[:, :, :size], y, z, dropout_p=0.3 if size < 40 else 0.2)
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.5])
+def test_the_state_of_a_generator_that_draws_nothing_has_no_value(chance: float) -> None:
+    tensors = [{"node": one} for one in "qkv"]
+    attended = FxNode(
+        "attended", "call_function", "aten::_scaled_dot_product_efficient_attention",
+        [*tensors, None, True, chance],
+    )  # fmt: skip
+    parts = [
+        FxNode(f"part_{i}", "call_function", "_operator.getitem", [{"node": "attended"}, i]) for i in range(4)
+    ]
+    inputs = [FxNode(one, "placeholder", one) for one in "qkv"]
+
+    program = FxProgram(FxGraph([*inputs, attended, *parts], []))
+
+    assert program.saved_states == (set() if chance else {"part_2", "part_3"})

@@ -25,6 +25,7 @@ from tracing.judge.operators import (
     resolved,
     returned,
     states,
+    unwritten_states,
     viewed,
 )
 from tracing.judge.saved_states import named_operator, saved_states, without_states
@@ -79,7 +80,7 @@ class FxProgram:
         self.order = {node.name: i for i, node in enumerate(graph.nodes)}
         self._same = {node.name: one for node in graph.nodes if (one := returned(node)) is not None}
         self._views = {node.name: base for node in graph.nodes if (base := viewed(node)) is not None}
-        self.saved_states = saved_states(graph)
+        self.saved_states = saved_states(graph) | unwritten_states(graph)
         # of nodes that draw and return the state of their generator
         self.states = states(graph) if device.type == "cuda" else {}
         self.writers: dict[str, list[str]] = {}  # of a root, the nodes that write to it

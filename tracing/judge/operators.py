@@ -13,7 +13,7 @@ from tracing.judge import higher_order, random_numbers
 from tracing.judge.no_reference import NoReference
 from tracing.judge.saved_states import SAVING, saved_call
 from tracing.store.graph_file import FxGraph, FxNode
-from tracing.upstream.torch.fused_attention import state_results
+from tracing.upstream.torch.fused_attention import state_results, unwritten_without_drawing
 from tracing.upstream.torch.operator_schemas import (
     OWN_NAMESPACES,
     draws,
@@ -87,6 +87,21 @@ def states(graph: FxGraph) -> dict[str, tuple[str, ...]]:
         for name, positions in drawing.items()
         if all((name, one) in parts for one in positions)
     }
+
+
+def unwritten_states(graph: FxGraph) -> frozenset[str]:
+    """The nodes of the state of a generator of attention that draws nothing: they have no one value."""
+    unwritten = {
+        node.name: unwritten_without_drawing(function)
+        for node in graph.nodes
+        if (function := _operator(node)) is not None and not is_random(node)
+    }
+    return frozenset(
+        node.name
+        for node in graph.nodes
+        if node.target == "_operator.getitem" and isinstance(node.args[0], Mapping)
+        if node.args[1] in unwritten.get(node.args[0].get("node", ""), ())
+    )
 
 
 def _state_results(node: FxNode) -> tuple[int, ...]:

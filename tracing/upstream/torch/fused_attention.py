@@ -18,6 +18,7 @@ from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 from tracing.upstream.torch.operator_schemas import schema_of
 
 _SEED, _OFFSET, _BOTH = "philox_seed", "philox_offset", "rng_state"  # names of results
+_UNUSED = "unused"  # next to `_BOTH`
 _WORD = (1 << 64) - 1
 
 
@@ -44,6 +45,12 @@ def state_results(operator: Any) -> tuple[int, ...]:
     if _BOTH in names:
         return (names.index(_BOTH),)
     return (names.index(_SEED), names.index(_OFFSET)) if {_SEED, _OFFSET} <= {*names} else ()
+
+
+def unwritten_without_drawing(operator: Any) -> tuple[int, ...]:
+    """Positions of the results of an operator that hold anything if it draws no random numbers."""
+    names = [one.name for one in schema_of(operator).returns]
+    return tuple(i for i, one in enumerate(names) if one in (_SEED, _OFFSET, _BOTH, _UNUSED))
 
 
 def generator_state(results: Sequence[torch.Tensor]) -> GeneratorState:
@@ -100,7 +107,10 @@ def contract() -> None:
         own = [one.name for one in schema_of(operator).arguments if not one.has_default_value()]
         given = _arguments(DroppedAttention(operator, (), 0, torch.half, 0.5), *[torch.empty(0)] * 3)
         require({*own} <= given.keys() and "dropout_p" in given, f"the arguments of {name} attention")
+        unwritten = unwritten_without_drawing(operator)
+        require({*state_results(operator)} <= {*unwritten}, f"what {name} attention leaves unwritten")
     require(not state_results(torch.ops.aten.mm.default), "an operator that returns no state")
+    require(not unwritten_without_drawing(torch.ops.aten.mm.default), "an operator that writes all results")
     require(hasattr(torch.Generator, "set_offset"), "a generator whose offset can be set")
     words = torch.tensor([7, 8], dtype=torch.uint64)
     require(generator_state([words]) == generator_state([*words]) == (7, 8), "a state of one or two results")
