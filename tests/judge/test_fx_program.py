@@ -267,6 +267,10 @@ def test_memory_before_an_input_is_not_reached_by_as_strided() -> None:
     given = {FxValue("x_1", 0): X.flatten()}
 
     assert fx.plan([fx.value("sin")], given).nodes == ("as_strided", "sin")
-    fx.nodes["x_1"].value["offset"] = 8
-    with pytest.raises(NoReference, match="in the storage of x_1"):
-        fx.plan([fx.value("sin")], given)
+    value = fx.nodes["x_1"].value
+    for key, other in (("offset", 8), ("stride", [2]), ("stride", ["s0"]), ("stride", [0])):
+        before = value.get(key)
+        value[key] = other
+        with pytest.raises(NoReference, match="in the storage of x_1"):
+            fx.plan([fx.value("sin")], given)
+        value[key] = before

@@ -379,3 +379,28 @@ def test_an_error_of_some_percent_in_every_element_is_off(
     text = "\n".join(judgement_text(said, ()))
     assert "2048 elements on average, and none by itself" in text
     assert "roundings on average; rounding explains 3" in text
+
+
+def in_rows(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x.sin().as_strided((2, 4), (4, 1), 1) * 2, torch.as_strided(x, (3,), (5,), 2) + 1
+
+
+def test_what_as_strided_reads_of_a_value_or_of_a_whole_input_is_judged(
+    device: Device, tmp_path: Path
+) -> None:
+    said = judgement(recorded(Program(in_rows, inputs), tmp_path, device))
+
+    assert not said.findings and not said.not_covered
+
+
+@pytest.mark.parametrize("columns", [slice(0, 2), slice(2, 4)], ids=["gaps", "offset"])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_what_as_strided_reads_next_to_an_input_has_no_reference(
+    dynamic: bool, columns: slice, device: Device, tmp_path: Path
+) -> None:
+    program = Program(in_rows, lambda: [values(6, 4)[:, columns], values(6, 4)], dynamic=dynamic)
+
+    said = judgement(recorded(program, tmp_path, device))
+
+    assert not said.findings and said.accused is None
+    assert any("the storage of an input" in one for one in said.not_covered)

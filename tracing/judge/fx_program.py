@@ -7,6 +7,7 @@ given values.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
@@ -188,8 +189,10 @@ class FxProgram:
     def _require_own_storage(self, node: FxNode) -> None:
         # as_strided counts from the start of a storage, of which only the input itself was kept
         root = self.nodes[self.root(node.name)]
-        begins = isinstance(root.value, Mapping) and root.op == "placeholder" and root.value.get("offset")
-        if begins and node.target.startswith("aten::as_strided") and len(node.args) > 3:
+        if root.op != "placeholder" or not isinstance(root.value, Mapping):
+            return
+        begins = root.value.get("offset") and len(node.args) > 3
+        if node.target.startswith("aten::as_strided") and (begins or not is_dense(root.value)):
             raise NoReference(f"what {node.name} reaches in the storage of {root.name}")
 
     def _writes_through(self, writer: str, node: str) -> bool:
@@ -305,6 +308,15 @@ def _is_read(empty: FxNode, nodes: Sequence[FxNode]) -> bool:
         if name.endswith("_"):
             return False
     return not users
+
+
+def is_dense(value: Mapping[str, Any]) -> bool:
+    """True if a tensor is known to have each element of its memory once; `value`: of its node."""
+    shape, strides = value.get("shape", ()), value.get("stride", ())
+    if not all(type(one) is int and one > 0 for one in (*shape, *strides)) or len(shape) != len(strides):
+        return False
+    last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    return bool(last + 1 == math.prod(shape))
 
 
 def clone(tensor: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ import torch
 from tracing.judge import higher_order
 from tracing.judge.autograd_function import autograd_function
 from tracing.judge.drawn_numbers import DrawnNumbers
-from tracing.judge.fx_program import clone, constant, decoded, strided
+from tracing.judge.fx_program import clone, constant, decoded, is_dense, strided
 from tracing.judge.given_numbers import GivenNumbers
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import executes_graphs, references, resolved
@@ -22,11 +22,12 @@ from tracing.numerics.autocast import autocast_restored
 from tracing.record.graphs.shared_memory import passed_inputs, shared_memory
 from tracing.store.graph_file import FxGraph, FxNode
 from tracing.upstream.torch.functorch_levels import levels_restored
+from tracing.upstream.torch.tensor_subclasses import storage_key
 from tracing.upstream.torch.traced_dropout import TRACED_DROPOUT, dropout_as_traced
 from tracing.upstream.torch.traced_functions import differentiates, traced_function, traced_method
 
 _UNWRITTEN = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
-_OF_STORAGE = ("as_strided", "as_strided_")  # of which only the elements of the input were kept
+_OF_STORAGE = ("as_strided", "as_strided_")
 _FILLED = itertools.count(1)
 _HIGHER = "torch.ops.higher_order."
 _CHECKPOINT = f"{_HIGHER}tag_activation_checkpoint"
@@ -56,6 +57,8 @@ class TracedProgram:
         attributes = [node for node in graph.nodes if _is_read_from_outside(node)]
         self.inputs = [*(node for node in graph.nodes if node.op == "placeholder"), *attributes]
         self._functions = {node.name: self._function(node) for node in graph.nodes if "call" in node.op}
+        self._reaches = any(node.target.rpartition(".")[2] in _OF_STORAGE for node in graph.nodes)
+        self._incomplete: set[int] = set()  # storages of inputs that have more than the elements of the input
         self._last: dict[str, list[str]] = {}  # the values that no node after this one reads
         users = {name: node.name for node in graph.nodes for name in references([node.args, node.kwargs])}
         for name, user in users.items():
@@ -164,7 +167,12 @@ class TracedProgram:
             return results
 
     def _called(self, *inputs: Any) -> list[Any]:
-        values: dict[str, Any] = {node.name: one for node, one in zip(self.inputs, inputs, strict=True)}
+        pairs = [*zip(self.inputs, inputs, strict=True)]
+        if self._reaches:
+            self._incomplete = {
+                storage_key(one.untyped_storage()) for node, one in pairs if _lies_in_more(one, node)
+            }
+        values: dict[str, Any] = {node.name: one for node, one in pairs}
         for node in self.graph.nodes:
             if node.op == "get_attr" and node.name not in values:
                 values[node.name] = self._attribute(node)
@@ -197,7 +205,7 @@ class TracedProgram:
 
     def _function(self, node: FxNode) -> Callable[..., Any]:
         name = node.target.rpartition(".")[2]
-        if name in _OF_STORAGE:
+        if name in _OF_STORAGE[1:]:
             raise NoReference("the storage of an input")
         if node.target in TRACED_DROPOUT:
             return TRACED_DROPOUT[node.target]
@@ -219,11 +227,21 @@ class TracedProgram:
             function = self._enter_autocast(node)
         else:
             function = traced_function(node.target) if node.op == "call_function" else None
+        if name in _OF_STORAGE and function is not None:
+            return functools.partial(self._of_storage, function)
         if name in _UNWRITTEN and function is not None:
             return functools.partial(_filled, function)
         if function is None:
             raise NoReference(f"{name}, which judge does not execute")
         return function
+
+    def _of_storage(
+        self, function: Callable[..., Any], tensor: torch.Tensor, *rest: Any, **named: Any
+    ) -> Any:
+        # of an input, only its own elements were kept
+        if storage_key(tensor.untyped_storage()) in self._incomplete:
+            raise NoReference("the storage of an input")
+        return function(tensor, *rest, **named)
 
     def _enter_autocast(self, node: FxNode) -> Callable[..., Any]:
         # each type of device has operators of its own that are less precise then
@@ -239,6 +257,14 @@ class TracedProgram:
 def _is_read_from_outside(node: FxNode) -> bool:
     # a tensor that it reads as an attribute, and that no node holds: its calls have its content
     return node.op == "get_attr" and node.graph is None and node.constant is None
+
+
+def _lies_in_more(value: Any, node: FxNode) -> bool:
+    # whether the storage of an input may have had elements that are none of the input
+    if not isinstance(value, torch.Tensor):
+        return False
+    known = isinstance(node.value, Mapping) and not node.value.get("offset") and is_dense(node.value)
+    return not known or value.untyped_storage().nbytes() != value.nbytes
 
 
 def _differentiates(graph: FxGraph) -> bool:
