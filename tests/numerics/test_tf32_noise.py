@@ -8,8 +8,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tracing.numerics import tf32
 from tracing.numerics.reference import Expected, reference
 from tracing.numerics.verdict import judge
+from tracing.program.device import Device
+from tracing.upstream.torch.float32_precision import PRODUCTS as PRODUCTS_OF_TORCH
+from tracing.upstream.torch.float32_precision import with_float32_precision
 
 SHAPE = (4, 8, 6, 6)
 
@@ -29,8 +33,8 @@ def nearest(x: torch.Tensor) -> torch.Tensor:
     return cut((x.contiguous().view(torch.int32) + (1 << 12)).view(torch.float32))
 
 
-def expected(run: Callable[[], torch.Tensor], *tf32: str) -> Expected:
-    return reference(lambda: {"y": run()}, tf32=tf32)["y"]
+def expected(run: Callable[[], torch.Tensor], *allowed: str) -> Expected:
+    return reference(lambda: {"y": run()}, tf32=allowed)["y"]
 
 
 def in_inference_mode() -> torch.Tensor:
@@ -94,3 +98,22 @@ def test_the_gradient_of_a_bias_is_a_sum_of_float32() -> None:
     of_weight, of_bias = (expected(gradient(i), "conv").spread.mean() for i in (1, 2))
 
     assert of_weight > 1e-3 and of_bias < 1e-4
+
+
+def test_a_virtual_gpu_has_no_tf32() -> None:
+    with with_float32_precision("high", PRODUCTS_OF_TORCH), Device("sm_90").active():
+        noise = reference(lambda: {"y": X.cuda() @ M.cuda()})["y"].spread
+
+    assert noise.mean() < 1e-4
+
+
+def test_a_device_with_tf32_has_the_noise_that_the_settings_of_the_process_allow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tf32, "has_tf32", lambda tensor: True)
+
+    def spread(*allowed: str) -> float:
+        with with_float32_precision("", allowed):
+            return float(reference(lambda: {"y": F.conv2d(X, W)})["y"].spread.mean())
+
+    assert spread("conv") > 1e-3 and spread("rnn") < 1e-4
