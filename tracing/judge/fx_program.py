@@ -31,7 +31,7 @@ from tracing.judge.operators import (
 )
 from tracing.judge.saved_states import named_operator, saved_states, without_states
 from tracing.store.graph_file import FxGraph, FxNode
-from tracing.upstream.torch.fused_attention import generator_at, generator_state
+from tracing.upstream.torch.fused_attention import generator_at, generator_state, with_state_on_host
 
 # operators that write every element of their first argument, or return one like it, and do not read it
 _OVERWRITING = ("aten::copy", "aten::copy_", "aten::fill", "aten::fill_", "aten::zero", "aten::zero_")
@@ -293,7 +293,8 @@ class FxProgram:
             kwargs["device"] = self._device
         state = [values[one] for one in self._state(node, values)]
         with generator_at(generator_state(state), self._device) if state else nullcontext():
-            result = resolved(node)(*args, **kwargs)
+            function = resolved(node)
+            result = function(*with_state_on_host(function, args), **kwargs)
         return strided(result, node.value) if executes_graphs(node) else result
 
 

@@ -20,6 +20,7 @@ from tracing.upstream.torch.operator_schemas import schema_of
 _SEED, _OFFSET, _BOTH = "philox_seed", "philox_offset", "rng_state"  # names of results
 _UNUSED = "unused"  # next to `_BOTH`
 _WORD = (1 << 64) - 1
+_EFFICIENT_BACKWARD = torch.ops.aten._scaled_dot_product_efficient_attention_backward.default
 
 
 class GeneratorState(NamedTuple):
@@ -90,6 +91,18 @@ def kept_weights(attention: DroppedAttention, state: GeneratorState, device: tor
     return kept
 
 
+def with_state_on_host(operator: Any, args: Sequence[Any]) -> Sequence[Any]:
+    """The arguments of an operator; if these are the gradients of efficient attention, their state on the CPU.
+
+    The operator reads it there by its address, unless a CUDA graph is captured: a state on a GPU is a
+    segmentation fault.
+    """
+    if operator is not _EFFICIENT_BACKWARD:
+        return args
+    names = [one.name for one in schema_of(operator).arguments]
+    return [one.cpu() if name in (_SEED, _OFFSET) else one for name, one in zip(names, args, strict=False)]
+
+
 def _arguments(attention: DroppedAttention, *tensors: torch.Tensor) -> dict[str, Any]:
     given = dict(zip(("query", "key", "value"), tensors, strict=True))
     rest = {"attn_bias": None, "compute_log_sumexp": False, "dropout_p": attention.chance}
@@ -109,6 +122,8 @@ def contract() -> None:
         require({*own} <= given.keys() and "dropout_p" in given, f"the arguments of {name} attention")
         unwritten = unwritten_without_drawing(operator)
         require({*state_results(operator)} <= {*unwritten}, f"what {name} attention leaves unwritten")
+    passed = [one.name for one in schema_of(_EFFICIENT_BACKWARD).arguments]
+    require({_SEED, _OFFSET} <= {*passed}, "the state that the gradients of efficient attention read")
     require(not state_results(torch.ops.aten.mm.default), "an operator that returns no state")
     require(not unwritten_without_drawing(torch.ops.aten.mm.default), "an operator that writes all results")
     require(hasattr(torch.Generator, "set_offset"), "a generator whose offset can be set")
