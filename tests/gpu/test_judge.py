@@ -118,8 +118,10 @@ def attended(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.dropout(weighed, 0.2).cos()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
-@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "dynamic"),
+    [(torch.float32, False), (torch.bfloat16, False), (torch.float16, False), (torch.bfloat16, True)],
+)
 @pytest.mark.parametrize("wrong", [False, True])
 def test_attention_that_drops_weights_is_judged(
     dtype: torch.dtype, dynamic: bool, wrong: bool, tmp_path: Path

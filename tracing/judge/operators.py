@@ -13,7 +13,7 @@ from tracing.judge import higher_order, random_numbers
 from tracing.judge.no_reference import NoReference
 from tracing.judge.saved_states import SAVING, saved_call
 from tracing.store.graph_file import FxGraph, FxNode
-from tracing.upstream.torch.fused_attention import state_results, unwritten_without_drawing
+from tracing.upstream.torch.fused_attention import state_results, unwritten_results
 from tracing.upstream.torch.operator_schemas import (
     OWN_NAMESPACES,
     draws,
@@ -90,11 +90,11 @@ def states(graph: FxGraph) -> dict[str, tuple[str, ...]]:
 
 
 def unwritten_states(graph: FxGraph) -> frozenset[str]:
-    """The nodes of the state of a generator of attention that draws nothing: they have no one value."""
+    """The nodes of results of attention that it does not write, as the state if it draws nothing."""
     unwritten = {
-        node.name: unwritten_without_drawing(function)
+        node.name: unwritten_results(function, draws=is_random(node))
         for node in graph.nodes
-        if (function := _operator(node)) is not None and not is_random(node)
+        if (function := _operator(node)) is not None
     }
     return frozenset(
         node.name

@@ -28,6 +28,7 @@ from tracing.upstream.torch.traced_functions import differentiates, traced_funct
 
 _UNWRITTEN = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
 _OF_STORAGE = ("as_strided", "as_strided_")
+_ATTENTION = ".scaled_dot_product_attention"
 _FILLED = itertools.count(1)
 _HIGHER = "torch.ops.higher_order."
 _CHECKPOINT = f"{_HIGHER}tag_activation_checkpoint"
@@ -197,7 +198,9 @@ class TracedProgram:
         args = [self._on_device(decoded(one, values, self._device)) for one in node.args]
         keywords = (node.kwargs or {}).get("mapping", [])
         kwargs = {name: self._on_device(decoded(one, values, self._device)) for name, one in keywords}
-        return self._functions[node.name](*args, **kwargs)
+        result = self._functions[node.name](*args, **kwargs)
+        # a kernel of attention chooses the order of its result in memory, and dropout draws in this order
+        return strided(result, node.value) if node.target.endswith(_ATTENTION) else result
 
     def _on_device(self, argument: Any) -> Any:
         named = isinstance(argument, str) and argument.partition(":")[0] in ("cpu", "cuda")

@@ -48,10 +48,14 @@ def state_results(operator: Any) -> tuple[int, ...]:
     return (names.index(_SEED), names.index(_OFFSET)) if {_SEED, _OFFSET} <= {*names} else ()
 
 
-def unwritten_without_drawing(operator: Any) -> tuple[int, ...]:
-    """Positions of the results of an operator that hold anything if it draws no random numbers."""
+def unwritten_results(operator: Any, *, draws: bool) -> tuple[int, ...]:
+    """Positions of the results of an operator that hold anything.
+
+    draws -- it draws random numbers in this call: then its state is written
+    """
     names = [one.name for one in schema_of(operator).returns]
-    return tuple(i for i, one in enumerate(names) if one in (_SEED, _OFFSET, _BOTH, _UNUSED))
+    unwritten = (_UNUSED,) if draws else (_SEED, _OFFSET, _BOTH, _UNUSED)
+    return tuple(i for i, one in enumerate(names) if one in unwritten)
 
 
 def generator_state(results: Sequence[torch.Tensor]) -> GeneratorState:
@@ -92,7 +96,7 @@ def kept_weights(attention: DroppedAttention, state: GeneratorState, device: tor
 
 
 def with_state_on_host(operator: Any, args: Sequence[Any]) -> Sequence[Any]:
-    """The arguments of an operator; if these are the gradients of efficient attention, their state on the CPU.
+    """The arguments of an operator; of the gradients of efficient attention, the state on the CPU.
 
     The operator reads it there by its address, unless a CUDA graph is captured: a state on a GPU is a
     segmentation fault.
@@ -120,12 +124,14 @@ def contract() -> None:
         own = [one.name for one in schema_of(operator).arguments if not one.has_default_value()]
         given = _arguments(DroppedAttention(operator, (), 0, torch.half, 0.5), *[torch.empty(0)] * 3)
         require({*own} <= given.keys() and "dropout_p" in given, f"the arguments of {name} attention")
-        unwritten = unwritten_without_drawing(operator)
+        unwritten = unwritten_results(operator, draws=False)
         require({*state_results(operator)} <= {*unwritten}, f"what {name} attention leaves unwritten")
     passed = [one.name for one in schema_of(_EFFICIENT_BACKWARD).arguments]
     require({_SEED, _OFFSET} <= {*passed}, "the state that the gradients of efficient attention read")
     require(not state_results(torch.ops.aten.mm.default), "an operator that returns no state")
-    require(not unwritten_without_drawing(torch.ops.aten.mm.default), "an operator that writes all results")
+    require(
+        not unwritten_results(torch.ops.aten.mm.default, draws=False), "an operator that writes all results"
+    )
     require(hasattr(torch.Generator, "set_offset"), "a generator whose offset can be set")
     words = torch.tensor([7, 8], dtype=torch.uint64)
     require(generator_state([words]) == generator_state([*words]) == (7, 8), "a state of one or two results")

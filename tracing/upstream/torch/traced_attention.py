@@ -1,7 +1,8 @@
 """`scaled_dot_product_attention` by its parts: these have float64, and round as kernels of attention do.
 
-Those multiply in the dtype of their inputs and compute all else in float32. So of inputs in 16 bits, the
-weights and the gradient of the scores are rounded to 16 bits, and the scores are not.
+Kernels multiply in the dtype of their inputs and compute all else in float32. So of inputs in 16 bits, the
+weights and the gradient of the scores are rounded to 16 bits, and the scores are not. In the backward, they
+take what the gradients of a row's weights have in common from the result, which is rounded, too.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch.autograd import forward_ad
 
 from tracing.upstream.contract import require
 
 _FUSED = F.scaled_dot_product_attention
-_NARROW = (torch.float16, torch.bfloat16)
 
 
 def attention(
@@ -39,29 +40,68 @@ def attention(
         query, key, value = (one.to(chosen) for one in (query, key, value))
     if enable_gqa:
         key, value = (one.repeat_interleave(query.size(-3) // one.size(-3), -3) for one in (key, value))
+    if is_causal:
+        sizes = query.size(-2), key.size(-2)
+        attn_mask = torch.ones(sizes, dtype=torch.bool, device=query.device).tril()
+    factor = scale or 1 / math.sqrt(query.size(-1))
     with torch.autocast(device, enabled=False):
-        scores = _scores(query, key, scale)
-        if is_causal:
-            attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
-        if attn_mask is not None and attn_mask.dtype == torch.bool:
-            scores = scores.masked_fill(~attn_mask, -torch.inf)
-        elif attn_mask is not None:
-            scores = scores + attn_mask
-        weights = torch.ops.aten._safe_softmax(scores, -1)  # 0 in rows without a key
-        if dropout_p:
-            weights = torch.native_dropout(weights, dropout_p, True)[0]
-        result: torch.Tensor = weights.to(value.dtype) @ value
+        if forward_ad._current_level >= 0:  # torch.func.jvp follows no autograd.Function
+            return _computed(query, key, value, attn_mask, dropout_p, factor)[0]
+        given = query, key, value, attn_mask, dropout_p, factor
+        result: torch.Tensor = _Attention.apply(*given)[0]  # type: ignore[no-untyped-call, unused-ignore]
         return result
 
 
-def _scores(query: torch.Tensor, key: torch.Tensor, scale: float | None) -> torch.Tensor:
-    narrow = query.dtype
-    if narrow in _NARROW:
-        query, key = query.float(), key.float()
-    scores = query @ key.mT * (scale or 1 / math.sqrt(query.size(-1)))
-    if narrow in _NARROW and scores.requires_grad:
-        scores.register_hook(lambda gradient: gradient.to(narrow).float())  # type: ignore[no-untyped-call, unused-ignore]
-    return scores
+class _Attention(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(*arguments: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        return _computed(*arguments)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
+        query, key, value, mask, ctx.chance, ctx.scale = inputs
+        ctx.mask = mask.shape if mask is not None and ctx.needs_input_grad[3] else None
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(query, key, value, *output)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
+        query, key, value, result, weights, kept = ctx.saved_tensors
+        narrow, wide, gradient = query.dtype, weights.dtype, gradients[0]
+        factor = kept.to(wide) / (1 - ctx.chance)
+        of_value = (weights * factor).to(narrow).mT @ gradient
+        of_weights = gradient.to(wide) @ value.to(wide).mT * factor
+        in_common = (gradient.to(wide) * result.to(wide)).sum(-1, keepdim=True)
+        of_scores = weights * (of_weights - in_common)
+        rounded = of_scores.to(narrow).to(wide) * ctx.scale
+        of_query = (rounded @ key.to(wide)).to(narrow).sum_to_size(query.shape)
+        of_key = (rounded.mT @ query.to(wide)).to(narrow).sum_to_size(key.shape)
+        of_mask = of_scores.sum_to_size(ctx.mask) if ctx.mask is not None else None
+        return of_query, of_key, of_value.sum_to_size(value.shape), of_mask, None, None
+
+
+def _computed(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    chance: float,
+    scale: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    # the result, the weights, and which are kept
+    wide = torch.promote_types(query.dtype, torch.float32)
+    scores = query.to(wide) @ key.to(wide).mT * scale
+    if mask is not None and mask.dtype == torch.bool:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    elif mask is not None:
+        scores = scores + mask
+    weights = torch.ops.aten._safe_softmax(scores, -1)  # 0 in rows without a key
+    dropped, kept = weights, weights.new_ones((), dtype=torch.bool)
+    if chance:
+        dropped, kept = torch.native_dropout(weights, chance, True)
+    return dropped.to(value.dtype) @ value, weights, kept
 
 
 def contract() -> None:
@@ -75,8 +115,10 @@ def contract() -> None:
     for given in settings:
         own, known = (function(x, y, y, **given, enable_gqa=True) for function in (attention, _FUSED))
         require(torch.allclose(own, known, atol=1e-5), "attention by its parts")
-        left, right = (torch.autograd.grad(one.sum(), x)[0] for one in (own, known))
+        left, right = (torch.autograd.grad(one.square().sum(), x)[0] for one in (own, known))
         require(torch.allclose(left, right, atol=1e-5), "gradients of attention by its parts")
     half = x.bfloat16()
     narrow = attention(half, half, half, dropout_p=1e-9)
     require(torch.allclose(narrow.float(), attention(x, x, x), atol=0.05), "attention in 16 bits")
+    directional = torch.func.jvp(lambda one: attention(one, y, y, enable_gqa=True), (x,), (x,))[1]
+    require(directional.shape == x.shape, "attention in torch.func.jvp")
