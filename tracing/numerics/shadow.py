@@ -128,9 +128,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         if not all(map(_is_strided, _tensors(own))):  # a sparse tensor has no shadow
             return self._as_it_is(func, args, kwargs)
         if _all_plain(own) and is_composite(func.name()):
-            with (
-                self
-            ):  # in inference mode `linear` is not taken apart, nor are `to` and `reshape`, which may copy
+            # in inference mode `linear` is not taken apart, nor are `to` and `reshape`, which may copy
+            with self:
                 return func.decompose(*args, **kwargs)
         if _gives_views(func) or not _all_plain(own):
             return func(*args, **kwargs)
