@@ -76,7 +76,8 @@ class FxProgram:
 
         tf32 -- products that the recorded program may have computed in TF32, as `allowed_tf32`
         """
-        self.graph, self._device, self.tf32 = (graph := without_states(graph)), device, tf32
+        graph = without_states(graph)
+        self.graph, self._device, self.tf32 = graph, device, tf32
         self.nodes: dict[str, FxNode] = {node.name: node for node in graph.nodes}
         self.order = {node.name: i for i, node in enumerate(graph.nodes)}
         self._same = {node.name: one for node in graph.nodes if (one := returned(node)) is not None}
