@@ -136,4 +136,4 @@ def test_the_state_of_a_generator_that_draws_nothing_has_no_value(chance: float)
 
     program = FxProgram(FxGraph([*inputs, attended, *parts], []))
 
-    assert program.saved_states == (set() if chance else {"part_2", "part_3"})
+    assert program.undetermined == (set() if chance else {"part_2", "part_3"})

@@ -26,7 +26,7 @@ from tracing.judge.operators import (
     resolved,
     returned,
     states,
-    unwritten_states,
+    unwritten,
     viewed,
 )
 from tracing.judge.saved_states import named_operator, saved_states, without_states
@@ -82,7 +82,8 @@ class FxProgram:
         self.order = {node.name: i for i, node in enumerate(graph.nodes)}
         self._same = {node.name: one for node in graph.nodes if (one := returned(node)) is not None}
         self._views = {node.name: base for node in graph.nodes if (base := viewed(node)) is not None}
-        self.saved_states = saved_states(graph) | unwritten_states(graph)
+        # nodes of which any value is right: the state of a generator, and what attention does not write
+        self.undetermined = saved_states(graph) | unwritten(graph)
         # of nodes that draw and return the state of their generator
         self.states = states(graph) if device.type == "cuda" else {}
         self.writers: dict[str, list[str]] = {}  # of a root, the nodes that write to it

@@ -135,7 +135,7 @@ class GraphReferee:
             content = self._contents.of_graph(self._call, position, "output")
             if content is None or not isinstance(own, Mapping) or not isinstance(lowered, Mapping):
                 continue
-            if own["node"] not in self._program.saved_states:
+            if own["node"] not in self._program.undetermined:
                 value = self._returned(own["node"])
                 after = lowered_graph.value(lowered["node"], lowered_end)
                 results.append(GraphResult(f"output {position}", buffer, value, after, content))

@@ -89,9 +89,9 @@ def states(graph: FxGraph) -> dict[str, tuple[str, ...]]:
     }
 
 
-def unwritten_states(graph: FxGraph) -> frozenset[str]:
+def unwritten(graph: FxGraph) -> frozenset[str]:
     """The nodes of results of attention that it does not write, as the state if it draws nothing."""
-    unwritten = {
+    positions = {
         node.name: unwritten_results(function, draws=is_random(node))
         for node in graph.nodes
         if (function := _operator(node)) is not None
@@ -100,7 +100,7 @@ def unwritten_states(graph: FxGraph) -> frozenset[str]:
         node.name
         for node in graph.nodes
         if node.target == "_operator.getitem" and isinstance(node.args[0], Mapping)
-        if node.args[1] in unwritten.get(node.args[0].get("node", ""), ())
+        if node.args[1] in positions.get(node.args[0].get("node", ""), ())
     )
 
 

@@ -248,7 +248,7 @@ class StepReferee:
         # returned -- the content is that of another buffer, too, and no launch read it
         assert held.step is not None and held.value is not None and held.content is not None
         program, node = self.memory.program, held.value.node
-        if is_seed(program.nodes[node]) or node in program.saved_states:
+        if is_seed(program.nodes[node]) or node in program.undetermined:
             return  # no number would be wrong
         try:
             plan, sources = self.memory.plan(held.value, held.sources)

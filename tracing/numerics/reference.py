@@ -9,7 +9,6 @@ alive in eager, three of the results, and one of the operands of each test for e
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -63,45 +62,47 @@ class Reference:
         """The arguments are those of `reference`; nothing is run before `expected` is called."""
         self._run, self._fused, self._progress, self._undeclared = run, fused, progress, undeclared
         self._tf32 = tf32
-        self._samples = 0
+        self._runs = 0  # the exact one, and then those with random rounding
+        self._exact: dict[str, torch.Tensor] = {}
         self._own: dict[str, torch.Tensor] = {}
+        self._missing: dict[str, set[str]] = {}
+        self._drawn: set[str] = set()
+        self._tests: EqualityTests | None = None
         self._squares: dict[str, torch.Tensor] = {}
         self._extremes: dict[str, Extremes] = {}
 
     def expected(self, samples: int) -> dict[str, Expected]:
         """The results by name, with the spread of this many runs with random rounding, or of more."""
-        exact = self._exact
-        while self._samples < samples:
-            self._sample()
-        spread = {name: (one / max(1, self._samples)).sqrt() for name, one in self._squares.items()}
+        if not self._runs:
+            self._run_exactly()
+        while self._runs <= samples:
+            self._run_with_noise()
+        spread = {name: (one / max(1, self._runs - 1)).sqrt() for name, one in self._squares.items()}
         return {
             name: Expected(
                 one, spread[name], tuple(sorted(self._missing[name])), self._own[name], name in self._drawn,
                 self._extremes.get(name),
             )
-            for name, one in exact.items()
+            for name, one in self._exact.items()
         }  # fmt: skip
 
-    @functools.cached_property
-    def _exact(self) -> dict[str, torch.Tensor]:
+    def _run_exactly(self) -> None:
         shadow, results = self._followed()
-        exact = {name: shadow.of(one).clone() for name, one in _tensors(results)}
-        self._own = {name: one.detach().clone() for name, one in _tensors(results)}
-        self._missing = {name: set(shadow.missing(one)) for name, one in _tensors(results)}
-        self._drawn = {name for name, one in _tensors(results) if shadow.drawn(one)}
+        for name, one in _tensors(results):
+            self._exact[name], self._own[name] = shadow.of(one).clone(), one.detach().clone()
+            self._missing[name] = set(shadow.missing(one))
+            self._drawn |= {name} if shadow.drawn(one) else set()
+            self._squares[name] = torch.zeros(one.shape, dtype=torch.float64, device=one.device)
+            if not is_inexact(self._exact[name]):
+                self._extremes[name] = _extremes(self._own[name], self._exact[name])
         for effect, line in shadow.undeclared.items():
             self._undeclared(effect_text(effect, line))
         self._tests = shadow.tests
-        for name, one in exact.items():
-            self._squares[name] = torch.zeros(one.shape, dtype=torch.float64, device=one.device)
-            if not is_inexact(one):
-                self._extremes[name] = _extremes(self._own[name], one)
-        self._progress(1)
-        return exact
+        self._ended()
 
-    def _sample(self) -> None:
+    def _run_with_noise(self) -> None:
         exact, own = self._exact, self._own
-        shadow, results = self._followed(Noise(self._samples + 1), self._tests)
+        shadow, results = self._followed(Noise(self._runs), self._tests)
         for name, one in _tensors(results):
             if name in exact and repeats(one, own[name]):
                 self._squares[name] += _squared(shadow.of(one), exact[name])
@@ -109,8 +110,11 @@ class Reference:
                     self._extremes[name] = _extremes(*self._extremes[name], shadow.of(one))
             elif name in exact:
                 self._missing[name].add(UNREPEATABLE)
-        self._samples += 1
-        self._progress(1 + self._samples)
+        self._ended()
+
+    def _ended(self) -> None:
+        self._runs += 1
+        self._progress(self._runs)
 
     def _followed(
         self, noise: Noise | None = None, exact: EqualityTests | None = None

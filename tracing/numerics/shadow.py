@@ -209,16 +209,16 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
     def _computed(self, func: Any, name: str, own: Any, given: Any) -> Any:
         factors = tf32_factors(name, own[0], self._tf32) if self._noise is not None else ()
         if self._noise is None or not factors:
-            return self._computed_of(func, name, own, given)
+            return self._executed(func, name, own, given)
         args, kwargs = given
         narrow = narrowed_factors(args, factors, self._noise)
-        results = self._computed_of(func, name, own, (narrow, kwargs))
+        results = self._executed(func, name, own, (narrow, kwargs))
         if name == CONVOLUTION_BACKWARD and args[-1][2]:  # the gradient of its bias is a sum of float32
             args = (*args[:-1], [False, False, True])
-            results = (*results[:2], self._computed_of(func, name, own, (args, kwargs))[2])
+            results = (*results[:2], self._executed(func, name, own, (args, kwargs))[2])
         return results
 
-    def _computed_of(self, func: Any, name: str, own: Any, given: Any) -> Any:
+    def _executed(self, func: Any, name: str, own: Any, given: Any) -> Any:
         args, kwargs = tree_map(_wide_dtype, given)
         if compares_number(name, own[0]) and (self._noise is None or self._noise.coin()):
             args = with_rounded_numbers(own[0], args)  # generated code may round them or not

@@ -1,4 +1,7 @@
-"""Dropout as AOTAutograd traces it: by `aten::native_dropout`, which eager calls on a GPU only."""
+"""Dropout as AOTAutograd traces it: by `aten::native_dropout`, which eager calls on a GPU only.
+
+So does attention by its parts.
+"""
 
 from __future__ import annotations
 
