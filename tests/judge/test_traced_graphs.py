@@ -12,7 +12,7 @@ import torch
 import torch._inductor.config as inductor
 import torch.nn.functional as F
 from judged_programs import values
-from planted_kernels import Program, judgement, recorded, traced
+from planted_kernels import Program, judgement, planted, recorded, traced
 from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.judgement import BEFORE_INDUCTOR, SharedResult, TracedOff
@@ -72,6 +72,23 @@ def test_the_output_next_to_the_cause_is_first(
     names = [one.wrong.name for one in said.findings if isinstance(one, TracedOff)]
     assert names == ["output 2", "output 0"]
     assert [one for one in judgement_text(said, ()) if "also off" in one] == ["    also off  output 0"]
+
+
+def test_of_a_graph_with_a_wrong_launch_further_faults_are_not_covered(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(select_decomp_table(), aten.hardswish.default, lambda x: x * (x + 3).clamp(0, 6) / 5)
+    with (
+        inductor.patch(force_disable_caches=True),
+        planted(lambda _, source: source.replace(".sin(", ".cos(")),
+    ):
+        said = judgement(recorded(Program(softer, inputs), tmp_path, device))
+
+    assert "off" in {one.verdict for one in said.launches} and not said.findings
+    [line] = said.not_covered
+    assert line.startswith(
+        "further faults of graph passes, or of what torch.compile does before them, of graph 0"
+    )
 
 
 def with_cos(graph: torch.fx.Graph) -> None:

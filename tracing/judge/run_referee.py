@@ -35,6 +35,8 @@ from tracing.upstream.torch.float32_precision import with_float32_precision
 
 _NAMED = 8  # graphs
 _BEFORE = "what torch.compile does before Inductor's post-grad passes, as decompositions and joint passes do"
+_FURTHER = "further faults of graph passes, or of what torch.compile does before them,"
+_DEPENDS = "the results by which they are judged depend on what is wrong already"
 _BISECT = (
     f"`tracing bisect` names the step of a program that checks its results ({page('docs/bisect-case.md')})"
 )
@@ -72,6 +74,7 @@ class _RunReferee:
         self._draws: dict[int, GraphDraws] = {}  # of calls of compiled graphs
         self._launches: list[JudgedLaunch] = []
         self._findings: list[Finding] = []
+        self._hidden: set[int] = set()  # graphs of which a fault may hide another one
         self._not_covered: list[str] = [
             f"{one.what} ({one.setting})" if one.setting else one.what for one in not_covered(run)
         ]
@@ -91,6 +94,8 @@ class _RunReferee:
             with precise, with_default_dtype(graph.default_dtype):
                 judged |= self._call(call, own, complete=len(during) == stop - start)
         self._traced(calls)
+        if self._hidden:
+            self._not_covered.append(f"{_FURTHER} of {self._named(self._hidden)}: {_DEPENDS}")
         for launch in launches:
             if launch.index not in judged:
                 self._launches.append(self._without_call(launch))
@@ -117,6 +122,7 @@ class _RunReferee:
             if isinstance(one.record, TracedCall):
                 draws[one.call] = [self._draws[call.index] for call in one.inner if call.index in self._draws]
             if one.call in off:
+                self._hidden.update(call.graph for call in one.inner)
                 continue
             self._progress(f"judging: call {one.record.index} of a graph that Dynamo traced")
             judged = referee.judge(one, self._unjudged(one.inner), draws.get(one.call, ()))
@@ -211,7 +217,9 @@ class _RunReferee:
         results = whole.findings(complete=complete)
         if (draws := whole.draws()) is not None:
             self._draws[call.index] = draws
-        if not self._explains(referee):
+        if self._explains(referee):
+            self._hidden.add(call.graph)
+        else:
             self._findings += [
                 dataclasses.replace(one, complete=complete) if isinstance(one, OutputOff) else one
                 for one in results
