@@ -13,13 +13,14 @@ import torch.nn.functional as F
 from judged_programs import values
 from planted_kernels import Program, judgement, recorded
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from tracing.judge.drawn_numbers import DrawnNumbers
 from tracing.judge.fx_program import FxProgram
 from tracing.judge.given_numbers import GivenNumbers, OtherNumbers
 from tracing.program.device import Device
 from tracing.store.graph_file import FxGraph, FxNode
-from tracing.upstream.torch.traced_attention import attention
+from tracing.upstream.torch.attention_parts import attention
 
 aten = torch.ops.aten
 HALVES = (torch.bfloat16, torch.float16)
@@ -66,18 +67,62 @@ def test_right_attention_is_right(
     assert (said.status, said.findings, said.not_covered) == (0, (), ())
 
 
+def larger_by(factor: float, operator: Any) -> Callable[[torch.fx.Graph], None]:
+    """A joint pass that multiplies the second result of an operator."""
+
+    def change(graph: torch.fx.Graph) -> None:
+        backward = graph.find_nodes(op="call_function", target=operator)
+        gradients = [one for node in backward for one in node.users if one.args[1] == 1]
+        for gradient in gradients:
+            with graph.inserting_after(gradient):
+                larger = graph.call_function(aten.mul.Tensor, (gradient, factor))
+            larger.meta["val"] = gradient.meta["val"]
+            gradient.replace_all_uses_with(larger, lambda user, larger=larger: user is not larger)
+
+    return change
+
+
+def soft_capped(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, 80, 80, device=x.device)
+    return flex_attention(x, y, z, lambda score, *_: 5 * torch.tanh(score / 5), mask).cos()
+
+
+def in_bfloat16(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    with torch.autocast(x.device.type, torch.bfloat16):
+        return flex_attention(x, y, z)
+
+
+def long_heads(dtype: torch.dtype) -> Callable[[], list[torch.Tensor]]:
+    return lambda: [values(1, 2, 80, 16, dt=dtype, g=g).requires_grad_() for g in range(3)]
+
+
+@pytest.mark.parametrize(("function", "dtype"), [(soft_capped, torch.bfloat16), (in_bfloat16, torch.float32)])
+def test_right_flex_attention_is_right(
+    function: Callable[..., Any], dtype: torch.dtype, device: Device, tmp_path: Path
+) -> None:
+    said = judgement(recorded(Program(function, long_heads(dtype), backward=True), tmp_path, device))
+
+    assert (said.status, said.findings) == (0, ())
+    assert not [one for one in said.not_covered if "Dynamo" in one]
+
+
+def test_gradients_of_flex_attention_that_are_a_little_wrong_are_found(
+    device: Device, tmp_path: Path
+) -> None:
+    change = larger_by(1.06, torch.ops.higher_order.flex_attention_backward)
+    program = Program(soft_capped, long_heads(torch.bfloat16), backward=True)
+    with inductor.patch(joint_custom_post_pass=change, force_disable_caches=True):
+        said = judgement(recorded(program, tmp_path, device))
+
+    [finding] = said.findings
+    assert finding.wrong.name == "gradient of input 1"
+
+
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 def test_gradients_of_attention_in_16_bits_that_are_a_little_wrong_are_found(
     dtype: torch.dtype, device: Device, tmp_path: Path
 ) -> None:
-    def with_larger_gradients(graph: torch.fx.Graph) -> None:
-        operator = aten._scaled_dot_product_flash_attention_for_cpu_backward.default
-        [backward] = graph.find_nodes(op="call_function", target=operator)
-        [gradient] = [one for one in backward.users if one.args[1] == 1]
-        with graph.inserting_after(gradient):
-            larger = graph.call_function(aten.mul.Tensor, (gradient, 1.06))
-        larger.meta["val"] = gradient.meta["val"]
-        gradient.replace_all_uses_with(larger, lambda user: user is not larger)
+    with_larger_gradients = larger_by(1.06, aten._scaled_dot_product_flash_attention_for_cpu_backward.default)
 
     with inductor.patch(joint_custom_post_pass=with_larger_gradients, force_disable_caches=True):
         said = judgement(recorded(Program(causal, heads(dtype), backward=True), tmp_path, device))

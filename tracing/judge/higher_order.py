@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import torch
 
 from tracing.judge.no_reference import NoReference
-from tracing.upstream.torch.higher_order import DENSE
+from tracing.upstream.torch import higher_order as upstream
 
 Operands: TypeAlias = Sequence[Any]  # of tensors, and of numbers
 Subgraph: TypeAlias = Callable[..., Operands]
@@ -57,7 +57,7 @@ def invoke_subgraph(graph: Subgraph, _name: str, *operands: Any) -> Operands:
 def flex_attention(query: Any, key: Any, value: Any, score_mod: Subgraph, mask: Operands, *rest: Any) -> Any:
     """Output, logarithm of the sums, largest scores; raises NoReference for too many scores."""
     _require_feasible(query, key, rest[1])
-    return DENSE["flex_attention"](query, key, value, _single(score_mod), _masked(mask), *rest)
+    return upstream.flex_attention(query, key, value, _single(score_mod), _masked(mask), *rest)
 
 
 def flex_attention_backward(
@@ -68,7 +68,7 @@ def flex_attention_backward(
     _require_feasible(query, key, rest[1])
     if rest[2:] and rest[2]:
         raise NoReference("the gradients of what a score_mod of flex_attention captures")
-    return DENSE["flex_attention_backward"](
+    return upstream.DENSE["flex_attention_backward"](
         query, key, value, out, logsumexp, grad_out, grad_logsumexp, _single(score_mod), joint,
         _masked(mask), *rest,
     )  # fmt: skip

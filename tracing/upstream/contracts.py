@@ -50,7 +50,7 @@ FEATURES: Mapping[str, str] = {
     "torch.optimizers": "optimizers with `capturable=True` on the virtual GPU",
     "torch.process_groups": "recording collectives",
     "torch.pytrees": "results judged by float64",
-    "torch.traced_attention": "attention in the graphs that Dynamo traced",
+    "torch.attention_parts": "attention in the graphs that Dynamo traced",
     "torch.traced_dropout": "dropout in the graphs that Dynamo traced",
     "torch.traced_functions": "results by the graphs that Dynamo traced",
     "torch.fused_attention": "the dropout of attention on a GPU",

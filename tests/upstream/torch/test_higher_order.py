@@ -15,6 +15,7 @@ def test_the_contract_holds_with_the_installed_versions() -> None:
 def test_the_operators_compute_what_flex_attention_does() -> None:
     q, k, v = torch.randn(3, 1, 2, 8, 16)
     mask = (lambda b, h, i, j: torch.ones((), dtype=torch.bool),)
-    result = higher_order.DENSE["flex_attention"](q, k, v, lambda score, *_: score, mask, 0.25, {})
+    for function in (higher_order.DENSE["flex_attention"], higher_order.flex_attention):
+        result = function(q, k, v, lambda score, *_: score, mask, 0.25, {})
 
-    torch.testing.assert_close(result[0], flex_attention(q, k, v))
+        torch.testing.assert_close(result[0], flex_attention(q, k, v))

@@ -1,15 +1,22 @@
-"""Higher-order operators: FlexAttention in operators of ATen, for where nothing compiles it; scans."""
+"""Higher-order operators: FlexAttention in operators of ATen, for where nothing compiles it; scans.
+
+FlexAttention by its parts rounds as its kernels do, also in gradients; what torch executes where nothing
+compiles it (`DENSE`) differs from that in its gradients, which autograd derives from other operators.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import torch
+from torch.nn.attention.flex_attention import _vmap_for_bhqkv
 
 from tracing.upstream.contract import require
+from tracing.upstream.torch.attention_parts import autocast_done, scores, weighed
 
 # torch._higher_order_ops.flex_attention is the operator: it hides the module of that name
 _module = import_module("torch._higher_order_ops.flex_attention")
@@ -19,6 +26,48 @@ DENSE: Mapping[str, Callable[..., Any]] = {
 }
 # Asks whether the tensors are on a GPU: only there `combine_mode="pointwise"` becomes a kernel.
 ASSOCIATIVE_SCAN = "torch._higher_order_ops.associative_scan"
+
+_reads_by_tensors = import_module("torch._dynamo._trace_wrapped_higher_order_op").TransformGetItemToIndex
+
+
+def flex_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    score_mod: Callable[..., torch.Tensor],
+    block_mask: Sequence[Any],
+    scale: float,
+    kernel_options: Mapping[str, Any],
+    score_mod_captures: Sequence[Any] = (),
+    mask_mod_captures: Sequence[Any] = (),
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Output, [B, H, Q, E]; logarithm to base 2 of the sums, and largest scores in its units, [B, H, Q].
+
+    The parameters are those of torch; `kernel_options` has no effect.
+    """
+    batch, heads = query.shape[:2]
+    key, value = (one.repeat_interleave(heads // one.shape[1], 1) for one in (key, value))
+    key, value = (one.expand(batch, *one.shape[1:]).to(query.dtype) for one in (key, value))
+    with autocast_done(query, key, value) as (query, key, value):
+        products = scores(query, key, scale)
+        positions = [torch.arange(size, device=query.device) for size in products.shape]
+        with _reads_by_tensors():
+            changed = _elementwise(score_mod, 1, score_mod_captures)(
+                products, *positions, *score_mod_captures
+            )
+            kept = _elementwise(block_mask[-1], 0, mask_mod_captures)(*positions, *mask_mod_captures)
+        products = torch.where(kept, changed, -torch.inf)
+        largest, sums = products.max(-1).values, products.logsumexp(-1)
+        sums = sums.masked_fill(largest == -torch.inf, -torch.inf)
+        return weighed(products, value), sums / math.log(2), largest / math.log(2)
+
+
+def _elementwise(function: Callable[..., Any], scores: int, captures: Sequence[Any]) -> Callable[..., Any]:
+    # a function of scores and of numbers for batch, head, query and key, as one of tensors
+    mapped: Callable[..., Any] = _vmap_for_bhqkv(
+        function, prefix=(0,) * scores, suffix=(None,) * len(captures)
+    )
+    return mapped
 
 
 def contract() -> None:
@@ -32,6 +81,16 @@ def contract() -> None:
     mask = (None, lambda b, h, q, k: q >= 0)
     result = DENSE["flex_attention"](x, x, x, lambda score, b, h, q, k: score, mask, 1.0, {})
     require(torch.equal(result[0], x), "FlexAttention of equal values")
+    x = torch.linspace(-1, 1, 64).reshape(1, 4, 4, 4).requires_grad_()
+    bias = torch.arange(4.0).requires_grad_()
+    y = x.detach()[:, :2] + 1
+    rest: tuple[Any, ...] = (lambda score, b, h, q, k, bias: score + bias[h] * q, mask, 0.5, {}, (bias,), ())
+    own, known = (function(x, y, y, *rest) for function in (flex_attention, DENSE["flex_attention"]))
+    near = all(torch.allclose(a, b, atol=1e-5) for a, b in zip(own, known, strict=True))
+    require(near, "FlexAttention by its parts")
+    left, right = (torch.autograd.grad(one[0].square().sum(), (x, bias)) for one in (own, known))
+    near = all(torch.allclose(a, b, atol=1e-4) for a, b in zip(left, right, strict=True))
+    require(near, "gradients of FlexAttention by its parts")
     require(
         getattr(import_module(ASSOCIATIVE_SCAN), "associative_scan", None), "associative_scan in its module"
     )

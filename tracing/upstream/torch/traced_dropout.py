@@ -14,8 +14,8 @@ import torch.nn.functional as F
 
 from tracing.upstream.contract import require, require_parameters
 from tracing.upstream.patch import replaced
+from tracing.upstream.torch.attention_parts import attention
 from tracing.upstream.torch.dynamo import called_functions
-from tracing.upstream.torch.traced_attention import attention
 
 _PLAIN = F.dropout
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tracing.upstream.torch import traced_attention
+from tracing.upstream.torch import attention_parts
 
 
 def test_the_contract_holds_with_the_installed_versions() -> None:
-    traced_attention.contract()
+    attention_parts.contract()
