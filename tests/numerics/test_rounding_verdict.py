@@ -130,6 +130,22 @@ def test_a_float8_with_another_sign_is_off_and_its_neighbour_is_not() -> None:
     assert verdicts == ["compiled is off", "within rounding"]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "verdict"),
+    [
+        (torch.float32, "within rounding"),
+        (torch.bfloat16, "within rounding"),
+        (torch.float16, "compiled is off"),
+    ],
+)
+def test_only_numbers_below_the_least_normal_float32_may_be_flushed_to_0(
+    dtype: torch.dtype, verdict: str
+) -> None:
+    small = torch.full((64,), torch.finfo(dtype).tiny / 4, dtype=dtype)
+
+    assert judge(torch.zeros_like(small), small, expected(small)).verdict == verdict
+
+
 def test_integers_are_exact_unless_rounding_decides_them() -> None:
     eager, compiled = torch.tensor([1, 2, 3]), torch.tensor([1, 2, 4])
     certain = Expected(eager, torch.zeros(3, dtype=torch.float64))

@@ -61,12 +61,13 @@ def units(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """[*] float64: the distance from each value to the next one that `dtype` has.
 
     values -- [*] float64
-    dtype  -- floating
+    dtype  -- floating; kernels may flush those below the least normal float32 to 0, as `ex2.approx.ftz` does
     """
     limits = torch.finfo(dtype)
+    least = limits.tiny if dtype in _WIDE_RANGE else limits.tiny * limits.eps
     _, exponent = torch.frexp(values)
     spacing = torch.ldexp(torch.full_like(values, limits.eps), exponent - 1)
-    return spacing.clamp(min=limits.tiny * limits.eps).nan_to_num(nan=limits.tiny)
+    return spacing.clamp(min=least).nan_to_num(nan=limits.tiny)
 
 
 def rounded_at_random(values: torch.Tensor, dtype: torch.dtype, noise: Noise) -> torch.Tensor:
