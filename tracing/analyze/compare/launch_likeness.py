@@ -104,7 +104,7 @@ class LaunchLikeness:
         """
         same_site = self._site(a, 0) == self._site(b, 1)
         called = [
-            [name for name in step.operators if other.calls(*name)]
+            [name for name in step.operators if other.operators.total(*name)]
             for step, other in zip((a, b), reversed(self._timelines), strict=True)
         ]
         return 16 * same_site + _common_end(*called)

@@ -79,7 +79,7 @@ class Causes:
         self._unrecorded = unrecorded
         self._pairs = WritePairs(pairing)
         self._unlike = UnlikeWrites(self._timelines, pairing, self._pairs, unknown)
-        self._draws = UnlikeDraws(a, b)
+        self._draws = UnlikeDraws(a.operators, b.operators)
         self._followed: dict[object, CauseAnswer] = {}  # number of operators whose inputs were compared
 
     def of(self, a: TimelineStep, b: TimelineStep, position: int) -> Cause | Follows:
@@ -154,7 +154,9 @@ class Causes:
             return more
         if a.name.startswith(_CONSTANT):
             return Host("", None) if all(last) and not reads[0].passed else None
-        digests = [one.digests_of(write) for one, write in zip(self._timelines, (a, b), strict=True)]
+        digests = [
+            one.operators.digests(write.number) for one, write in zip(self._timelines, (a, b), strict=True)
+        ]
         given = [[digest.bits for digest in one.before] for one in digests if one is not None]
         if len(given) == 2 and all(given[0]) and sorted(given[0]) == sorted(given[1]):
             if a.name == _FROM_PYTHON:
@@ -162,7 +164,7 @@ class Causes:
             cause = operator_cause(a, b, "ab")
             if given[0] != given[1]:
                 return replace(cause, exchanged=True)
-            random = self._timelines[0].draws(a)
+            random = self._timelines[0].operators.draws(a.name)
             calls = a.number, b.number
             draws = self._draws.unlike_before(a, b)
             return replace(cause, not_deterministic=not random, random=random, calls=calls, draws=draws)
@@ -208,7 +210,7 @@ class Causes:
     def _is_other_call(self, a: Write, b: Write, reads: ReadPair) -> bool:
         # both runs call it equally often, and this input is the result of a different one of these calls
         counts = [
-            one.count(write.name, write.argument, read.before)
+            one.operators.count(write.name, write.argument, read.before)
             for one, write, read in zip(self._timelines, (a, b), reads, strict=True)
         ]
         return a.call != b.call and counts[0] == counts[1]

@@ -15,7 +15,8 @@ from tracing.analyze.compare.causes.write_text import input_with, operator_cause
 from tracing.analyze.compare.divergence_kinds import OperatorCause, Writer, WrittenElsewhere
 from tracing.analyze.compare.pairing import Pairing
 from tracing.analyze.compare.timeline.memory import FirstAccess, Input, PlacedTensor, Write
-from tracing.analyze.compare.timeline.timeline import CallOnTensor, Timeline
+from tracing.analyze.compare.timeline.operator_calls import CallOnTensor
+from tracing.analyze.compare.timeline.timeline import Timeline
 from tracing.model import TensorMeta
 from tracing.views import dense, extent
 
@@ -47,7 +48,7 @@ class RedirectedWrites:
         there = input_with(earlier, reads[1 - side])
         if here is None or here.tensor is None or there is None:
             return None
-        made, _ = self._timelines[side].results(earlier)
+        made, _ = self._timelines[side].operators.results(earlier)
         if not _is_among(made, earlier.address - there.address, earlier.region, here.tensor):
             return None
         return self._operator(later, side, reads)
@@ -70,7 +71,7 @@ class RedirectedWrites:
             same = earlier[0].number == earlier[1].number
         if not (same and self._is_shared(*earlier)):
             return None
-        total = [one.total(later) for one in self._timelines]
+        total = [one.operators.total(later.name, later.argument) for one in self._timelines]
         sides: tuple[Write | None, Write | None] = (later, None) if side == 0 else (None, later)
         cause = operator_cause(*sides, "a" if side == 0 else "b")
         return replace(cause, more=abs(more), elsewhere=total[0] == total[1])
@@ -81,7 +82,7 @@ class RedirectedWrites:
         if given is None or given.tensor is None or write.call < 0:
             return []
         distance = write.address - given.address
-        calls = timeline.calls_on(given.tensor, write)
+        calls = timeline.operators.calls_on(given.tensor, write)
         return [one for one in calls if _is_among(one.results, distance, write.region, given.tensor)]
 
     def _is_shared(self, a: CallOnTensor, b: CallOnTensor) -> bool:
@@ -127,7 +128,7 @@ class RedirectedWrites:
         if read is None or not self._is_called_as_often(write.name, write.argument, reads):
             return None
         here, other = read
-        results, site = self._timelines[there].results(write)
+        results, site = self._timelines[there].operators.results(write)
         if not results or _is_among(results, write.address - here.address, write.region, other):
             return None
         sites = (write.site, site) if side == 0 else (site, write.site)
@@ -176,7 +177,8 @@ class RedirectedWrites:
 
     def _counts(self, name: str, arguments: str, reads: ReadPair) -> list[int]:
         return [
-            one.count(name, arguments, read.before) for one, read in zip(self._timelines, reads, strict=True)
+            one.operators.count(name, arguments, read.before)
+            for one, read in zip(self._timelines, reads, strict=True)
         ]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tracing.analyze.compare.timeline.memory import Write
-from tracing.analyze.compare.timeline.timeline import Timeline
+from tracing.analyze.compare.timeline.operator_calls import CalledOperators
 
 
 class UnlikeDraws:
     """The draws of one process of each run, in order."""
 
-    def __init__(self, a: Timeline, b: Timeline) -> None:
+    def __init__(self, a: CalledOperators, b: CalledOperators) -> None:
         self._a, self._b = a, b
         self._alike = 0  # so many draws at the start are known to be alike
 
@@ -18,9 +18,9 @@ class UnlikeDraws:
 
         None: all are alike, or the operator draws no random numbers.
         """
-        if a.number < 0 or b.number < 0 or not self._a.draws(a):
+        if a.number < 0 or b.number < 0 or not self._a.draws(a.name):
             return None
-        counts = self._a.draws_before(a), self._b.draws_before(b)
+        counts = self._a.draws_before(a.number), self._b.draws_before(b.number)
         both = min(counts)
         while self._alike < both and self._a.draw(self._alike) == self._b.draw(self._alike):
             self._alike += 1

@@ -144,7 +144,7 @@ class UnlikeWrites:
         if operator.number < 0:
             return True
         counts = [
-            one.count(operator.name, operator.argument, read.before)
+            one.operators.count(operator.name, operator.argument, read.before)
             for one, read in zip(self._timelines, reads, strict=True)
         ]
         return counts[side] > counts[1 - side]
@@ -159,5 +159,5 @@ class UnlikeWrites:
     def _calls_as_often(self, operator: Write | None) -> bool:
         if operator is None or operator.number < 0:
             return False
-        a, b = (timeline.total(operator) for timeline in self._timelines)
+        a, b = (timeline.operators.total(operator.name, operator.argument) for timeline in self._timelines)
         return a == b

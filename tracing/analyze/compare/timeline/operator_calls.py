@@ -5,11 +5,22 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
+from typing import NamedTuple
 
-from tracing.model import OperatorCall, OperatorDigests, OperatorSignature
+from tracing.analyze.compare.timeline.memory import PlacedTensor, Write
+from tracing.model import CallSite, OperatorCall, OperatorDigests, OperatorSignature
 from tracing.store import Run
+
+
+class CallOnTensor(NamedTuple):
+    """A call of an operator that wrote the storage of a tensor."""
+
+    number: int  # of earlier calls with these arguments
+    launches: int  # before it
+    results: Sequence[PlacedTensor]
+    bits: str  # of one of the results; empty: no digest was taken
 
 
 class CalledOperators:
@@ -19,10 +30,11 @@ class CalledOperators:
         self._run, self._process = run, process
         self._totals: Counter[tuple[str, str]] | None = None  # by name; read when it is asked for
         self.signatures = {one.id: one for one in run.view(process, OperatorSignature, OperatorSignature)}
-        self._calls = run.view(process, OperatorCall, OperatorCall)
+        self._calls = self._all()
         self._waiting = next(self._calls, None)
         recorded = run.view(process, OperatorDigests, OperatorDigests)
         self._digests = {one.operator: one for one in recorded}
+        self._sites = run.sites(process)
         self._called: dict[tuple[str, str], array[int]] = {}
         # calls that draw random numbers, and the lines that make them
         self._draws = array("q"), array("q")
@@ -57,27 +69,47 @@ class CalledOperators:
     def total(self, name: str, arguments: str) -> int:
         """How often it is called like this in the whole process."""
         if self._totals is None:
-            self._totals = Counter(map(self.name, self._run.view(self._process, OperatorCall, OperatorCall)))
+            self._totals = Counter(map(self.name, self._all()))
         return self._totals[name, arguments]
 
-    def numbered(self, name: str, arguments: str, number: int) -> OperatorCall | None:
-        """The call with this number of earlier equal calls; None: there are fewer."""
-        calls = self._run.view(self._process, OperatorCall, OperatorCall)
-        alike = (call for call in calls if self.name(call) == (name, arguments))
-        return next(islice(alike, number, None), None)
+    def results(self, operator: Write) -> tuple[list[PlacedTensor], CallSite | None]:
+        """What the call of this run wrote that has the number of a call of the other run, and its line.
 
-    def on(self, storage: int, name: str, arguments: str, last: int) -> Iterator[tuple[int, OperatorCall]]:
-        """The equal calls that wrote a storage, each with its number of earlier equal calls.
-
-        last -- the number of the last one among all calls; reads the calls up to it
+        Empty if this run has no such call. Reads the calls up to it.
         """
-        calls = takewhile(
-            lambda one: one.index <= last, self._run.view(self._process, OperatorCall, OperatorCall)
-        )
-        alike = (call for call in calls if self.name(call) == (name, arguments))
-        for number, call in enumerate(alike):
-            if storage in call.storages[len(self.signatures[call.signature].reads) :]:
-                yield number, call
+        alike = (call for call in self._all() if self.name(call) == (operator.name, operator.argument))
+        call = next(islice(alike, operator.call, None), None)
+        return ([], None) if call is None else (self._written(call), self.site(call))
+
+    def calls_on(self, tensor: PlacedTensor, operator: Write) -> list[CallOnTensor]:
+        """The calls up to a call of an operator, and equal to it, that wrote the storage of a tensor.
+
+        Reads the calls up to it.
+        """
+        calls = takewhile(lambda one: one.index <= operator.number, self._all())
+        alike = (call for call in calls if self.name(call) == (operator.name, operator.argument))
+        written = ((call, self._written(call)) for call in alike)
+        return [
+            CallOnTensor(number, call.launch, results, self._bits_left(call, operator.position))
+            for number, (call, results) in enumerate(written)
+            if any(one.storage == tensor.storage for one in results)
+        ]
+
+    def _all(self) -> Iterator[OperatorCall]:
+        return self._run.view(self._process, OperatorCall, OperatorCall)
+
+    def _written(self, call: OperatorCall) -> list[PlacedTensor]:
+        signature = self.signatures[call.signature]
+        written = zip(call.storages[len(signature.reads) :], signature.writes, strict=False)
+        return [PlacedTensor(*one) for one in written]
+
+    def _bits_left(self, call: OperatorCall, position: int) -> str:
+        digests = self.digests(call.index)
+        return digests.after[position].bits if digests and position < len(digests.after) else ""
+
+    def site(self, call: OperatorCall) -> CallSite | None:
+        """The line of the program that makes a call; None: unknown."""
+        return self._sites.get(call.site)
 
     def draws(self, name: str) -> bool:
         """True if the operators of a name draw random numbers."""
@@ -92,9 +124,10 @@ class CalledOperators:
         name, arguments = self._drawn[number]
         return f"{name}({arguments})"
 
-    def draw_site(self, number: int) -> int:
-        """The number of the line that makes a call that drew random numbers; -1: unknown."""
-        return self._draws[1][number]
+    def draw_text(self, number: int) -> str:
+        """The same, with the line of the program that makes the call, if it is known."""
+        site = self._sites.get(self._draws[1][number])
+        return self.draw(number) if site is None else f"{self.draw(number)}, called at {site}"
 
     def digests(self, call: int) -> OperatorDigests | None:
         """The digests of a call, if they were recorded."""

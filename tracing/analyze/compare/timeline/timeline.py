@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -32,11 +32,9 @@ from tracing.analyze.compare.timeline.touched_memory import (
 )
 from tracing.digest.columns import Row
 from tracing.model import (
-    CallSite,
     Kernel,
     LaunchLine,
     OperatorCall,
-    OperatorDigests,
     Reread,
     Signature,
     Start,
@@ -56,15 +54,6 @@ _REPEATED = 10_000  # launches with their tensors that are remembered
 Covers: TypeAlias = Callable[[int, str, str, int], bool]
 
 
-class CallOnTensor(NamedTuple):
-    """A call of an operator that wrote the storage of a tensor."""
-
-    number: int  # of earlier calls with these arguments
-    launches: int  # before it
-    results: Sequence[PlacedTensor]
-    bits: str  # of one of the results; empty: no digest was taken
-
-
 class Timeline:
     """The launches of one process, from one of them on; raises Problem where the run is damaged."""
 
@@ -79,9 +68,8 @@ class Timeline:
         self._begin()
         self._plans: dict[object, SignatureMemory] = {}
         self._repeated: dict[object, list[int]] = {}  # addresses, of launches with their tensors
-        self._operators = CalledOperators(run, process)
+        self.operators = CalledOperators(run, process)
         self._facts = LaunchFacts(run, process)
-        self._sites = run.sites(process)
 
     def _begin(self) -> None:
         # what the case began with
@@ -127,63 +115,8 @@ class Timeline:
 
     def finish(self) -> None:
         """Note the operators after the last launch."""
-        for call in self._operators.before(None):
+        for call in self.operators.before(None):
             self._apply(call)
-
-    def count(self, name: str, arguments: str, launch: int) -> int:
-        """The number of equal calls of an operator before a launch."""
-        return self._operators.count(name, arguments, launch)
-
-    def results(self, operator: Write) -> tuple[list[PlacedTensor], CallSite | None]:
-        """What the call of this run wrote that has the number of a call of the other run, and its line.
-
-        Empty if this run has no such call. Reads the calls up to it.
-        """
-        call = self._operators.numbered(operator.name, operator.argument, operator.call)
-        if call is None:
-            return [], None
-        return self._results(call), self._sites.get(call.site)
-
-    def calls_on(self, tensor: PlacedTensor, operator: Write) -> list[CallOnTensor]:
-        """The calls up to a call of an operator, and equal to it, that wrote the storage of a tensor.
-
-        Reads the calls up to it.
-        """
-        calls = self._operators.on(tensor.storage, operator.name, operator.argument, operator.number)
-        return [
-            CallOnTensor(number, call.launch, self._results(call), self._bits_left(call, operator.position))
-            for number, call in calls
-        ]
-
-    def _results(self, call: OperatorCall) -> list[PlacedTensor]:
-        signature = self._operators.signatures[call.signature]
-        written = zip(call.storages[len(signature.reads) :], signature.writes, strict=False)
-        return [PlacedTensor(*one) for one in written]
-
-    def _bits_left(self, call: OperatorCall, position: int) -> str:
-        digests = self._operators.digests(call.index)
-        return digests.after[position].bits if digests and position < len(digests.after) else ""
-
-    def total(self, operator: Write) -> int:
-        """How often an operator is called like this in the whole process."""
-        return self._operators.total(operator.name, operator.argument)
-
-    def calls(self, name: str, arguments: str) -> bool:
-        """True if an operator is called like this anywhere in the process."""
-        return bool(self._operators.total(name, arguments))
-
-    def draws_before(self, operator: Write) -> int:
-        """The number of calls that drew random numbers before a call of an operator."""
-        return self._operators.draws_before(operator.number)
-
-    def draw(self, number: int) -> str:
-        """A call that drew random numbers, with its arguments that are no tensors."""
-        return self._operators.draw(number)
-
-    def draw_text(self, number: int) -> str:
-        """The same, with the line of the program that makes the call, if it is known."""
-        site = self._sites.get(self._operators.draw_site(number))
-        return self.draw(number) if site is None else f"{self.draw(number)}, called at {site}"
 
     def born(self, tensor: PlacedTensor) -> FirstAccess | None:
         """The identity of a tensor that is comparable between runs; None: the tensor was not seen."""
@@ -214,16 +147,8 @@ class Timeline:
         tensors = storages_of(self._known[line.signature][1], line.storages)
         return next((PlacedTensor(storage, meta) for n, meta, storage in tensors if n == position), None)
 
-    def draws(self, operator: Write) -> bool:
-        """True if an operator draws random numbers."""
-        return self._operators.draws(operator.name)
-
-    def digests_of(self, operator: Write) -> OperatorDigests | None:
-        """The digests of an operator's call, if they were taken."""
-        return self._operators.digests(operator.number)
-
     def _step(self, row: Row) -> TimelineStep:
-        called = list(self._operators.before(row.line.index))
+        called = list(self.operators.before(row.line.index))
         for call in called:
             self._apply(call)
         kernel, signature = signature_of(row, self._known, self._run)
@@ -236,14 +161,14 @@ class Timeline:
             if touched.tensor < len(addresses)
         }
         rereads = tuple(one for one in rereads if self._is_on_top(one, sources))
-        names = tuple([self._operators.name(call) for call in called[-_NEAR:]])
+        names = tuple([self.operators.name(call) for call in called[-_NEAR:]])
         step = TimelineStep(row, kernel, signature, addresses, sources, access, outside, rereads, names)
         self._launched(step, plan)
         return step
 
     def _pass(self, row: Row) -> None:
         # like `_step`, without the fields that only a caller reads
-        for call in self._operators.before(row.line.index):
+        for call in self.operators.before(row.line.index):
             self._apply(call)
         kernel, signature = signature_of(row, self._known, self._run)
         plan = self._plan(row, signature)
@@ -301,7 +226,7 @@ class Timeline:
                 left, row.line.stream,
             ))  # fmt: skip
         writer = row.line.writers.get(touched.position)
-        named = writer is not None and not self._operators.signatures
+        named = writer is not None and not self.operators.signatures
         return with_writer(sources, str(writer), touched, start) if named else sources
 
     def _is_on_top(self, reread: Reread, sources: Mapping[int, Sources]) -> bool:
@@ -349,11 +274,11 @@ class Timeline:
             self.memory.write(start + first, start + last, part)
 
     def _apply(self, call: OperatorCall) -> None:
-        signature = self._operators.signatures.get(call.signature)
+        signature = self.operators.signatures.get(call.signature)
         if signature is None:
             return
         addresses = [self._address(number) for number in call.storages]
-        digests = self._operators.digests(call.index)
+        digests = self.operators.digests(call.index)
         known = dict(enumerate(digests.before)) if digests else {}
         inputs = tuple(
             Input(
@@ -366,7 +291,7 @@ class Timeline:
                 zip(addresses, call.storages, signature.reads, strict=False)
             )
         )
-        before, arguments = self._operators.counted(call), signature.arguments_of(call)
+        before, arguments = self.operators.counted(call), signature.arguments_of(call)
         depth = 1 + max((one.depth for entry in inputs for one in entry.sources if one), default=0)
         for position, storage in enumerate(call.storages):
             if storage not in self._births:
@@ -383,7 +308,7 @@ class Timeline:
             self.memory.write(start, stop, Write(
                 kind, call.index, position, signature.name, arguments, start, meta,
                 WrittenBits(start, meta, bits), reads=inputs, depth=depth, order=self._writes, call=before,
-                site=self._sites.get(call.site),
+                site=self.operators.site(call),
             ))  # fmt: skip
 
 
