@@ -23,7 +23,7 @@ from tracing.judge.graph_memory import GraphMemory
 from tracing.judge.step_referee import StepReferee
 from tracing.numerics.verdict import Judged
 from tracing.program.device import Device
-from tracing.report.judgement import judgement_text
+from tracing.report.judge.judgement import judgement_text
 from tracing.store.graph_file import Schedule
 
 Graph = FxProgram

@@ -28,7 +28,7 @@ from tracing.cli.narrow.judge import judge
 from tracing.model import CompiledGraph, Selection, TracedGraph
 from tracing.program.device import Device
 from tracing.record.graphs import traced_backwards
-from tracing.report.judgement import judgement_text
+from tracing.report.judge.judgement import judgement_text
 from tracing.store.graph_file import read_graph, read_schedule
 
 JUDGED = "every launch that was judged is right; whether eager checks the hand-written summed is not known:"

@@ -11,7 +11,7 @@ from planted_kernels import Program, recorded
 
 from tracing.cli.narrow.judge import judgement_of
 from tracing.program.device import Device
-from tracing.report.judgement import judgement_text
+from tracing.report.judge.judgement import judgement_text
 
 
 @torch.library.custom_op("other_dtypes::widened", mutates_args=())

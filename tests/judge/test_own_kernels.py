@@ -19,7 +19,7 @@ from tracing.model import KernelLaunch
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep
 from tracing.replay.reference import reference
-from tracing.report.judgement import judgement_text
+from tracing.report.judge.judgement import judgement_text
 from tracing.store.recorded_launch import recorded_launch
 from tracing.virtual_gpu import virtual_gpu
 

@@ -22,7 +22,7 @@ from tracing.judge.traced_executions import traced_executions
 from tracing.judge.traced_referee import TracedReferee
 from tracing.model import GraphCall, TracedBackward
 from tracing.program.device import Device
-from tracing.report.judgement import judgement_text
+from tracing.report.judge.judgement import judgement_text
 
 aten = torch.ops.aten
 HOOKS = pytest.mark.skipif(

@@ -25,7 +25,7 @@ from tracing.judge.traced_referee import TracedReferee
 from tracing.model import GraphCall, TracedCall, TracedGraph
 from tracing.numerics.default_dtype import with_default_dtype
 from tracing.program.device import Device
-from tracing.report.judgement import judgement_text
+from tracing.report.judge.judgement import judgement_text
 from tracing.store.graph_file import FxGraph, encoded, read_graph
 
 CPU = torch.device("cpu")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tracing.errors import page
 from tracing.model import Kernel
+from tracing.model.first_names import first_names
 
 _NAMED = 4  # kernels that one sentence names
 _CHECKED = "docs/case.md#check-a-hand-written-kernel"  # how a case checks a kernel of the program
@@ -53,5 +54,4 @@ def unchecked_text(kernels: Sequence[str], *, known: bool = True) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + rest
+    return first_names(names, _NAMED)

@@ -18,6 +18,7 @@ from tracing.analyze.replay.swap_search import (
     Running,
     SwapEvent,
 )
+from tracing.model.first_names import first_names
 from tracing.report.text import plural
 from tracing.store import Run
 
@@ -144,8 +145,7 @@ def _rows(one: Candidate) -> Iterator[tuple[str, str, str]]:
     for turn in one.turns:
         numbers.setdefault(turn.differs, []).append(f"#{turn.index}")
     for number, (differs, launches) in enumerate(numbers.items()):
-        more = f" and {len(launches) - _LISTED} more" if len(launches) > _LISTED else ""
-        yield "" if number else one.kernel, f"{', '.join(launches[:_LISTED])}{more}", differs
+        yield "" if number else one.kernel, first_names(launches, _LISTED), differs
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[Text]:

@@ -18,7 +18,8 @@ from tracing.analyze.judge.judgement import (
 )
 from tracing.analyze.judge.reached_results import ReachedResults
 from tracing.model import Outcome
-from tracing.report.judgement import judgement_json, judgement_text
+from tracing.report.judge.judgement import judgement_text
+from tracing.report.judge.judgement_json import judgement_json
 from tracing.store.graph_file import PythonLine
 
 

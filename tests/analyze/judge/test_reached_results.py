@@ -23,7 +23,8 @@ from tracing.model import (
     Storage,
     TensorValue,
 )
-from tracing.report.judgement import judgement_json, judgement_text
+from tracing.report.judge.judgement import judgement_text
+from tracing.report.judge.judgement_json import judgement_json
 
 INPUT, MIDDLE, LAST, SUM = range(4)
 MID, END = arg("o", "out", "-", "mid", storage=MIDDLE), arg("o", "out", "-", "last", storage=LAST)

@@ -24,7 +24,7 @@ from tracing.model import Compilation, KeptAnswer, KeptTensor, MemoryEvidence, O
 from tracing.model.launches import CopiedFunction
 from tracing.report.bisect.bisect_case import no_pass_text
 from tracing.report.hand_written import reference_text
-from tracing.report.judgement import judgement_text
+from tracing.report.judge.judgement import judgement_text
 from tracing.store import Run
 
 ON_VIRTUAL_GPU = replace(HOST, device="virtual GPU")

@@ -18,6 +18,7 @@ from tracing.analyze.passes.pass_table import compilation, kernel_passes, passes
 from tracing.analyze.passes.source_map import StageLines, Thread, follow, is_file, known_lines
 from tracing.errors import Problem
 from tracing.model import Blob, CallSite, Compilation, CopiedFunction, PassRecord
+from tracing.model.first_names import first_names
 from tracing.store import Run
 
 _ALIAS = re.compile(r"^(#[A-Za-z_]\w*) = (?!loc\()(.+)$", re.M)
@@ -57,8 +58,7 @@ def compilation_of_line(run: Run, kernel: str | None, position: str) -> Compilat
 
 
 def _unknown(what: str, without: Sequence[str], remedy: str) -> Problem:
-    more = f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else ""
-    names = f"{', '.join(without[:_SHOWN])}{more}"
+    names = first_names(without, _SHOWN)
     return Problem(f"whether {what} is not known: torch kept no line of {names}", remedy)
 
 

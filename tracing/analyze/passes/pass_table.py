@@ -15,6 +15,7 @@ from typing import Generic, Protocol, TypeVar
 from tracing.analyze.passes.operations import counts
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, Kernel, Outcome, PassRecord
+from tracing.model.first_names import first_names
 from tracing.model.record import with_fields
 from tracing.store import Run
 
@@ -317,5 +318,4 @@ def no_pass(
 
 def _near(name: str, known: Sequence[str]) -> str:
     near = get_close_matches(name, sorted(set(known)), n=3, cutoff=0.5)
-    more = f" and {len(known) - _LISTED} more" if known[_LISTED:] else ""
-    return f"nearest: {', '.join(near)}" if near else f"there are {', '.join(known[:_LISTED])}{more}"
+    return f"nearest: {', '.join(near)}" if near else f"there are {first_names(known, _LISTED)}"

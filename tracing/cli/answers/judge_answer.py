@@ -14,7 +14,8 @@ from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.app import out
 from tracing.errors import Problem
 from tracing.model import AnswerTable
-from tracing.report.judgement import judgement_json, judgement_text
+from tracing.report.judge.judgement import judgement_text
+from tracing.report.judge.judgement_json import judgement_json
 from tracing.report.text import plural
 from tracing.store.recorded_launch import find_launch
 

@@ -14,6 +14,7 @@ from tracing.analyze.bisect.layers import MLIR
 from tracing.analyze.bisect.repeated_judge import Confidence
 from tracing.analyze.bisect.search import Changed, FirstBad, Judgement, Step, Suspect, Undecided, detail_text
 from tracing.analyze.bisect.snapshots import FirstSeen, JudgedSnapshot
+from tracing.model.first_names import first_names
 from tracing.report.passes.passes import diff_text
 from tracing.report.text import Line, plural
 
@@ -203,8 +204,7 @@ def _number(step: Step) -> str:
 
 
 def _steps(steps: Sequence[Step]) -> str:
-    more = f" and {len(steps) - SHOWN} more" if len(steps) > SHOWN else ""
-    return ", ".join(map(str, steps[:SHOWN])) + more
+    return first_names([*map(str, steps)], SHOWN)
 
 
 def _left_by(seen: Sequence[JudgedSnapshot]) -> str:

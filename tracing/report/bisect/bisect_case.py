@@ -22,6 +22,7 @@ from tracing.analyze.bisect_case.case_events import (
 )
 from tracing.analyze.bisect_case.evaluation import CompileStep
 from tracing.analyze.bisect_case.stages import BACKENDS, EAGER, INDUCTOR, LOWERINGS, UNCOMPILED, WITHOUT
+from tracing.model.first_names import first_names
 from tracing.report.hand_written import one_by_one, reference_text, unchecked_text
 from tracing.report.text import Line, plural
 
@@ -177,14 +178,13 @@ def _with_kernels(event: StageBlamed | CaseAnswer, component: str) -> str:
     own = event.own_kernels
     if not own:
         return component
-    named = ", ".join(f"{one.name} ({one.python})" for one in own[:_SHOWN])
-    further = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
-    kernels = f"the hand-written kernel{'s' if len(own) > 1 else ''} {named}{further}"
+    named = first_names([f"{one.name} ({one.python})" for one in own], _SHOWN)
+    kernels = f"the hand-written kernel{'s' if len(own) > 1 else ''} {named}"
     around = f"{kernels}, or the code around {'them' if len(own) > 1 else 'it'}"
     if event.code == "backward formula":
-        kernels = f"the backward formula of the code that launches {named}{further}, or what it saves for it"
+        kernels = f"the backward formula of the code that launches {named}, or what it saves for it"
     if event.code == "allocation":
-        kernels = f"the code that launches {named}{further}, and allocates the result"
+        kernels = f"the code that launches {named}, and allocates the result"
     if event.stage.name == UNCOMPILED:
         return around if event.code == "kernel" else kernels
     return f"{kernels}, or {component}"
@@ -273,5 +273,4 @@ def _judged(judgement: Judgement) -> str:
 
 
 def _labels(steps: Sequence[CompileStep]) -> str:
-    more = f" and {len(steps) - _SHOWN} more" if len(steps) > _SHOWN else ""
-    return ", ".join(one.label for one in steps[:_SHOWN]) + more
+    return first_names([one.label for one in steps], _SHOWN)

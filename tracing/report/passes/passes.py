@@ -20,6 +20,7 @@ from tracing.analyze.passes.renaming import renamed
 from tracing.analyze.passes.replacements import ReplacedOperation
 from tracing.analyze.passes.source_map import StageLines, Thread
 from tracing.model import Compilation, CopiedFunction, PassRecord
+from tracing.model.first_names import first_names
 from tracing.report.text import Line, plural, source_position
 
 CALLS = ("llvm.call", "llvm.call_intrinsic", "llvm.inline_asm")
@@ -244,8 +245,7 @@ def _history_rows(
 
 
 def _became(replaced: ReplacedOperation) -> str:
-    more = len(replaced.others) - SHOWN
-    named = ", ".join(replaced.others[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    named = first_names(replaced.others, SHOWN)
     return f"became{f', together with {named}:' if named else ''} {_counted(replaced.operations)}"
 
 

@@ -1,0 +1,1 @@
+"""The judgement of a run, as lines of plain text and as JSON."""
