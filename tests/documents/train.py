@@ -7,7 +7,7 @@ import torch
 import tracing
 
 # a search of Inductor's steps needs Inductor, which takes seconds
-double = torch.compile(lambda x: x * 2, backend="inductor" if "--steps" in sys.argv else "eager")
+double = torch.compile(lambda x: x * 2, backend="inductor" if "--epochs" in sys.argv else "eager")
 for _ in range(100):
     double(torch.ones(3))
     tracing.step()
