@@ -171,6 +171,17 @@ def test_a_kernel_that_eager_launches_too_is_unchecked_and_no_suspect() -> None:
         assert lines[ended > 0].startswith("nothing checks the hand-written rowmean; ")
 
 
+@pytest.mark.parametrize(("in_eager", "status"), [(("rowmean",), 2), ((), 0)])
+def test_eagers_results_check_nothing_if_eager_launches_the_only_kernel_too(
+    in_eager: tuple[str, ...], status: int
+) -> None:
+    launches = (JudgedLaunch(0, "rowmean", -1, "no reference"),)
+    outcome = Outcome("passed", "")
+    judgement = RunJudgement(launches, (), (), outcome, in_eager, has_results=True)
+
+    assert judgement.status == status
+
+
 def test_a_kernel_whose_results_agree_with_eagers_operators_is_checked() -> None:
     judgement = judged("passed", ())
     lines = [*judgement_text(judgement, [])]

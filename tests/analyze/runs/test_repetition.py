@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from handmade.records import arg, launch
 from handmade.runs import saved
 from msgspec.structs import replace
 
-from tracing.analyze.runs.repetition import Repetition, changed_since, repetition
-from tracing.model import Access, Cut, KernelLaunch, Selection
+from tracing.analyze.runs.repetition import Repetition, changed_since, other_results, repetition
+from tracing.model import Access, Cut, KernelLaunch, Outcome, Selection
 from tracing.store import Run
 
 
@@ -106,3 +107,23 @@ def test_only_what_a_launch_read_of_an_argument_counts(read: str, contents: str,
     now = saved(tmp_path / "now", [scale(0, "z")], [Access(0, {0: read})])
 
     assert repetition(before, now) == Repetition("", contents)
+
+
+@pytest.mark.parametrize(
+    ("status", "written", "said"),
+    [
+        ("passed", "b", "launch 0 scale wrote another y_ptr, and the results of the run differ from eager's"),
+        ("passed", "a", "results agree with eager's, and the results of the run differ from eager's"),
+        ("differs", "b", ""),
+    ],
+)
+def test_results_that_differ_in_the_run_only_are_named(
+    status: Literal["passed", "differs"], written: str, said: str, tmp_path: Path
+) -> None:
+    before, now = (
+        saved(tmp_path / name, [scale(0)], [Access(0, written={1: bits * 32}), Outcome(outcome, "")])
+        for name, bits, outcome in [("before", "a", "differs"), ("now", written, status)]
+    )
+
+    assert other_results(before, now) == said
+    assert other_results(now, now) == ""

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tracing.analyze.runs.outcomes import ending
-from tracing.model import Access, CallSite, KernelLaunch, Selection
+from tracing.model import Access, CallSite, KernelLaunch, Outcome, Selection
 from tracing.model.steps import StepSelection
 from tracing.store import Run
 
@@ -69,6 +69,31 @@ def _of_whole(run: Run, anew: Run) -> Repetition:
     return Repetition("", contents)
 
 
+def other_results(run: Run, anew: Run) -> str:
+    """How results that differ from eager's agree with them in a new recording; empty: they do not, or did.
+
+    anew -- made the same launches, which read the same contents, so far as that is known
+
+    "launch 3 scale wrote another y_ptr, and the results of the run differ from eager's": it wrote what
+    depends on more than its arguments, as on what a load without `other` leaves out.
+    """
+    if "differs" in _statuses(anew) or "differs" not in _statuses(run):
+        return ""
+    results = "the results of the run differ from eager's"
+    calls: dict[str, deque[_Call]] = defaultdict(deque)
+    for call in _calls(anew):
+        calls[call.launch.kernel_name].append(call)
+    for call in _calls(run):
+        name, now = call.launch.kernel_name, calls[call.launch.kernel_name]
+        if now and (other := call.wrote_other(now.popleft())):
+            return f"launch {call.launch.index} {name} wrote another {other}, and {results}"
+    return f"results agree with eager's, and {results}"
+
+
+def _statuses(run: Run) -> set[str]:
+    return {one.status for one in run.records(Outcome)}
+
+
 def changed_since(run: Run) -> str:
     """`; changed since: train.py`: the files of a run's program that were changed after the run began."""
     began = datetime.fromisoformat(run.info.started.replace("Z", "+00:00")).timestamp()
@@ -99,6 +124,14 @@ class _Call:
             if (one.tensor is None and repr(one.value) != repr(other.value)) or len(bits - {None}) > 1:
                 return one.name
         return ""
+
+    def wrote_other(self, now: _Call) -> str:
+        """The first argument to which another content was written; "": none is known."""
+        if self.access is None or now.access is None:
+            return ""
+        written, now_written = self.access.written, now.access.written
+        other = [one for one, bits in written.items() if now_written.get(one, bits) != bits]
+        return self.launch.args[min(other)].name if other else ""
 
     def bits(self, position: int) -> str | None:
         # of what the launch read of an argument, else of an argument that it may read; None: not known

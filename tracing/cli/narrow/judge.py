@@ -27,7 +27,7 @@ from tracing.analyze.judge.judgement import (
 from tracing.analyze.judge.reached_results import reached_results
 from tracing.analyze.memory.evidence import other_arguments, wrong_accesses
 from tracing.analyze.runs.recording_commands import is_virtual, require_recordable
-from tracing.analyze.runs.repetition import Repetition, changed_since, repetition
+from tracing.analyze.runs.repetition import Repetition, changed_since, other_results, repetition
 from tracing.analyze.runs.unchecked_kernels import knows_eager, unchecked_kernels
 from tracing.analyze.runs.unlaunched import left_out
 from tracing.analyze.runs.winners import unlaunched_configurations
@@ -115,8 +115,9 @@ def _recorded_anew(asked: store.Run, lacking: str, runs: Path) -> tuple[store.Ru
             f"{asked.path} cannot be judged, as its program launches other kernels now: {other}",
             f"what it does now: `tracing judge {shlex.quote(str(run.path))}`{_with_input(asked)}",
         )
-    if repeated.contents:
-        repeated = replace(repeated, contents=f"{repeated.contents}{changed_since(asked)}")
+    contents = repeated.contents or other_results(asked, run)
+    if contents:
+        repeated = replace(repeated, contents=f"{contents}{changed_since(asked)}")
     return run, repeated
 
 
