@@ -110,6 +110,23 @@ def test_a_device_assert_fails_if_the_kernel_was_compiled_with_debug() -> None:
 
 
 @triton.jit
+def assumes(x, n):
+    tl.assume(n % 8 == 0)
+    tl.assume(tl.program_id(0) < 1)
+    tl.store(x + tl.program_id(0), 7.0)
+
+
+def test_an_assumption_that_is_false_is_a_fault_of_the_kernel() -> None:
+    x = torch.zeros(2)
+
+    assumes[(1,)](x, 8)
+    for n, grid, number in ((9, 1, 2), (8, 2, 3)):
+        where = rf"tl.assume of assumes at {line(assumes, number)}, program \({grid - 1}, 0, 0\)"
+        with pytest.raises(AssertionError, match=f"{where} is false"):
+            assumes[(grid,)](x, n)
+
+
+@triton.jit
 def overflows(x):
     tl.store(x, tl.load(x) + 1)
 

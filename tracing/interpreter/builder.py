@@ -64,7 +64,7 @@ _load_in_order = _with("order", "acquire", BatchBuilder.create_masked_load)
 
 
 class AssertFails(AssertionError):
-    """A tl.device_assert of a kernel fails."""
+    """A tl.device_assert or tl.assume of a kernel is false."""
 
 
 class DeviceBuilder(BatchBuilder):
@@ -244,8 +244,14 @@ class DeviceBuilder(BatchBuilder):
 
     def create_assert(self, condition: Any, message: str) -> None:
         if not condition:
-            where = f"{kernel_name()} at {kernel_line()}, program {tuple(map(int, self.grid_idx))}"
-            raise AssertFails(f"tl.device_assert of {where} fails: {message}")
+            raise AssertFails(f"tl.device_assert of {self._where()} fails: {message}")
+
+    def create_assume(self, condition: Any) -> None:
+        if not condition:
+            raise AssertFails(f"tl.assume of {self._where()} is false: the compiler relies on it")
+
+    def _where(self) -> str:
+        return f"{kernel_name()} at {kernel_line()}, program {tuple(map(int, self.grid_idx))}"
 
     def create_descriptor_reduce(self, kind: Any, desc: Any, value: Any, offsets: list[Any]) -> None:
         pointers, inside = desc.materialize_pointers(offsets)

@@ -204,6 +204,14 @@ def test_a_stage_that_was_not_reached_and_a_missing_disassembler_are_reported(tm
     assert said["sass"].startswith("no nvdisasm was found")
 
 
+def test_a_compilation_that_begins_with_ttgir_is_said_to_have_no_ttir(tmp_path: Path) -> None:
+    run, one = recorded(tmp_path, {"ttgir": TTIR})
+
+    said = notes(stage_lines(run, one, nvdisasm=None))
+
+    assert said["ttir"] == "there is none: the compilation begins with ttgir, as of a Gluon kernel"
+
+
 def test_ptx_without_call_sites_is_reported(tmp_path: Path) -> None:
     flat = "".join(line.split(", function_name")[0] + "\n" for line in PTX.splitlines())
     run, one = recorded(tmp_path, {"llir": LLIR, "ptx": flat})

@@ -99,6 +99,10 @@ def _without_callers(stage: StageLines) -> StageLines:
 
 
 def _stage(run: Run, blobs: Mapping[str, Blob], stage: str) -> StageLines:
+    if stage == "ttir" and "ttgir" in blobs:
+        return StageLines(
+            stage, note="there is none: the compilation begins with ttgir, as of a Gluon kernel"
+        )
     if stage not in blobs:
         return StageLines(stage, note="was not recorded: the compilation ended before")
     text = run.text(blobs[stage])
