@@ -19,6 +19,7 @@ from contextlib import contextmanager, redirect_stdout
 from tracing.errors import Problem
 
 _ERROR = re.compile(r"\b(error|fatal)\b\s*:")
+_POSITION = re.compile(r'^loc\(.*?("[^"]*":\d+:\d+).*\): (?=error: )')  # the innermost of a call stack
 _LAST_WORDS = re.compile(
     r"^(?:LLVM ERROR: .*|.*\bAssertion `.*|.+\nUNREACHABLE executed at .*)", re.MULTILINE
 )
@@ -49,9 +50,12 @@ def last_words(text: str) -> str:
 
 
 def errors_in(text: str) -> str:
-    """The first few errors in the compiler's output."""
+    """The first few errors in the compiler's output, of the location of each only the innermost position.
+
+    A location of LLVM's dialect contains debug information, in thousands of characters.
+    """
     # a stack, the whole module, lines of source
-    errors = [line for line in text.splitlines() if _ERROR.search(line)]
+    errors = [_POSITION.sub(r"loc(\1): ", line) for line in text.splitlines() if _ERROR.search(line)]
     return "\n  ".join(errors[:_LINES])
 
 
