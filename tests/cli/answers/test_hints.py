@@ -227,6 +227,13 @@ def test_the_deciding_command_records_both_runs_completely_and_compares_them(tmp
     assert decides not in done.stdout
 
 
+def test_runs_of_different_cases_are_compared_with_anyway(tmp_path: Path) -> None:
+    a, b, other = (saved(tmp_path / one, [], case=one[0]) for one in ("a", "a2", "b"))
+
+    assert hints.comparison(a, b) == f"tracing compare {a.path} {b.path}"
+    assert hints.comparison(a, other) == f"tracing compare {a.path} {other.path} --anyway"
+
+
 def test_a_bisection_keeps_its_builds_in_the_folder_of_the_run(tmp_path: Path) -> None:
     run = store.Run(store.create(tmp_path, INFO).path)
 

@@ -43,6 +43,11 @@ from tracing.store.recorded_operator import find_operator
 from tracing.store.runs import folder_of_runs
 
 
+def comparison(a: store.Run, b: store.Run) -> str:
+    """The command that compares two runs, also those of different programs."""
+    return f"tracing compare {join([str(a.path), str(b.path)])}{_anyway(a, b)}"
+
+
 def of_facts(a: store.Run, b: store.Run) -> str | None:
     """The command that records both runs completely and compares them; None: they are complete."""
     if all(_has_all(run.info) for run in (a, b)):

@@ -21,6 +21,7 @@ from tracing.analyze.replay.replay_verdict import (
     Reproduced,
     UndecidedReplay,
 )
+from tracing.cli.answers import hints
 from tracing.cli.answers.divergence_answer import print_divergence
 from tracing.cli.answers.kept_answer import keep_answer
 from tracing.cli.answers.memory_answer import print_memory_check
@@ -158,7 +159,7 @@ def _accused(run: store.Run, other: store.Run | None, *, quiet: bool) -> LaunchO
     first = next(iter(verdict), None)
     if first is None:
         if verdict.status:
-            command = f"tracing compare {run.path} {other.path}"
+            command = hints.comparison(run, other)
             raise Problem("no launch differs, so none is accused", f"`{command}` shows what differs")
         return {}
     if not quiet:

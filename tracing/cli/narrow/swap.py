@@ -152,7 +152,7 @@ def _planned(a: store.Run, b: store.Run, version: VersionOption | None) -> SwapP
     if not planned.candidates:
         raise Problem(
             "cannot be decided, because no kernel can be replaced with another",
-            f"`{join(['tracing', 'compare', str(a.path), str(b.path)])}` shows where the runs first differ",
+            f"`{hints.comparison(a, b)}` shows where the runs first differ",
         )
     return planned
 
