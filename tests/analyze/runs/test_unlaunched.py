@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from handmade.jobs import job
-from handmade.records import kernel, launch
+from handmade.records import compiled, kernel, launch, new_run
 from handmade.runs import saved
 
 from tracing import store
@@ -184,6 +184,13 @@ def test_of_a_program_that_compiled_nothing_no_operator_is_named(tmp_path: Path)
 
     assert reasons_for_no_kernel(ended) == ["torch.compile compiled nothing"]
     assert reasons_for_no_kernel(failed) == ["the program failed before a kernel was launched"]
+
+
+def test_a_program_that_only_compiles_a_kernel_is_said_to_launch_nothing(tmp_path: Path) -> None:
+    made = compiled(new_run(tmp_path / "a"), "add", "module {}")
+    run = saved(tmp_path / "b", [], [made], kind="program")
+
+    assert reasons_for_no_kernel(run) == ["the program compiles add, and launches nothing"]
 
 
 def test_a_kernel_that_eager_compiled_as_well_is_unchecked(tmp_path: Path) -> None:

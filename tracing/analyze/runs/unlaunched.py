@@ -177,7 +177,9 @@ def _none_compiled(recorded: _Recorded) -> Iterator[str]:
     elif recorded.run.info.kind == "case" and statuses - {"interrupted"}:
         yield "torch.compile compiled none of its code: it is disabled there, or no tensor is computed"
     elif statuses - {"interrupted"}:  # it has ended
-        yield "torch.compile compiled nothing"
+        names = [one.kernel_name for one in recorded.records(Compilation)]  # as by triton.compile
+        of_triton = f"the {recorded.run.info.kind} compiles {_some(names)}, and launches nothing"
+        yield of_triton if names else "torch.compile compiled nothing"
 
 
 def _backends(recorded: _Recorded) -> Iterator[str]:
