@@ -165,3 +165,23 @@ def test_an_inductor_kernel_without_its_module_includes_inductors_usual_imports(
 
 def test_an_object_that_is_no_kernel_has_no_module() -> None:
     assert kernel_module(None) is None
+
+
+@triton.jit
+def squared(x):
+    return x * x * HALF
+
+
+@triton.jit
+def applying(x_ptr, APPLY: tl.constexpr):
+    tl.store(x_ptr, APPLY(tl.load(x_ptr)))
+
+
+def test_the_module_includes_the_functions_that_the_kernel_receives_as_constants() -> None:
+    made = kernel_module(applying, [squared, tl.sigmoid])
+
+    assert made is not None and made.undefined == ()
+    lines = made.text.splitlines()
+    assert "from triton.language.standard import sigmoid" in lines
+    assert "HALF = triton.language.constexpr(0.5)" in lines
+    assert lines.index("def squared(x):") < lines.index("def applying(x_ptr, APPLY: tl.constexpr):")

@@ -24,6 +24,7 @@ from triton.language.extra import libdevice
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tracing import store
+from tracing.analyze.compare.signature_pair import constants_of
 from tracing.cli.narrow.repro import tried
 from tracing.errors import Problem
 from tracing.model import Descriptor
@@ -122,6 +123,17 @@ def halves(x_ptr, y_ptr, BLOCK: tl.constexpr):
     tl.store(y_ptr + at, x * x + libdevice.tanh(x.to(tl.float32)).to(tl.bfloat16))
 
 
+@triton.jit
+def doubled(x):
+    return x * 2
+
+
+@triton.jit
+def of_functions(x_ptr, y_ptr, APPLY: tl.constexpr, FINISH: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, FINISH(APPLY(tl.load(x_ptr + at))))
+
+
 VARIADIC = pytest.param(
     "variadic",
     marks=pytest.mark.skipif(triton.__version__.startswith("3.6."), reason="Triton 3.6 launches no *args"),
@@ -137,6 +149,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Run:
         workload.fn(*workload.args)
         exact[(1,)](x, torch.zeros(16), math.inf, -math.inf, math.nan, -0.0, BLOCK=16)
         halves[(1,)](half, torch.zeros_like(half), BLOCK=16)
+        of_functions[(1,)](x, torch.zeros(16), doubled, tl.sigmoid, BLOCK=16)
         of_tuples[(1,)](Inputs(x, Scaled(x + 1, tl.constexpr(3))), (), (torch.zeros(16),), BLOCK=16)
         if not triton.__version__.startswith("3.6."):
             variadic[(1,)](torch.zeros(16), x, (3,))
@@ -215,6 +228,7 @@ def test_a_descriptor_that_was_not_recorded_is_refused(
         "helped",
         "of_tuples",
         "of_blocks",
+        "of_functions",
         *(pytest.param(one, marks=pytest.mark.soak) for one in ("halves", VARIADIC, "of_empty_tuples")),
     ],
 )
@@ -227,6 +241,48 @@ def test_a_script_reproduces_libdevice_bfloat16_and_tuples_without_a_gpu(
 
     assert done.returncode == 0, done.stderr
     assert "1 of 1 replays wrote the recorded bits" in done.stdout
+
+
+@triton.constexpr_function
+def split(number):
+    return number // 2
+
+
+@triton.jit
+def sized(x_ptr, SIZE: tl.constexpr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, SIZE(BLOCK)), 3.0)
+
+
+class Factor:
+    by = 3
+
+
+@triton.jit
+def multiplied(x_ptr, FACTOR: tl.constexpr):
+    tl.store(x_ptr, tl.load(x_ptr) * FACTOR.by)
+
+
+def test_an_object_that_is_a_constant_has_no_address(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    with virtual_gpu(), LaunchRecorder(writer):
+        multiplied[(1,)](torch.ones(16), Factor())
+
+    (launch,) = Run(writer.path).launches()
+    assert launch.kernel.constants == {"FACTOR": f"<{__name__}.Factor object>"}
+
+
+def test_a_constexpr_function_is_a_constant_without_an_address(tmp_path: Path) -> None:
+    writer = store.create(tmp_path, INFO)
+    with virtual_gpu(), LaunchRecorder(writer, keep=Keep(inputs=True)):
+        sized[(1,)](torch.zeros(16), split, 16)
+    launch = recorded_launch(Run(writer.path), 0)
+    write_repro(launch, tmp_path)
+
+    done = run_script(tmp_path)
+
+    assert launch.launch.kernel.constants["SIZE"] == f"ConstexprFunction({__name__}:split)"
+    assert constants_of(launch.launch.kernel) == {"BLOCK": "16"}
+    assert done.returncode == 0, done.stderr
 
 
 def test_floats_that_json_lacks_are_arguments_of_the_script(kernels: Run, tmp_path: Path) -> None:

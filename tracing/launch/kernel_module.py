@@ -48,11 +48,12 @@ class KernelModule:
     undefined: tuple[str, ...]
 
 
-def kernel_module(function: Any) -> KernelModule | None:
+def kernel_module(function: Any, passed: Sequence[Any] = ()) -> KernelModule | None:
     """Write the module of a kernel; None if its source is not known.
 
     function -- a JITFunction; one that a worker process compiled may have lost its module, and is then taken
                 for one of Inductor's own
+    passed   -- the JITFunctions that it receives as constants, which the module defines, too
 
     Cost: about 1 ms and as much for each function that it calls.
     """
@@ -61,7 +62,8 @@ def kernel_module(function: Any) -> KernelModule | None:
     if not function.__name__.isidentifier():
         return KernelModule("", (function.__name__,))
     written = _Written()
-    written.define(function.__name__, function)
+    for one in (*passed, function):  # the kernel last
+        written.define(one.__name__, one)
     imports = "\n".join(["import triton", "import triton.language", *written.imports])
     text = "\n\n".join([imports, *written.blocks, f"KERNEL = {function.__name__}\n"])
     return KernelModule(text, tuple(written.undefined))

@@ -35,6 +35,7 @@ class KernelArtefacts:
     function: Any = None  # the JITFunction
     types: Mapping[str, Any] = field(default_factory=dict)  # of the arguments: "*fp32", "i32", "constexpr"
     options: Mapping[str, str] | None = None  # of the compiler: {"maxnreg": "64"}; None: not known
+    passed: Sequence[Any] = ()  # the functions among its constants, as `ACT: tl.constexpr`
 
 
 class LaunchSite(Protocol):

@@ -36,7 +36,10 @@ from tracing.upstream.inductor.code import kernel_folders
 from tracing.upstream.triton.backends import options_of
 from tracing.upstream.triton.compiled_kernel import CompiledKernel
 from tracing.upstream.triton.interpreter import InterpretedFunction
+from tracing.upstream.triton.jit import ConstexprFunction, JITFunction
 
+_FUNCTIONS = JITFunction, ConstexprFunction
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
 _NUM_WARPS = re.compile(r'"ttg\.num-warps" = (\d+)')
 
 
@@ -197,6 +200,7 @@ def describe(kernel: CompiledKernel) -> KernelArtefacts:
         types=getattr(kernel.src, "signature", {}),
         function=getattr(kernel.src, "fn", None),
         options=options | {"num_warps": str(warps)} if "num_warps" in options else options,
+        passed=[one for one in map(_value, _constants(kernel).values()) if isinstance(one, _FUNCTIONS)],
     )
 
 
@@ -235,10 +239,17 @@ def _static(autotuner: Any, launcher: Any) -> KernelArtefacts:
     )
 
 
+def _value(constant: object) -> object:
+    # tuples wrap their constants
+    return constant.value if isinstance(constant, tl.constexpr) else constant
+
+
 def _text(value: object) -> str:
-    # a string keeps its quotes: without them it would look like a Triton type; tuples wrap their constants
-    value = value.value if isinstance(value, tl.constexpr) else value
-    return repr(value) if isinstance(value, str) else str(value)
+    # a string keeps its quotes: without them it would look like a Triton type; addresses differ between runs
+    value = _value(value)
+    if isinstance(value, ConstexprFunction):
+        return f"ConstexprFunction({value.fn.__module__}:{value.fn.__qualname__})"  # like a JITFunction
+    return repr(value) if isinstance(value, str) else _ADDRESS.sub("", str(value))
 
 
 def _function(autotuner: Any) -> Any:

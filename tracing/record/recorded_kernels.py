@@ -72,7 +72,7 @@ class RecordedKernels:
         function = compiled.function
         code = getattr(getattr(function, "fn", None), "__code__", None)
         source = getattr(function, "raw_src", None)
-        module = kernel_module(function)
+        module = kernel_module(function, compiled.passed)
         return Kernel(
             id=number,
             name=site.name,

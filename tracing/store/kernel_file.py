@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection
 
 from tracing.errors import Problem
 from tracing.model import Compilation, Kernel
 from tracing.store.reader import Run
 
 _TRITON_TYPE = re.compile(r"(fp|bf|u?int)\d+\w*")
+_FUNCTION = re.compile(r"(?:JIT|Constexpr)Function\([^:]+:(?:.*\.)?(\w+)\)")
 _SIGNATURE = re.compile(r"tt\.func public @[^\n]*")
 _PARAMETER = re.compile(r"%[\w.]+: ([^ ,)]+)")
 _FLOATS = {"f64": "fp64", "f16": "fp16", "bf16": "bf16"}  # dtypes that Triton does not give a Python float
@@ -62,9 +64,10 @@ def kernel_module(run: Run, kernel: Kernel) -> str:
 def configuration(run: Run, kernel: Kernel, source: str) -> str:
     """The lines that give a module of `source` the CONSTANTS, OPTIONS and FIELDS of a compiled kernel.
 
-    Raises Problem for a constant that is not a literal.
+    Raises Problem for a constant that is neither a literal nor a function that the module defines.
     """
-    constants = {name: _literal(name, text) for name, text in kernel.constants.items()}
+    functions = _defined(source)
+    constants = {name: _literal(name, text, functions) for name, text in kernel.constants.items()}
     known = {name: text for name, text in constants.items() if name.split(".")[0] in parameters(source)}
     pairs = ", ".join(f"{name!r}: {text}" for name, text in known.items())
     options = {"num_warps": kernel.num_warps, "num_stages": kernel.num_stages, **_options(run, kernel)}
@@ -81,6 +84,15 @@ def parameters(module: str) -> dict[str, bool]:
         one.arg: one.annotation is not None and "constexpr" in ast.unparse(one.annotation)
         for one in (*declared.posonlyargs, *declared.args, *variadic, *declared.kwonlyargs)
     }
+
+
+def _defined(module: str) -> set[str]:
+    # the functions that a module defines or imports
+    nodes = ast.parse(module).body
+    imported = [
+        one.asname or one.name for node in nodes if isinstance(node, ast.ImportFrom) for one in node.names
+    ]
+    return {*imported, *(node.name for node in nodes if isinstance(node, ast.FunctionDef))}
 
 
 def _types(run: Run, kernel: Kernel, source: str) -> str:
@@ -110,7 +122,10 @@ def _options(run: Run, kernel: Kernel) -> dict[str, object]:
     return options | {name: ast.literal_eval(recorded[name]) for name in names if name in recorded}
 
 
-def _literal(name: str, text: str) -> str:
+def _literal(name: str, text: str, functions: Collection[str]) -> str:
+    function = _FUNCTION.fullmatch(text)
+    if function and function[1] in functions:
+        return function[1]
     if _TRITON_TYPE.fullmatch(text):
         return f"triton.language.dtype({text!r})"
     if text in ("inf", "-inf", "nan"):

@@ -12,6 +12,7 @@ from tracing.model import Argument, Descriptor, Kernel, Signature, TensorMeta
 from tracing.store import Run
 
 Signatures: TypeAlias = Mapping[int, tuple[Kernel, Signature]]  # of one process, by number
+_FUNCTIONS = "JITFunction(", "ConstexprFunction("  # constants that are functions begin with these
 
 
 class SettingChange(NamedTuple):
@@ -158,7 +159,7 @@ def configuration_of(kernel: Kernel) -> dict[str, str]:
 
 def constants_of(kernel: Kernel) -> dict[str, str]:
     """Its constants, without functions: these are compared as code."""
-    return {name: text for name, text in kernel.constants.items() if not text.startswith("JITFunction(")}
+    return {name: text for name, text in kernel.constants.items() if not text.startswith(_FUNCTIONS)}
 
 
 def _passed(arg: Argument) -> str:
