@@ -10,11 +10,12 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from data import helped
+from data import gluon_kernels, helped
 from triton.runtime.jit import JITFunction
 
 from tracing.launch.kernel_module import kernel_module
 from tracing.replay.loaded_kernel import load_kernel
+from tracing.upstream.triton.jit import GluonJITFunction
 from tracing.virtual_gpu import virtual_gpu
 
 WEIGHTS = {"a": 1}
@@ -185,3 +186,11 @@ def test_the_module_includes_the_functions_that_the_kernel_receives_as_constants
     assert "from triton.language.standard import sigmoid" in lines
     assert "HALF = triton.language.constexpr(0.5)" in lines
     assert lines.index("def squared(x):") < lines.index("def applying(x_ptr, APPLY: tl.constexpr):")
+
+
+def test_a_gluon_kernel_is_written_as_one() -> None:
+    made = text(gluon_kernels.reversed_softmax)
+
+    assert "@triton.jit" not in made
+    with load_kernel(made + "CONSTANTS = {}\nOPTIONS = {}\n") as kernel:
+        assert isinstance(kernel.function, GluonJITFunction)

@@ -26,10 +26,11 @@ from triton.language.extra import libdevice
 
 from tracing.interpreter.exclusion import LANGUAGE
 from tracing.upstream.inductor.code import triton_helpers
-from tracing.upstream.triton.jit import ConstexprFunction, JITFunction
+from tracing.upstream.triton.jit import ConstexprFunction, GluonJITFunction, JITFunction
 
 _PACKAGES = tuple(Path(str(package.__file__)).parent for package in (torch, triton))
 _NAMES = ("KERNEL", "CONSTANTS", "OPTIONS", "FIELDS")
+_GLUON = "import triton.experimental.gluon"
 _OURS: Mapping[str, object] = dict.fromkeys(_NAMES, ...)  # no kernel's names
 _INDUCTOR: Mapping[str, object] = {  # names that Inductor's generated modules define for their kernels
     "triton": triton,
@@ -128,6 +129,8 @@ class _Written:
             elif not hasattr(builtins, name):
                 self.undefined[name] = None
         body = "\n".join(source.splitlines()[node.lineno - 1 :])
+        if isinstance(function, GluonJITFunction) and _GLUON not in self.imports:
+            self.imports.append(_GLUON)
         # by the name that it has now: the program may have changed it, as that of each kernel of a factory
         body = body.replace(f"def {node.name}", f"def {function.__name__}", 1)
         self.blocks.append(f"{_decorator(function, node)}\n{body}")
@@ -168,13 +171,14 @@ def _decorator(function: Any, node: ast.FunctionDef) -> str:
     # decorators of Inductor and autotuners are dropped; arguments of @triton.jit are kept
     if isinstance(function, ConstexprFunction):
         return "@triton.constexpr_function"
+    jit = "@triton.experimental.gluon.jit" if isinstance(function, GluonJITFunction) else "@triton.jit"
     for one in node.decorator_list:
         if isinstance(one, ast.Call) and ast.unparse(one.func).split(".")[-1] == "jit":
             keywords = [
                 keyword for keyword in one.keywords if isinstance(keyword.value, (ast.Constant, ast.List))
             ]
-            return f"@triton.jit({', '.join(ast.unparse(keyword) for keyword in keywords)})"
-    return "@triton.jit"
+            return f"{jit}({', '.join(ast.unparse(keyword) for keyword in keywords)})"
+    return jit
 
 
 def _import(name: str, value: Any) -> str:
