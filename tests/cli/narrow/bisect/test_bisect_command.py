@@ -102,14 +102,14 @@ def test_fresh_builds_and_judges_everything_anew(run: Run) -> None:
 @pytest.mark.soak
 def test_an_interrupted_search_goes_on_where_it_stopped(run: Run, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    script = f"echo >> {log}; test $(wc -l < {log}) -ne 3 || exit 130; ! grep -q async.commit {{ptx}}"
+    script = f"echo >> {log}; test $(wc -l < {log}) -ne 20 || exit 130; ! grep -q async.commit {{ptx}}"
 
     first, second = (bisect(run, "--", "sh", "-c", script) for _ in range(2))
 
     assert first.returncode == 2
     assert "the command ended the search with exit status 130" in first.stderr
     assert second.returncode == 1
-    assert f", {len(log.read_text()) - 3} calls of the judge;" in second.stdout
+    assert f", {len(log.read_text()) - 20} calls of the judge;" in second.stdout
 
 
 def test_a_good_full_pipeline_ends_the_search_with_status_0(run: Run) -> None:
@@ -172,7 +172,9 @@ def test_a_judge_that_is_wrong_now_and_then_is_asked_more_often(run: Run, tmp_pa
 
     assert done.returncode == 1, done.stdout + done.stderr
     assert "first bad with tritongpu-pipeline" in done.stdout
-    assert re.search(r"confidence \d+\.\d%: \d+ of \d+ calls contradict the majority", done.stdout)
+    assert re.search(
+        r"confidence in the judge \d+\.\d%: \d+ of its \d+ calls, with repetitions, contradict", done.stdout
+    )
 
 
 def test_a_judge_that_reads_ttgir_restricts_the_search_to_earlier_passes(run: Run) -> None:
