@@ -21,6 +21,7 @@ from tracing.model import (
     Record,
     TracedGraph,
 )
+from tracing.model.first_names import first_names
 from tracing.model.run_info import LAUNCHLESS
 from tracing.store import Run, rank_of
 from tracing.store.crash import crashes
@@ -63,8 +64,7 @@ def left_out(run: Run) -> list[str]:
     launched = {one.name for one in launched_kernels(run)}
     compiled = dict.fromkeys(one.kernel_name for one in run.records(Compilation))
     names = [name for name in compiled if name not in launched]
-    more = f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else ""
-    known = f"; compiled, and without a recorded launch: {', '.join(names[:_SHOWN])}{more}" if names else ""
+    known = f"; compiled, and without a recorded launch: {first_names(names, _SHOWN)}" if names else ""
     return [f"launches that `{shlex.join(options)}` leaves out{known}"]
 
 
@@ -227,9 +227,7 @@ def _unexplained(recorded: _Recorded) -> Iterator[str]:
 
 
 def _some(names: list[str]) -> str:
-    known = list(dict.fromkeys(names))
-    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    return ", ".join(known[:_SHOWN]) + more
+    return first_names([*dict.fromkeys(names)], _SHOWN)
 
 
 def _described(reason: str) -> str:
