@@ -8,10 +8,11 @@ from typing import Any
 from rich.text import Text
 
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor
-from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, NonFiniteOrigin, Verb
+from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer
 from tracing.analyze.nonfinite.memory_contents import OldContents
 from tracing.analyze.nonfinite.nonfinite_elements import ranges
 from tracing.analyze.nonfinite.nonfinite_operator import NonFiniteOperator
+from tracing.analyze.nonfinite.nonfinite_origin import NonFiniteOrigin, Verb
 from tracing.model import Digest, KernelLaunch
 from tracing.model.numbers import number_text
 from tracing.report.text import plural, some_lines, step_text, tensor_text
@@ -44,15 +45,17 @@ def nonfinite_text(
     elif answer.status == 0:
         counts = f"{plural(answer.launches, 'launch')}, {plural(answer.operators, 'operator call')}"
         yield Text.assemble(("✓", "green"), f" {_NONE[answer.kind]}: {counts}")
-    elif not (answer.undecided or answer.reads) and answer.digested:
+    elif not (answer.undecided or answer.reads or answer.later) and answer.digested:
         yield Text(f"{_NONE[answer.kind]} in what has digests, {plural(answer.launches, 'launch')}")
     if answer.later is not None:
-        more = f" makes more: {_FINITE[answer.kind]}"
-        yield Text.assemble((f"✗ {title(answer.later)}", "bold red"), more)
+        makes = f"makes {later_text(answer)}: {_FINITE[answer.kind]}"
+        yield Text.assemble((f"✗ {title(answer.later)}", "bold red"), f" {makes}")
         if answer.later.source.site is not None:
             yield Text(f"    at        {answer.later.source.site}")
-    for line in (*undecided_text(answer), *answer.unknown):
-        yield Text.assemble(("not known", "yellow"), f": {line}")
+    before = [*undecided_text(answer), *map(str, answer.reads)]
+    for line in dict.fromkeys((*before, *answer.unknown)):
+        what = "not known before it" if answer.later is not None and line in before else "not known"
+        yield Text.assemble((what, "yellow"), f": {line}")
     for command in commands:
         yield Text(f"    next      {command}")
 
@@ -82,9 +85,15 @@ def _origin(
             yield from (Text(f"      {line}") for line in some_lines([operator.line]))
     yield from _carried(origin)
     if origin.scaler is not None:
-        skips = "torch.amp.GradScaler skips that step of the optimizer"
-        expected = "an inf that its scale causes in a gradient is no fault"
-        yield Text(f"    → {skips}, by operator #{origin.scaler.source.index}: {expected}")
+        yield Text(f"    → {_skips(origin, origin.scaler)}")
+
+
+def _skips(origin: NonFiniteOrigin, check: DataEvent) -> str:
+    skips = "skips" if check.known else "may skip"
+    text = f"torch.amp.GradScaler {skips} that step of the optimizer, by operator #{check.source.index}"
+    if origin.scaled is False:
+        return f"{text}, but its scale is not known to be the cause: what is read here does not depend on it"
+    return f"{text}: an inf that its scale causes in a gradient is no fault"
 
 
 def _operator_text(operator: NonFiniteOperator) -> str:
@@ -99,6 +108,13 @@ def first_text(origin: NonFiniteOrigin, kind: Kind = "any") -> str:
     certain = "" if origin.first else "certain "
     shown = " that digests show" if origin.unseen else " that was recorded" if origin.partial else ""
     return f"the first {certain}{_VALUE[kind]}{shown}"
+
+
+def later_text(answer: NonFiniteAnswer) -> str:
+    """What `answer.later` makes: `more`, `a NaN`."""
+    if answer.origin is None:
+        return value_text(answer.kind)
+    return "a NaN" if answer.origin.made and not answer.origin.scaled else "more"
 
 
 def value_text(kind: Kind) -> str:

@@ -131,6 +131,86 @@ def test_a_step_that_grad_scaler_skips_is_explained(nan: tuple[int, int] | None,
     assert ("→ torch.amp.GradScaler skips that step of the optimizer, by operator #0" in text) == bool(nan)
 
 
+CHECK, UPDATE = "aten::_amp_foreach_non_finite_check_and_unscale_", "aten::_amp_update_scale_"
+
+
+def skipping(scaled: bool) -> list[Record]:
+    """Operators of a step that GradScaler skips; what launch 0 reads may depend on its scale, storage 8."""
+    calls = [
+        ("aten::mul", 0, (8, 1 if scaled else 9), 0),
+        (CHECK, 1, (2, 2), 5),
+        (UPDATE, 1, (8, 8), 0),
+    ]
+    records: list[Record] = []
+    for number, (name, launches, storages, nan) in enumerate(calls):
+        digests = (Digest(BITS, nan=nan),)
+        records += [
+            OperatorSignature(number, name, "", (META,), (META,)),
+            OperatorCall(number, launches, number, storages),
+            OperatorDigests(number, digests, digests),
+        ]
+    return records
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_after_an_overflow_by_the_scale_of_grad_scaler_the_next_nan_is_named(
+    scaled: bool, tmp_path: Path
+) -> None:
+    launches = [step(0, 1, 2, nan_out=5), step(1, 3, 4, nan_out=5)]
+    run = saved(tmp_path, launches, skipping(scaled), operators="digests")
+
+    answer = first_nonfinite(run)
+
+    assert answer.origin is not None and answer.origin.event.name == "k0"
+    assert answer.origin.skipped is scaled
+    assert (answer.later is not None and answer.later.name == "k1") is scaled
+    text = "\n".join(line.plain for line in nonfinite_text(answer, {}, []))
+    assert ("an inf that its scale causes in a gradient is no fault" in text) is scaled
+    assert ("its scale is not known to be the cause" in text) is not scaled
+    (said,) = [line.plain for line in nan_text(run)]
+    assert ("launch #1 k1" if scaled else "launch #0 k0") in said
+
+
+def test_a_run_whose_only_overflow_grad_scaler_skips_has_no_finding(tmp_path: Path) -> None:
+    run = saved(tmp_path, [step(0, 1, 2, nan_out=5)], skipping(True), operators="digests")
+
+    assert not list(nan_text(run))
+
+
+def test_a_second_overflow_by_the_scale_is_not_named_after_the_first(tmp_path: Path) -> None:
+    launches = [step(0, 1, 2, nan_out=5), step(1, 1, 2, nan_out=5), step(2, 3, 4, nan_out=5)]
+    again: list[Record] = [
+        OperatorCall(3, 2, 1, (2, 2)),
+        OperatorDigests(3, (Digest(BITS, nan=5),), (Digest(BITS, nan=5),)),
+        OperatorCall(4, 2, 2, (8, 8)),
+        OperatorDigests(4, (Digest(BITS),), (Digest(BITS),)),
+    ]
+    run = saved(tmp_path, launches, [*skipping(True), *again], operators="digests")
+
+    answer = first_nonfinite(run)
+
+    assert answer.later is not None and answer.later.name == "k2"
+
+
+def test_a_launch_that_makes_a_nan_is_named_after_one_whose_input_is_not_known(tmp_path: Path) -> None:
+    launches = [
+        step(0, 2, 3, nan_in=5, nan_out=5),
+        step(1, 3, 4, nan_in=5, nan_out=5),
+        step(2, 1, 6, nan_out=7),
+    ]
+    run = saved(tmp_path, launches, operator(0, 1, 2, None))
+
+    answer = first_nonfinite(run)
+
+    assert (answer.status, answer.origin) == (1, None)
+    assert answer.later is not None and answer.later.name == "k2"
+    first, *lines = (line.plain for line in nonfinite_text(answer, {}, []))
+    assert first == "✗ launch #2 k2 makes a NaN or inf: every value that it reads is finite"
+    assert any(one.startswith("not known before it: k0 (#0) reads one in x, which aten::mm") for one in lines)
+    (said,) = [line.plain for line in nan_text(run)]
+    assert "a NaN is made of finite values by launch #2 k2" in said
+
+
 def test_an_operator_without_digests_may_carry_it_on(tmp_path: Path) -> None:
     launches = [step(0, 1, 2, nan_out=5), step(1, 2, 4, nan_in=5, nan_out=1), step(2, 3, 5)]
 

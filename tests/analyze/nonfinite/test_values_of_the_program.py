@@ -281,7 +281,7 @@ def padded(x):
     y[-1] = y[1:-1].sum(0)
     return y
 
-padded(torch.randn(6, 5))
+y = padded(torch.randn(6, 5))
 """
 
 
@@ -337,6 +337,25 @@ def test_a_kernel_that_fills_memory_of_torch_empty_is_not_certain_to_make_a_nan(
 
     done = tracing("nan", "latest", runs=tmp_path / "runs")
 
-    assert "may make the first NaN" in recorded and "where it fills memory that is not set" in recorded
+    assert "not finite" not in recorded  # nothing reads one
     assert (done.returncode, "may make the first NaN" in done.stdout) == (2, True), done.stdout
     assert f"not set ({path}:6) with NaN" in " ".join(done.stdout.split())
+
+
+def test_a_nan_in_memory_of_torch_empty_is_a_finding_if_a_launch_reads_it(tmp_path: Path) -> None:
+    unset = FILLED.replace("    y[0] = 0\n", "") + "torch.compile(lambda y: y.sin())(y)\n"
+    (path := tmp_path / "unset.py").write_text(unset)
+
+    recorded = tracing("run", path, runs=tmp_path / "runs").stderr
+
+    assert "may make the first NaN" in recorded and "where it fills memory that is not set" in recorded
+
+
+def test_what_computes_a_nan_after_memory_that_is_filled_is_named(tmp_path: Path) -> None:
+    (path := tmp_path / "later.py").write_text(FILLED + "torch.compile(lambda y: y.log())(-torch.ones(9))\n")
+    recorded = tracing("run", path, runs=tmp_path / "runs").stderr
+
+    done = tracing("nan", "latest", runs=tmp_path / "runs")
+
+    assert "a NaN or inf is made of finite values by launch #" in recorded
+    assert (done.returncode, "fused_log_0 makes more" in done.stdout) == (1, True), done.stdout

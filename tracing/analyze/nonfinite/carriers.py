@@ -23,9 +23,8 @@ class Carriers:
         return len(self._events) - 1
 
     def first(self, name: str) -> DataEvent | None:
-        """The first event of a name that carries it on, by its digests."""
-        events = (event for event, _ in self._events[1:] if event.known)
-        return next((event for event in events if event.name == name), None)
+        """The first event of a name that carries it on, or may."""
+        return next((event for event, _ in self._events[1:] if event.name == name), None)
 
     def begin(self, origin: DataEvent, tensors: Iterable[NonFiniteTensor]) -> None:
         """The value comes from an event, which reads or writes it in these tensors."""

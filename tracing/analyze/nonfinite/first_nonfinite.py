@@ -7,61 +7,24 @@ digest is reported with the option that would record it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Literal, TypeAlias
 
-from tracing.analyze.graphs.launch_lines import filling_lines, launch_lines
 from tracing.analyze.nonfinite.carriers import Carriers
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor, data_events
+from tracing.analyze.nonfinite.later_makers import LaterMakers
+from tracing.analyze.nonfinite.loss_scale import CHECK, LossScale
 from tracing.analyze.nonfinite.memory_contents import MemoryContents, OldContents, Undigested
-from tracing.analyze.nonfinite.stored_constants import Share, stored_constants
+from tracing.analyze.nonfinite.nonfinite_origin import NonFiniteOrigin, verb_of, with_lines
 from tracing.analyze.runs.outcomes import cut_off
 from tracing.analyze.runs.recorded_steps import RecordedSteps, not_covered_steps
 from tracing.model import Access, KernelLaunch
 from tracing.model.collectives import is_collective
-from tracing.model.library_files import is_library
 from tracing.store import Run, rank_of
 from tracing.store.cut_files import cut_files
-from tracing.store.graph_file import PythonLine
-
-# makes:  a launch or operator that reads no such value computed it
-# passes: it came to the launch or operator as a number, or as data of Python, or is a constant of a kernel
-# reads:  nothing that was recorded wrote it
-# keeps:  it was there before the launch, in elements that the launch did not write
-# may make: it fills memory of torch.empty with NaN, as Inductor does, or stores a constant, or is called with
-#         such a number: that may be all
-Verb: TypeAlias = Literal["makes", "passes", "reads", "keeps", "may make"]
 
 _DIGESTS = "--operators digests"
-_SCALER = "aten::_amp_foreach_non_finite_check_and_unscale_"  # of torch.amp.GradScaler
-
-
-@dataclass(frozen=True, slots=True)
-class NonFiniteOrigin:
-    """The origin of the first NaN or inf of a run."""
-
-    event: DataEvent
-    verb: Verb
-    tensors: tuple[NonFiniteTensor, ...]  # written by the event; if it reads the values, read by it
-    chain: tuple[DataEvent, ...]  # those that carry it on to the last one, each from the one before it
-    carriers: int = 0  # how many carry it on, or may, in all
-    carriers_known: bool = True  # each of these does
-    computes: tuple[PythonLine, ...] = ()  # lines that the launch computes
-    fills: tuple[PythonLine, ...] = ()  # lines that allocate memory which it sets in part
-    constant: bool = False  # a constant NaN or inf of the kernel's code is stored
-    old: OldContents | None = None  # if a launch left it there: that launch
-    first: bool = True  # False: a launch before it may have stored one
-    unseen: bool = False  # an operator before it, which has no digests, may have made one
-    partial: bool = False  # the run lacks launches before it
-    cast: tuple[DataEvent, str] | None = None  # what wrote the bytes that it reads, as numbers of that dtype
-    unwritten: tuple[str, ...] = ()  # arguments that it reads, and of which nothing wrote any element
-    scaler: DataEvent | None = None  # the check of torch.amp.GradScaler that reads the values
-
-    @property
-    def made(self) -> bool:
-        """True if the event computed the values."""
-        return self.verb == "makes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +34,20 @@ class UndigestedRead:
     event: DataEvent
     tensor: str
     written: Undigested
+    scaler: DataEvent | None = None  # if the scale of torch.amp.GradScaler may cause it: its check after it
+
+    @property
+    def explained(self) -> bool:
+        """True if it may be a number or data of the program, or an overflow for which a step is skipped."""
+        return self.written.given or self.scaler is not None
 
     def __str__(self) -> str:
         reads = f"{self.event.name} (#{self.event.source.index}) reads one in {self.tensor}"
-        return f"{reads}, which {self.written.text} wrote: its inputs have no digests"
+        text = f"{reads}, which {self.written.text} wrote: its inputs have no digests"
+        if self.scaler is None:
+            return text
+        check = f"torch.amp.GradScaler checks the gradients by operator #{self.scaler.source.index}"
+        return f"{text}; {check}, and skips a step in which its scale causes an inf"
 
 
 @dataclass(slots=True)
@@ -83,7 +56,9 @@ class NonFiniteAnswer:
 
     kind: Kind = "any"  # "nan": inf counts as finite; "inf": NaN counts as finite
     origin: NonFiniteOrigin | None = None
-    later: DataEvent | None = None  # if the origin passes on or reads a value: the first that makes one
+    # if the origin is not known, or does not compute the values, or may mean them: the first that certainly
+    # makes one, of finite values; after an origin that makes inf and no NaN: a NaN
+    later: DataEvent | None = None
     launches: int = 0
     operators: int = 0
     undecided: list[OldContents] = field(default_factory=list)  # launches that may have stored one
@@ -105,14 +80,16 @@ class NonFiniteAnswer:
         explains it.
         """
         old = [one for one in self.undecided if one.operator or one.tensor.before is None]
-        return any(not one.written.given for one in self.reads) or any(not one.given for one in old)
+        return any(not one.explained for one in self.reads) or any(not one.given for one in old)
 
     @property
     def status(self) -> int:
-        """The exit status: 1 if there is an origin, 2 if it is not certain, 0 if every value is finite."""
+        """The exit status: 1 if an event is named, 2 if it is not certain, 0 if every value is finite."""
+        if self.later is not None:
+            return 1
         if self.origin is not None:
             return 2 if self.origin.verb == "may make" else 1
-        return 2 if self.unknown or self.undecided else 0
+        return 2 if self.unknown or self.undecided or self.reads else 0
 
 
 def first_nonfinite(run: Run, kind: Kind = "any") -> NonFiniteAnswer:
@@ -140,30 +117,44 @@ def _received(origin: NonFiniteOrigin) -> bool:
 
 def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> NonFiniteOrigin | None:
     origin: NonFiniteOrigin | None = None
-    carriers, contents = Carriers(kind), MemoryContents(kind)
-    constants: set[str] = set()  # kernels and operators that store such values without computing them
+    unknown: list[UndigestedRead] | None = None  # instead of an origin: at which the search for it ended
+    scaled: bool | None = None  # whether it depends on the scale of torch.amp.GradScaler
+    carriers, contents, scale = Carriers(kind), MemoryContents(kind), LossScale(run, process)
+    makers = LaterMakers(run, kind)
     for event in data_events(run, process):
+        depends = scale.depends(event)
+        scale.ran(event)
         if event.allocates:
             contents.allocated(event)
             carriers.forget(event.writes)
+            makers.allocated(event)
             continue
         answer.launches += event.launched
         answer.operators += not event.launched
         read = [one for one in event.reads if one.accessed(kind)]
         wrote = [one for one in event.writes if one.accessed(kind)]
-        if origin is not None:
+        if origin is not None or unknown is not None:
             carriers.follow(event, wrote=bool(wrote))
-            if origin.verb in ("passes", "reads") and answer.later is None and event.name not in constants:
-                answer.later = _makes_more(run, event, read, wrote, kind, constants)
+            makers.follow(event, wrote=bool(wrote))
+            if wrote and not read and (origin is None or _may_be_meant(origin, scaled, wrote, kind)):
+                makers.add(event, wrote, scaled=bool(depends))
             continue
         contents.about_to_run(event)
-        if read and _from_unknown(read, contents, event, answer):
-            return None
-        if read or wrote:
-            origin = _origin(event, read, wrote, kind, contents)
+        undigested, undecided = _from_unknown(read, contents, event)
+        if undigested or undecided:
+            unknown, scaled = undigested, depends
+            answer.undecided += undecided
+            carriers.begin(event, (*read, *event.writes))
+        elif read or wrote:
+            origin, scaled = with_lines(run, _origin(event, read, wrote, kind, contents), kind), depends
             carriers.begin(event, wrote or read)
         else:
             contents.ran(event)
+    answer.later = answer.later or makers.first
+    check = carriers.first(CHECK)
+    if unknown is not None:
+        _note_reads([replace(one, scaler=check if scaled else None) for one in unknown], answer)
+        return None
     answer.undecided += contents.undecided()
     if any(one.operator for one in answer.undecided):
         answer.record.append(_DIGESTS)
@@ -172,55 +163,23 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
         return _old_origin(contents)
     chain, unwritten = tuple(carriers.chain()), _unwritten(run, process, origin)
     origin = replace(origin, chain=chain, carriers=carriers.count, unwritten=unwritten)
-    origin = replace(origin, carriers_known=carriers.certain, scaler=carriers.first(_SCALER))
-    return _with_lines(run, origin, kind)
+    return replace(origin, carriers_known=carriers.certain, scaler=check, scaled=scaled)
 
 
-def _makes_more(
-    run: Run,
-    event: DataEvent,
-    read: list[NonFiniteTensor],
-    wrote: list[NonFiniteTensor],
-    kind: Kind,
-    constants: set[str],
-) -> DataEvent | None:
-    # the event, if it certainly computes such values, and from others; a search in its code is done once
-    if read or not wrote or any(one.digest is None for one in event.reads):
-        return None
-    origin = NonFiniteOrigin(event, _verb(event, [], wrote, kind), tuple(wrote), ())
-    if _with_lines(run, origin, kind).verb == "makes":
-        return event
-    constants.add(event.name)
-    return None
+def _may_be_meant(
+    origin: NonFiniteOrigin, scaled: bool | None, wrote: Sequence[NonFiniteTensor], kind: Kind
+) -> bool:
+    # whether what another event wrote is of interest, too: after an inf that is made, NaN
+    if not origin.made or scaled:
+        return True
+    only_inf = kind == "any" and not any(one.bad("nan") for one in origin.tensors)
+    return only_inf and any(one.accessed("nan") for one in wrote)
 
 
-def _with_lines(run: Run, origin: NonFiniteOrigin, kind: Kind) -> NonFiniteOrigin:
-    source = origin.event.source
-    if not isinstance(source, KernelLaunch):
-        return origin
-    computes = launch_lines(run, origin.event.rank, source)
-    nan = kind != "inf" and any(one.bad("nan") for one in origin.tensors)
-    fills = filling_lines(run, origin.event.rank, source) if origin.made and nan else ()
-    if origin.verb == "passes":  # a number that it is called with
-        share = _constant(run, source, origin, kind)
-        return replace(origin, computes=computes, verb="passes" if share == "all" else "may make")
-    constant = _constant(run, source, origin, kind) if origin.made and not fills else "none"
-    verb: Verb = "passes" if constant == "all" else "may make" if fills or constant == "some" else origin.verb
-    return replace(origin, computes=computes, fills=fills, constant=constant != "none", verb=verb)
-
-
-def _constant(run: Run, launch: KernelLaunch, origin: NonFiniteOrigin, kind: Kind) -> Share:
-    # which of the values are constants of the kernel's code; none if some of them are computed in any case
-    # a constant of a generated kernel may be one that the compiler has computed, as of log(0)
-    if (blob := launch.kernel.stages.get("ttir")) is None:
-        return "none"
-    ttir = run.text(blob)
-    kinds: list[Literal["nan", "inf"]] = ["nan", "inf"] if kind == "any" else [kind]
-    wrong = [(one.name, bad) for one in origin.tensors for bad in kinds if one.bad(bad)]
-    given = {bad: [one.partition("=")[0] for one in origin.event.bad_numbers(bad)] for bad in kinds}
-    stored = {stored_constants(ttir, name, bad, given[bad]) for name, bad in wrong}
-    generated = is_library(launch.kernel.file or "") and not launch.kernel.copied
-    return "none" if "none" in stored else "some" if generated or "some" in stored else "all"
+def _note_reads(reads: Sequence[UndigestedRead], answer: NonFiniteAnswer) -> None:
+    answer.reads += reads
+    answer.unknown += map(str, reads)
+    answer.record += [_DIGESTS] if reads else []
 
 
 def _unwritten(run: Run, process: str, origin: NonFiniteOrigin) -> tuple[str, ...]:
@@ -240,7 +199,7 @@ def _origin(
     contents: MemoryContents,
 ) -> NonFiniteOrigin:
     old = next((contents.old[one.storage] for one in read if one.storage in contents.old), None)
-    verb = _verb(event, read, wrote, kind)
+    verb = verb_of(event, read, wrote, kind)
     first, unseen = not contents.undecided(), contents.unseen
     cast = next(filter(None, map(contents.other_dtype, read)), None)
     tensors = tuple(read or wrote)
@@ -261,28 +220,17 @@ def _without_digests(run: Run, contents: MemoryContents, answer: NonFiniteAnswer
         answer.unknown.append(f"what {names} wrote has no digest, and nothing read all of it later")
 
 
-def _verb(event: DataEvent, read: list[NonFiniteTensor], wrote: list[NonFiniteTensor], kind: Kind) -> Verb:
-    if read:
-        return "reads"
-    computed_nan = any(one.bad("nan") for one in wrote) and not event.bad_numbers("nan")  # 0 * inf
-    if event.from_python or (event.bad_numbers(kind) and not (computed_nan and kind != "inf")):
-        return "passes"
-    return "makes"
-
-
 def _from_unknown(
-    read: list[NonFiniteTensor], contents: MemoryContents, event: DataEvent, answer: NonFiniteAnswer
-) -> bool:
-    # whether it is not known if what the event reads was made, or was there before
-    known = len(answer.unknown) + len(answer.undecided)
+    read: Sequence[NonFiniteTensor], contents: MemoryContents, event: DataEvent
+) -> tuple[list[UndigestedRead], list[OldContents]]:
+    # of what an event reads: what was written by operators without digests, or may have been there before
+    undigested, undecided = list[UndigestedRead](), list[OldContents]()
     for one in read:
         if one.storage in contents.undigested:
-            answer.reads.append(UndigestedRead(event, one.name, contents.undigested[one.storage]))
-            answer.unknown.append(str(answer.reads[-1]))
-            answer.record.append(_DIGESTS)
+            undigested.append(UndigestedRead(event, one.name, contents.undigested[one.storage]))
         elif one.storage in contents.old and not contents.old[one.storage].certain:
-            answer.undecided.append(contents.old[one.storage])
-    return len(answer.unknown) + len(answer.undecided) > known
+            undecided.append(contents.old[one.storage])
+    return undigested, undecided
 
 
 def _lacks_earlier(run: Run, event: DataEvent) -> bool:

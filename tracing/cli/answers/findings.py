@@ -21,7 +21,7 @@ from tracing.report.findings import (
     uncovered_text,
     uninitialised_text,
 )
-from tracing.report.nonfinite import first_text, title, unexplained_text, value_text
+from tracing.report.nonfinite import first_text, later_text, title, unexplained_text, value_text
 
 _NAN: dict[Kind, str] = {"nan": " --kind nan"}  # with the option of `tracing nan`
 _KINDS: dict[Kind, str] = {"any": "", **_NAN}
@@ -76,13 +76,15 @@ def _nonfinite(run: store.Run, kinds: Mapping[Kind, str]) -> Iterator[str]:
     for kind, command in kinds.items():
         answer = first_nonfinite(run, kind)
         origin = answer.origin
-        if origin is not None and origin.made:
-            yield f"{first_text(origin, kind)} is made by {title(origin.event)}: `{nan}{command}`"
+        if origin is not None and origin.made and not origin.skipped:
+            later = answer.later
+            more = f", and {later_text(answer)} of finite values by {title(later)}" if later else ""
+            yield f"{first_text(origin, kind)} is made by {title(origin.event)}{more}: `{nan}{command}`"
             return
         if origin is not None and origin.partial and origin.verb == "reads":
             yield f"{first_text(origin, kind)} is read by {title(origin.event)}: `{nan}{command}`"
             return
-        if origin is not None and origin.fills:
+        if origin is not None and origin.fills and origin.carriers:
             may = f"may make {first_text(origin, kind)}, where it fills memory that is not set"
             yield f"{title(origin.event)} {may}: `{nan}{command}`"
             return
@@ -97,7 +99,8 @@ def _nonfinite(run: store.Run, kinds: Mapping[Kind, str]) -> Iterator[str]:
             return
         if origin is None and not answer.reads and not answer.undecided:
             return
-        # else it is the program's own data, as in a mask: a NaN may still be computed
+        # else it is the program's own data, as in a mask, or nothing reads it, or torch.amp.GradScaler skips
+        # that step: a NaN may still be computed
 
 
 def _right_and_finite(run: store.Run) -> bool:

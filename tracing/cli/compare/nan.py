@@ -112,7 +112,7 @@ def _of_origin(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     origin = answer.origin
     recorded_anew = [*_complete(run, answer), *_deciding(run, answer)]
     if origin is None:
-        return recorded_anew
+        return [*recorded_anew, *_other_kind(run, answer)]
     if not isinstance(origin.event.source, KernelLaunch):
         made = origin.made and run.info.kind != "code"
         index, rank = origin.event.source.index, origin.event.rank
@@ -162,6 +162,8 @@ def _deciding(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
 def _other_kind(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     # an inf of the program's own, as in a mask, may precede a NaN that is computed
     origin = answer.origin
-    if origin is None or answer.kind != "any" or any(one.bad("nan") for one in origin.tensors):
+    if answer.kind != "any" or not (origin or any(one.explained for one in answer.reads)):
+        return []
+    if origin is not None and any(one.bad("nan") for one in origin.tensors):
         return []
     return [f"tracing nan {quote(str(run.path))} --kind nan"]
