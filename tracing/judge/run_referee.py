@@ -48,25 +48,32 @@ def judge_run(
     progress: Callable[[str], None] = lambda text: None,
     interpreted: Interpreted | None = None,
     in_eager: Sequence[str] = (),
+    stopped_by: Callable[[], str] = str,
 ) -> RunJudgement:
     """Judge the launches of one process, in launch order.
 
     interpreted -- the reference of kernels that the program itself launches; None: on a virtual GPU
     in_eager    -- names of such kernels that the case launches in eager, too
+    stopped_by  -- asked before each call of a graph: the signal that ends the judgement; "": none
 
     Cost: the FX nodes of each launch in eager and in float64, 9 times where rounding has to be measured; and
     each graph as a whole. Memory: what one graph needs in float64.
     """
-    referee = _RunReferee(run, process, progress, interpreted)
+    referee = _RunReferee(run, process, progress, interpreted, stopped_by)
     return dataclasses.replace(referee.judge(), in_eager=tuple(in_eager))
 
 
 class _RunReferee:
     def __init__(
-        self, run: Run, process: str, progress: Callable[[str], None], interpreted: Interpreted | None
+        self,
+        run: Run,
+        process: str,
+        progress: Callable[[str], None],
+        interpreted: Interpreted | None,
+        stopped_by: Callable[[], str],
     ) -> None:
         self._run, self._process, self._progress = run, process, progress
-        self._interpreted = interpreted
+        self._interpreted, self._stopped_by = interpreted, stopped_by
         self._contents = Contents.of(run, process, device_of(run))
         self._operators = OperatorWrites(run, process)
         self._graphs = {one.id: one for one in run.view(process, CompiledGraph, CompiledGraph)}
@@ -84,6 +91,8 @@ class _RunReferee:
         calls = sorted(self._run.view(self._process, GraphCall, GraphCall), key=lambda one: one.index)
         judged: set[int] = set()
         for done, call in enumerate(calls):
+            if self._stopped_by():
+                break
             self._progress(f"judging: graph call {done + 1} of {len(calls)}")
             start, stop = call.launches
             during = [one for one in launches if start <= one.index < stop]
@@ -98,12 +107,13 @@ class _RunReferee:
             self._not_covered.append(f"{_FURTHER} of {self._named(self._hidden)}: {_DEPENDS}")
         for launch in launches:
             if launch.index not in judged:
-                self._launches.append(self._without_call(launch))
+                self._launches.append(self._stopped_before(launch) or self._without_call(launch))
         order = sorted(self._launches, key=lambda one: one.launch)
         outcome = self._outcome()
         of_case = self._run.info.kind == "case"
         not_covered = tuple(dict.fromkeys(self._not_covered))
-        return RunJudgement(tuple(order), tuple(self._findings), not_covered, outcome, of_case=of_case)
+        answer = RunJudgement(tuple(order), tuple(self._findings), not_covered, outcome, of_case=of_case)
+        return dataclasses.replace(answer, stopped_by=self._stopped_by())
 
     def _traced(self, calls: Sequence[GraphCall]) -> None:
         # of a case, eager's results check what torch.compile does before Inductor
@@ -115,6 +125,8 @@ class _RunReferee:
         off: set[int] = set()  # calls of which something is off: their backward depends on it
         draws: dict[int, list[GraphDraws]] = {}  # of each call
         for one in traced_executions(self._run, self._process, calls):
+            if self._stopped_by():
+                break
             for call in one.inner:
                 unchecked.pop(call.index, None)
             if any(map(self._is_off, one.inner)):
@@ -132,7 +144,8 @@ class _RunReferee:
             self._findings += located(judged, one.inner, nodes, self._contents)
             self._not_covered += judged.not_covered
         if unchecked and not of_case:
-            self._not_covered.append(f"{_BEFORE}, to {self._named(unchecked.values())}: {_BISECT}")
+            stopped = f"{self._stopped_by()} ended the judgement before it" if self._stopped_by() else ""
+            self._not_covered.append(f"{_BEFORE}, to {self._named(unchecked.values())}: {stopped or _BISECT}")
 
     def _named(self, graphs: Iterable[int]) -> str:
         phases = {one: self._graphs[one].phase for one in sorted({*graphs})}
@@ -169,6 +182,13 @@ class _RunReferee:
         # those of the program that its graphs call: "mylib::op"
         nodes = (node for one in self._graphs for node in self._program(one)[0].nodes.values())
         return {one.target.partition(".")[0] for one in nodes if is_custom(one)}
+
+    def _stopped_before(self, launch: KernelLaunch) -> JudgedLaunch | None:
+        if not (signal := self._stopped_by()):
+            return None
+        graph = -1 if launch.kernel.copied else self._generated.get(launch.kernel_name, -1)
+        why = f"{signal} ended the judgement before it"
+        return JudgedLaunch(launch.index, launch.kernel_name, graph, "no reference", why=why)
 
     def _without_call(self, launch: KernelLaunch) -> JudgedLaunch:
         graph = None if launch.kernel.copied else self._generated.get(launch.kernel_name)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -112,7 +116,33 @@ def _ends(end: str, folder: Path) -> None:
 
     assert (done.returncode, done.stdout) == (ENDS[end], "scaled\n"), done.stderr
     assert ("launch judged: 1 right" in done.stderr) == (ENDS[end] >= 0)
-    assert ("not judged, as SIGKILL ended the program" in done.stderr) == (ENDS[end] == -signal.SIGKILL)
+    by = re.findall(r"not judged, as (\w+) ended the program", done.stderr)
+    assert by == ([signal.Signals(-ENDS[end]).name] if ENDS[end] < 0 else [])
+
+
+def test_a_judgement_that_sigterm_ends_is_kept_as_far_as_it_came(tmp_path: Path) -> None:
+    (path := tmp_path / "scaled.py").write_text(SCALED)
+    options = ["--judge", "--no-passes", "--runs", tmp_path / "runs"]
+    words = [sys.executable, "-m", "tracing", "run", *options, path]
+    environment = {**os.environ, "RANK": "1", "WORLD_SIZE": "2"}
+    judging = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment)
+    children = Path(f"/proc/{judging.pid}/task/{judging.pid}/children")
+    while not children.read_text().strip():
+        time.sleep(0.01)
+    while children.read_text().strip():  # the program; its run is judged afterwards
+        time.sleep(0.01)
+    time.sleep(0.2)  # while torch is imported
+
+    judging.terminate()
+    _, said = judging.communicate()
+
+    run = store.open_run("latest", tmp_path / "runs")
+    assert judging.returncode == -signal.SIGTERM
+    assert f"rank 1: SIGTERM ends the judgement before all is judged: tracing judge {run.path}\n" in said
+    assert "SIGTERM ended the judgement before it" in said and "hand-written" not in said
+    (kept,) = run.records(KeptAnswer)
+    assert (kept.name, kept.status, kept.next[0]) == ("judge", 2, f"tracing judge {run.path}")
+    assert tracing("judge", "latest", runs=tmp_path / "runs").returncode == 0
 
 
 @pytest.mark.parametrize(("text", "repeated"), [("import torch", False), ("option('--judge')", True)])

@@ -186,6 +186,7 @@ class RunJudgement:
     wrong_accesses: Mapping[str, str] = field(default_factory=dict)  # {"4 colsum": "races"}
     has_results: bool = False  # tensors that were compared with eager's
     other_contents: str = ""  # "launch 3 k read another x": of the new recording that stands for the run
+    stopped_by: str = ""  # "SIGTERM": ended the judgement before all was judged
 
     @property
     def accused(self) -> JudgedLaunch | None:
@@ -203,12 +204,12 @@ class RunJudgement:
 
         There is no answer if no launch is judged or checked, if results differ or the program failed without
         a suspect, or if all that was judged is right, and read other contents than the launches of the run
-        did.
+        did, or a signal ended the judgement.
         """
         if self.accused or self.findings or self.suspects or self.undeclared or self.laid_out:
             return 1
         checked = (self.checked or self.confirmed) and not self.undecided
-        if self.other_contents or self.failed:
+        if self.other_contents or self.failed or self.stopped_by:
             return 2
         return 0 if (self.any_right or checked) and not self.differs else 2
 

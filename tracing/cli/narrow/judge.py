@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -163,11 +163,14 @@ def _lacking(run: store.Run) -> str:
     return "" if kept or is_virtual(run.info.environment) else "kept no tensors"
 
 
-def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> JudgedRun:
+def judgement_of(
+    run: store.Run, asked: store.Run, other_contents: str = "", stopped_by: Callable[[], str] = str
+) -> JudgedRun:
     """Judge a run that kept the inputs and outputs of its launches.
 
     asked          -- the same run, or the one of which it is a new recording, without passes
     other_contents -- which contents its launches read that the run did not: "launch 3 k read another x"
+    stopped_by     -- the signal that ends the judgement, which is then of a part; "": none
     """
     _require_one_process(run)
     processes = run.processes(LaunchLine)
@@ -177,7 +180,7 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
         own = None if is_virtual(run.info.environment) else partial(_interpreted, run)
         judgement = _NOTHING
         if processes:
-            judgement = judge_run(run, processes[0], now, own, unchecked_kernels(asked))
+            judgement = judge_run(run, processes[0], now, own, unchecked_kernels(asked), stopped_by)
             if judgement.outcome is not None and judgement.suspects:
                 reached = reached_results(run, processes[0], judgement.outcome)
                 judgement = replace(judgement, reached=reached)
@@ -194,7 +197,8 @@ def judgement_of(run: store.Run, asked: store.Run, other_contents: str = "") -> 
     judgement = replace(judgement, has_results=any(run.records(Result)))
     findings = _fewest_suspects_first([_with_passes(run, asked, one) for one in judgement.findings])
     judgement = replace(judgement, findings=findings, eager_known=knows_eager(asked))
-    return JudgedRun(judgement, tuple(_next(run, asked, judgement)), accesses)
+    whole = [f"tracing judge {shlex.quote(str(run.path))}"] if judgement.stopped_by else []
+    return JudgedRun(judgement, (*whole, *_next(run, asked, judgement)), accesses)
 
 
 def _require_one_process(run: store.Run) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
+from types import FrameType
 from typing import NoReturn
 
 import typer
@@ -35,25 +37,56 @@ def judged_afterwards() -> Callable[[Path], None] | None:
 
 def _judged(child: EndedChild) -> NoReturn:
     ended = os.WEXITSTATUS(child.status) if os.WIFEXITED(child.status) else None
-    if child.run is None or child.by_user:
+    terminated = child.by == signal.SIGTERM.name  # by torchrun, as another rank failed
+    if child.run is None or (child.by_user and not terminated):
         _end_as(child)
     run = store.Run(child.run)
-    if died(run):
+    if terminated or died(run):
         lost = f"not judged, as {child.by} ended the program, and what its launches read may be lost"
-        err.print(f"tracing: {_rank()}{lost}: tracing judge {quote(str(run.path))}")
+        err.print(f"tracing: {_rank()}{lost}: {_command(run)}")
         _end_as(child)
+    stop = _Stop(run)
     try:
-        with unblocked(), reported(err):
-            status = _print_judgement(run)
+        with unblocked(), stop.noted(), reported(err):
+            status = _print_judgement(run, stop)
     except typer.Exit as failed:
         status = failed.exit_code
+    if stop.by:
+        _end_by(signal.SIGTERM)
     if ended == 0:
         raise typer.Exit(status)
     _end_as(child)
 
 
-def _print_judgement(run: store.Run) -> int:
-    answer = judgement_of(run, run)
+class _Stop:
+    """SIGTERM ends the judgement after the current call of a graph; a second one ends the process."""
+
+    def __init__(self, run: store.Run) -> None:
+        self.by = ""
+        self._run = run
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """While entered, SIGTERM is noted."""
+        before = signal.signal(signal.SIGTERM, self._note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self.by = signal.Signals(number).name
+        ends = f"{self.by} ends the judgement before all is judged"
+        err.print(f"tracing: {_rank()}{ends}: {_command(self._run)}")
+
+
+def _command(run: store.Run) -> str:
+    return f"tracing judge {quote(str(run.path))}"
+
+
+def _print_judgement(run: store.Run, stop: _Stop) -> int:
+    answer = judgement_of(run, run, stopped_by=lambda: stop.by)
     answer.keep(run, run)
     for line in answer.lines(answer.next):
         err.print(f"tracing: {_rank()}{line}")
@@ -67,10 +100,14 @@ def _rank() -> str:
 
 def _end_as(child: EndedChild) -> NoReturn:
     if os.WIFSIGNALED(child.status):
-        fatal = os.WTERMSIG(child.status)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left its own
-        if fatal != signal.SIGKILL:
-            signal.signal(fatal, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {fatal})
-        os.kill(os.getpid(), fatal)
+        _end_by(os.WTERMSIG(child.status))
     os._exit(os.WEXITSTATUS(child.status))
+
+
+def _end_by(fatal: int) -> NoReturn:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left its own
+    if fatal != signal.SIGKILL:
+        signal.signal(fatal, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {fatal})
+    os.kill(os.getpid(), fatal)
+    os._exit(128 + fatal)
