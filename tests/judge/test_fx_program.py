@@ -274,3 +274,19 @@ def test_memory_before_an_input_is_not_reached_by_as_strided() -> None:
         with pytest.raises(NoReference, match="in the storage of x_1"):
             fx.plan([fx.value("sin")], given)
         value[key] = before
+
+
+def test_what_a_foreach_operator_in_place_leaves_is_read_as_an_element_of_its_list() -> None:
+    # as Inductor makes it of _foreach_add, whose results the graph takes from a list
+    nodes = [FxNode(one, "placeholder", one) for one in ("a", "b")]
+    listed = [{"node": "a"}, {"node": "b"}]
+    nodes.append(FxNode("added", "call_function", "aten::_foreach_add_.Scalar", (listed, 1)))
+    nodes.append(FxNode("second", "call_function", "_operator.getitem", ({"node": "added"}, 1)))
+    nodes.append(FxNode("squared", "call_function", "aten::pow.Tensor_Scalar", ({"node": "second"}, 2)))
+    fx = FxProgram(FxGraph((*nodes, FxNode("output", "output", "output", ([{"node": "squared"}],))), ()))
+
+    assert fx.value("second") == FxValue("b", 1)
+    before, after = ({FxValue(one, writes): X for one in "ab"} for writes in (0, 1))
+    assert torch.equal(computed(fx, fx.value("squared"), before), (X + 1) ** 2)
+    assert torch.equal(computed(fx, fx.value("squared"), after), X**2)
+    assert torch.equal(fx.called(X.clone(), X.clone())[0], (X + 1) ** 2)

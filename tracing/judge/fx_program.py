@@ -28,6 +28,7 @@ from tracing.judge.operators import (
     states,
     unwritten,
     viewed,
+    written_element,
 )
 from tracing.judge.saved_states import named_operator, saved_states, without_states
 from tracing.store.graph_file import FxGraph, FxNode
@@ -81,6 +82,9 @@ class FxProgram:
         self.nodes: dict[str, FxNode] = {node.name: node for node in graph.nodes}
         self.order = {node.name: i for i, node in enumerate(graph.nodes)}
         self._same = {node.name: one for node in graph.nodes if (one := returned(node)) is not None}
+        self._same |= {
+            node.name: one for node in graph.nodes if (one := written_element(node, self.nodes)) is not None
+        }
         self._views = {node.name: base for node in graph.nodes if (base := viewed(node)) is not None}
         # nodes of which any value is right: the state of a generator, and what attention does not write
         self.undetermined = saved_states(graph) | unwritten(graph)
@@ -288,6 +292,8 @@ class FxProgram:
     def _executed(self, node: FxNode, values: Mapping[str, Any]) -> Any:
         if node.op == "get_attr":
             return self._attribute(node)
+        if node.target == "_operator.getitem" and node.name in self._same:
+            return values[self.tensor(node.name)]
         args = [self._argument(one, values) for one in node.args]
         keywords = (node.kwargs or {}).get("mapping", [])
         kwargs = {name: self._arguments(one, values) for name, one in keywords}

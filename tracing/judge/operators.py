@@ -196,6 +196,24 @@ def returned(node: FxNode) -> str | None:
     return written[0] if aliases and len(written) == 1 else None
 
 
+def written_element(node: FxNode, nodes: Mapping[str, FxNode]) -> str | None:
+    """The node that a node gives as one of those which an operator overwrites; None: it gives none of these.
+
+    Inductor makes _foreach_add, which returns a list, _foreach_add_, which returns nothing, and keeps the
+    nodes that take the elements of the list.
+    """
+    if node.target != "_operator.getitem" or not isinstance(node.args[0], Mapping):
+        return None
+    source, position = nodes.get(node.args[0].get("node", "")), node.args[1]
+    function = _operator(source) if source is not None else None
+    if source is None or function is None or schema_of(function).returns or not source.args:
+        return None
+    written = source.args[0]
+    listed = isinstance(written, list) and isinstance(position, int) and position < len(written)
+    element = next(references(written[position]), None) if listed else None
+    return element if element in overwritten(source) else None
+
+
 def overwritten(node: FxNode) -> tuple[str, ...]:
     """The nodes whose memory a node writes to."""
     if node.written is not None:
