@@ -88,6 +88,10 @@ DRAWING = {
     "exponential": (lambda x, y: F.gumbel_softmax(x) * y, inputs),
     "uniform": (lambda x, y: torch.empty_like(x).uniform_(-1, 2) * y + x, inputs),
     "normal": (lambda x, y: torch.empty_like(x).normal_(1, 2) * y + torch.randn_like(x), inputs),
+    "rrelu": (lambda x, y: F.rrelu(x, 0.1, 0.4, training=True) * y, inputs),
+    "rrelu of bfloat16": (lambda x, y: F.rrelu(x, training=True) * y, narrow),
+    "rrelu in place": (lambda x, y: F.rrelu_(x + y, training=True) * F.rrelu(y, 0.2, 0.3), inputs),
+    "multinomial": (lambda x, y: y * torch.multinomial(x.detach().softmax(1), 2).sum(), inputs),
     "dropout of a scalar": (lambda x, y: F.dropout(x.sum(), 0.3) * y, inputs),
     "rand": (lambda x, y: torch.rand(6, 4, device=x.device) * x + torch.rand_like(y), inputs),
     "integers": (

@@ -15,10 +15,11 @@ from tracing.judge.drawn_numbers import DrawnNumbers
 from tracing.judge.no_reference import NoReference
 from tracing.upstream.torch.dispatch_modes import OperatorMode, dispatch_disabled
 from tracing.upstream.torch.operator_schemas import draws, is_operator, named_arguments
-from tracing.upstream.torch.random_operators import bernoulli, dropout, exponential
+from tracing.upstream.torch.random_operators import bernoulli, dropout, exponential, rrelu
 
 _DROPOUT = "aten::native_dropout"
 _RANDOM, _INTEGERS = "prims::inductor_random", "prims::inductor_randint"
+_SLOPES, _RRELU = "aten::uniform", ("aten::rrelu_with_noise", "aten::rrelu_with_noise_")
 _FUNCTIONAL = {  # the operator that a graph calls in place of one that works in place
     "aten::bernoulli_.float": "aten::bernoulli.p",
     "aten::bernoulli_.Tensor": "aten::bernoulli.Tensor",
@@ -62,6 +63,8 @@ class GivenNumbers(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore
             return _generated(func.name(), given, drawn)
         if drawn.value.dtype == torch.bool and func.name() == _DROPOUT:
             return _of_attention(given, drawn)
+        if drawn.operator == _SLOPES and func.name() in _RRELU:
+            return _rrelu(func.name(), given, drawn)
         return _by_operator(func.name(), args, drawn)
 
 
@@ -73,6 +76,16 @@ def _of_attention(given: Mapping[str, Any], drawn: DrawnNumbers) -> tuple[torch.
     ]:
         raise OtherNumbers
     return dropout(weights, given["p"], _fresh(kept.view(weights.shape)).to(torch.float32))
+
+
+def _rrelu(name: str, given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
+    # compiled code draws a slope for each element, and uses those of elements that are not positive
+    own, noise, slopes = given["self"], given["noise"], drawn.value
+    if slopes.shape != own.shape or [given["lower"], given["upper"]] != [*drawn.arguments[1:3]]:
+        raise OtherNumbers
+    result, used = rrelu(own, _fresh(slopes))
+    noise.copy_(used)
+    return own.copy_(result) if name.endswith("_") else result
 
 
 def _by_operator(name: str, args: Sequence[Any], drawn: DrawnNumbers) -> torch.Tensor:

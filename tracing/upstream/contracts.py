@@ -46,6 +46,7 @@ FEATURES: Mapping[str, str] = {
     "torch.frame_compiles": "graph breaks, guards and recompilations",
     "torch.modules": "names of parameters and buffers",
     "torch.float32_precision": "in which precision a GPU multiplies float32",
+    "torch.numpy_functions": "judging programs that call numpy in compiled code",
     "torch.operator_schemas": "what operators read and write",
     "torch.optimizers": "optimizers with `capturable=True` on the virtual GPU",
     "torch.process_groups": "recording collectives",

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from tracing.upstream.inductor.user_kernels import written_nodes
+from tracing.upstream.torch.numpy_functions import indexes, numpy_target
 from tracing.upstream.torch.operator_schemas import (
     OWN_NAMESPACES,
     is_operator,
@@ -61,7 +62,8 @@ def graph_text(module: torch.fx.GraphModule) -> str:
 def _node(module: torch.fx.GraphModule, node: torch.fx.Node, lines: dict[str, int]) -> dict[str, Any]:
     written: dict[str, Any] = {"name": node.name, "op": node.op, "target": _target(node)}
     if node.args:
-        written["args"] = [_index(one) if node.target in _INDEXING else _argument(one) for one in node.args]
+        indexing = node.target in _INDEXING or indexes(node.target)
+        written["args"] = [_index(one) if indexing else _argument(one) for one in node.args]
     if node.kwargs:
         written["kwargs"] = _argument(dict(node.kwargs))
     value = node.meta.get("val", node.meta.get("example_value"))
@@ -96,6 +98,8 @@ def _target(node: torch.fx.Node) -> str:
         return target
     if is_operator(target):
         return str(target.name())
+    if (name := numpy_target(target)) is not None:
+        return name
     return f"{getattr(target, '__module__', '')}.{getattr(target, '__name__', target)}"
 
 

@@ -37,6 +37,15 @@ def exponential(rate: float, uniform: torch.Tensor) -> torch.Tensor:
     return torch.where(uniform >= 1.0 - least, -least, uniform.log()) * (-1.0 / rate)
 
 
+def rrelu(input: torch.Tensor, slopes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """`aten::rrelu_with_noise` in training: the result, and the factor of each element.
+
+    input, slopes -- [*] of one dtype, or slopes of a narrower one
+    """
+    drops = input <= 0
+    return torch.where(drops, input * slopes, input), torch.where(drops, slopes, 1)
+
+
 class _Uniform(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
     def __init__(self, numbers: torch.Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
@@ -45,13 +54,15 @@ class _Uniform(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        if func in (aten.rand.default, aten.rand_like.default):
+        if func in (aten.rand.default, aten.rand_like.default, aten.uniform.default):
             return self._numbers.clone()
         return func(*args, **(kwargs or {}))
 
 
 def contract() -> None:
     """Raise Broken or another error if torch has changed what this file relies on."""
+    from torch._inductor.decomposition import rrelu_with_noise_functional
+
     x, uniform = torch.linspace(0.1, 0.9, 5), torch.tensor([0.1, 0.3, 0.5, 0.7, 1.0])
 
     def torchs(operator: Any, *args: Any) -> Any:
@@ -63,5 +74,9 @@ def contract() -> None:
     require(all(map(torch.equal, own, theirs)), "dropout that keeps what is larger")
     kept = bernoulli(x, uniform).to(x.dtype)
     require(torch.equal(kept, torchs(aten.bernoulli.default, x)), "1 where a number is less than its chance")
+    signed = x - 0.5
+    with _Uniform(uniform):
+        theirs = rrelu_with_noise_functional(signed, torch.empty(5), 0.1, 0.4, True)
+    require(all(map(torch.equal, rrelu(signed, uniform), theirs)), "slopes of what is not positive")
     rate = exponential(2.0, uniform)
     require(torch.equal(rate, torchs(aten.exponential.default, x, 2.0)), "logarithms of uniform numbers")

@@ -16,6 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tracing.upstream.contract import require
 from tracing.upstream.torch.dynamo import called_functions
+from tracing.upstream.torch.numpy_functions import numpy_function
 
 _FUNCTIONS: Mapping[str, Any] = {
     "_operator": operator,
@@ -63,7 +64,7 @@ def traced_function(target: str) -> Callable[..., Any] | None:
     if module == "torch" and "sym_" in name:
         return _named(torch, name)
     owner = _FUNCTIONS.get(module)
-    return _named(owner, name) if owner is not None else None
+    return _named(owner, name) if owner is not None else numpy_function(target)
 
 
 def traced_method(name: str) -> Callable[..., Any] | None:
