@@ -92,6 +92,7 @@ DRAWING = {
     "rrelu of bfloat16": (lambda x, y: F.rrelu(x, training=True) * y, narrow),
     "rrelu in place": (lambda x, y: F.rrelu_(x + y, training=True) * F.rrelu(y, 0.2, 0.3), inputs),
     "multinomial": (lambda x, y: y * torch.multinomial(x.detach().softmax(1), 2).sum(), inputs),
+    "normal logarithms": (lambda x, y: torch.empty_like(x).log_normal_(1, 2).log() * y + x, inputs),
     "dropout of a scalar": (lambda x, y: F.dropout(x.sum(), 0.3) * y, inputs),
     "rand": (lambda x, y: torch.rand(6, 4, device=x.device) * x + torch.rand_like(y), inputs),
     "integers": (
@@ -191,6 +192,14 @@ def attention_of_two_sizes(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def with_sin(graph: torch.fx.Graph) -> None:
     for node in graph.find_nodes(op="call_function", target=aten.cos.default):
         node.target = aten.sin.default
+
+
+def test_an_operator_whose_numbers_judge_does_not_compute_is_named(device: Device, tmp_path: Path) -> None:
+    one = Program(lambda x, y: (torch.empty_like(x).geometric_(0.3) * y, y.sin()), inputs)
+    said = judgement(recorded(one, tmp_path, device))
+
+    [line] = by_dynamo(said)
+    assert line.startswith("output 0 of graph 0") and "the random numbers of aten::geometric_, which" in line
 
 
 @pytest.mark.parametrize("function", [in_a_checkpoint, of_two_sizes, attention_of_two_sizes])

@@ -30,8 +30,10 @@ _FUNCTIONAL = {  # the operator that a graph calls in place of one that works in
 class OtherNumbers(NoReference):
     """The compiled graph drew other numbers than the program asks for, or in another order."""
 
-    def __init__(self) -> None:
+    def __init__(self, operator: str = "") -> None:
+        """operator -- that draws, if no rule computes its result from the numbers of a kernel"""
         super().__init__("random numbers that are not known")
+        self.operator = operator
 
 
 class GivenNumbers(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
@@ -108,7 +110,9 @@ def _number(argument: Any) -> Any:
 
 def _generated(name: str, given: Mapping[str, Any], drawn: DrawnNumbers) -> Any:
     rule = _RULES.get(name)
-    if rule is None or (drawn.operator == _INTEGERS) != ("randint" in name):
+    if rule is None:
+        raise OtherNumbers(name)
+    if (drawn.operator == _INTEGERS) != ("randint" in name):
         raise OtherNumbers
     return rule(given, drawn)
 
@@ -197,6 +201,7 @@ _RULES: Mapping[str, Callable[[Mapping[str, Any], DrawnNumbers], Any]] = {
     "aten::exponential_": _in_place(_exponential),
     "aten::uniform_": _in_place(_uniform),
     "aten::normal_": _in_place(_normal),
+    "aten::log_normal_": _in_place(lambda given, drawn: _normal(given, drawn).exp()),
     "aten::rand": _sized,
     "aten::rand_like": lambda given, drawn: _like(given["self"], drawn, given["dtype"]),
     "aten::randn": lambda given, drawn: _sized(given, drawn, "randn"),

@@ -49,6 +49,7 @@ class JudgedResults(ABC):
         """
         self._call, self._graph, self._program, self._contents = call, graph, program, contents
         self._draws = draws
+        self._underived = ""  # an operator whose result does not follow from the numbers that were drawn
         self._without_reference = tuple(unjudged)
         self.not_covered: list[str] = []
         self.right: list[str] = []  # names of the results that were judged, and are right
@@ -58,8 +59,8 @@ class JudgedResults(ABC):
         with _as_recorded(self._call, self._contents.device):
             try:
                 return [*self._findings()]
-            except OtherNumbers:  # those results that depend on no random numbers are judged without these
-                self._drawn = None
+            except OtherNumbers as numbers:  # without them, results that depend on none are judged
+                self._drawn, self._underived = None, numbers.operator
                 self.not_covered.clear()
                 self.right.clear()
                 return [*self._findings()]
@@ -89,6 +90,13 @@ class JudgedResults(ABC):
             return [one for graph in self._draws for one in graph.numbers(self._contents)]
         except NoReference:
             return None
+
+    @property
+    def _random(self) -> str:
+        if not self._underived:
+            return _RANDOM
+        own = f"the random numbers of {self._underived}"
+        return f"{own}, which judge does not compute from what compiled code drew"
 
     @functools.cached_property
     def _inputs(self) -> list[Any]:
@@ -148,7 +156,7 @@ class JudgedResults(ABC):
             if one is None or one.own is None or one.own.shape != tensor.shape:
                 self._unjudged(name, _CHANGES)
             elif one.drawn:
-                self._unjudged(name, _RANDOM)
+                self._unjudged(name, self._random)
             else:
                 verdicts[name] = judge(tensor, one.own, one)
         return verdicts

@@ -18,7 +18,7 @@ def test_the_contract_holds_with_the_installed_versions() -> None:
     numpy_functions.contract()
 
 
-def test_a_function_and_a_method_of_one_name_are_told_apart() -> None:
+def test_a_function_and_a_method_of_one_name_have_two_names() -> None:
     x = torch.tensor([2.0, 1.0])
     names = [
         numpy_target(one)

@@ -60,10 +60,8 @@ def numpy_function(target: str) -> Callable[..., Any] | None:
     if module == _ARRAY:
         return utils.numpy_method_wrapper(name) if _is_method(name) else None
     if module == _OPERATOR:
-        function = getattr(operator, name, None)
-        plain = function is not None and name in _OPERATORS
-        return utils.numpy_operator_wrapper(function) if plain else None
-    function = getattr(_MODULES.get(module), name, None)
+        return utils.numpy_operator_wrapper(getattr(operator, name)) if name in _OPERATORS else None
+    function: Any = getattr(_MODULES.get(module), name, None)
     scalar = isinstance(function, type) and issubclass(function, torch._numpy._dtypes.generic)
     usable = (scalar or isinstance(function, FunctionType)) and not name.startswith("_")
     return utils.numpy_to_tensor_wrapper(function) if usable else None
@@ -78,7 +76,7 @@ _OPERATORS = {
 
 def _is_method(name: str) -> bool:
     hidden = name.startswith("_") and name not in ("__getitem__", "__setitem__")
-    return not hidden and callable(getattr(torch._numpy.ndarray, name, None))
+    return not hidden and callable(getattr(torch._numpy._ndarray.ndarray, name, None))
 
 
 def _attribute(value: Any, name: str) -> Any:
