@@ -27,6 +27,7 @@ from tracing.model import (
     OperatorCall,
     OperatorDigests,
     OperatorSignature,
+    Phase,
     ProgramStep,
     Record,
     Segment,
@@ -175,6 +176,19 @@ def test_a_run_whose_only_overflow_grad_scaler_skips_has_no_finding(tmp_path: Pa
     run = saved(tmp_path, [step(0, 1, 2, nan_out=5)], skipping(True), operators="digests")
 
     assert not list(nan_text(run))
+
+
+@pytest.mark.parametrize("phase", ["backward", "forward"])
+def test_a_backward_launch_that_gets_its_gradient_as_a_number_may_depend_on_the_scale(
+    phase: Phase, tmp_path: Path
+) -> None:
+    gradient = KernelArg("in_ptr0", "in", None, None, 2.0)
+    first = step(0, 1, 2, nan_out=5)
+    launches = [msgspec.structs.replace(first, args=(gradient, *first.args), phase=phase)]
+
+    answer = first_nonfinite(saved(tmp_path, launches, skipping(False), operators="digests"))
+
+    assert answer.origin is not None and answer.origin.skipped is (phase == "backward")
 
 
 def test_a_second_overflow_by_the_scale_is_not_named_after_the_first(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tracing.analyze.nonfinite.data_events import DataEvent
+from tracing.model import KernelLaunch
 from tracing.store import Run
 
 CHECK = "aten::_amp_foreach_non_finite_check_and_unscale_"
@@ -24,7 +25,9 @@ class LossScale:
 
     def depends(self, event: DataEvent) -> bool | None:
         """True if an event reads what may depend on the scale; None: the process updates no scale."""
-        return any(one.storage in self._scaled for one in event.reads) if self._held else None
+        if not self._held:
+            return None
+        return _takes_gradient(event) or any(one.storage in self._scaled for one in event.reads)
 
     def ran(self, event: DataEvent) -> None:
         """Note what an event wrote, or allocated."""
@@ -36,6 +39,14 @@ class LossScale:
             self._scaled -= written
         elif self.depends(event):
             self._scaled |= written
+
+
+def _takes_gradient(event: DataEvent) -> bool:
+    # a scalar on the CPU, as all are without a GPU, comes to a launch as a number: the loss's gradient
+    launch = event.source
+    if not isinstance(launch, KernelLaunch) or launch.phase != "backward":
+        return False
+    return any(isinstance(one.value, float) and one.name.startswith("in_ptr") for one in launch.args)
 
 
 def updates_scale(event: DataEvent) -> bool:

@@ -92,7 +92,8 @@ def _nonfinite(run: store.Run, kinds: Mapping[Kind, str]) -> Iterator[str]:
             yield f"{title(origin.event)} reads {first_text(origin, kind)}: `{nan}{command}`"
             return
         if answer.later is not None:
-            yield f"{value_text(kind)} is made of finite values by {title(answer.later)}: `{nan}{command}`"
+            of = "an inf" if any(one.accessed("inf") for one in answer.later.reads) else "finite values"
+            yield f"{value_text(kind)} is made of {of} by {title(answer.later)}: `{nan}{command}`"
             return
         if answer.unexplained:
             yield f"{unexplained_text(answer)}: `{nan}{command}`"
