@@ -12,11 +12,14 @@ def answer(status: int, line: str) -> dict[str, Any]:
     return {**facts, "status": status, "lines": [line]}
 
 
-def titles(*answers: dict[str, Any], status: str = "passed") -> list[str]:
+NO_NAN = {"origin": None, "later": None, "next": []}
+
+
+def titles(*answers: dict[str, Any], status: str = "passed", nan: dict[str, Any] = NO_NAN) -> list[str]:
     outcome = {"name": "k", "status": status, "detail": ""}
     run = {
         "answers": answers, "kernels": [], "failures": [], "outcomes": [outcome],
-        "growing": False, "nan": {"origin": None}, "evidence": [], "winners": [], "violations": [], "cut": [],
+        "growing": False, "nan": nan, "evidence": [], "winners": [], "violations": [], "cut": [],
         "next": [],
     }  # fmt: skip
     return [one["title"] for one in findings([run], None)]
@@ -38,3 +41,9 @@ def test_an_outcome_that_is_not_decided_is_a_finding() -> None:
 
 def test_a_good_answer_follows_one_that_was_not_decided() -> None:
     assert titles(answer(2, "undecided"), answer(0, "good")) == ["nothing was found"]
+
+
+def test_a_launch_that_makes_a_nan_after_an_unknown_one_is_a_finding() -> None:
+    later = {"kind": "launch", "index": 3, "name": "k", "rank": 0, "step": None, "site": "train.py:7"}
+
+    assert titles(nan={**NO_NAN, "later": later}) == ["launch #3 k makes NaN or inf of finite values"]

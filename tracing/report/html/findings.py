@@ -198,6 +198,11 @@ def _of_values(number: int, run: Data) -> Iterator[dict[str, Any]]:
         tensors = [f"{one['name']}: {one['nan']} NaN, {one['inf']} inf" for one in run["nan"]["tensors"][:4]]
         title = f"{origin['kind']} {index}{origin['name']} {does} {run['nan']['first']}"
         yield finding(DOUBT, title, [*tensors, origin["site"] or ""], run["nan"]["next"], launch)
+    if (later := run["nan"]["later"]) is not None:
+        index = f"#{later['index']} " if later["kind"] == "launch" else ""
+        launch = (number, later["rank"], later["index"]) if index else None
+        title = f"{later['kind']} {index}{later['name']} makes NaN or inf of finite values"
+        yield finding(DOUBT, title, [later["site"] or ""], run["nan"]["next"], launch)
     for one in run["evidence"][:3]:
         launch = (number, one["rank"], one["launch"])
         yield finding(DOUBT, f"memory evidence at launch #{one['launch']}", [one["text"]], (), launch)
