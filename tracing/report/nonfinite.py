@@ -92,7 +92,8 @@ def _skips(origin: NonFiniteOrigin, check: DataEvent) -> str:
     skips = "skips" if check.known else "may skip"
     text = f"torch.amp.GradScaler {skips} that step of the optimizer, by operator #{check.source.index}"
     if origin.scaled is False:
-        return f"{text}, but its scale is not known to be the cause: no tensor that is read here is seen to depend on it"
+        unseen = "no tensor that is read here is seen to depend on it"
+        return f"{text}, but its scale is not known to be the cause: {unseen}"
     return f"{text}: an inf that its scale causes in a gradient is no fault"
 
 
