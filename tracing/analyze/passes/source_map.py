@@ -99,12 +99,10 @@ def _without_callers(stage: StageLines) -> StageLines:
 
 
 def _stage(run: Run, blobs: Mapping[str, Blob], stage: str) -> StageLines:
-    if stage == "ttir" and "ttgir" in blobs:
-        return StageLines(
-            stage, note="there is none: the compilation begins with ttgir, as of a Gluon kernel"
-        )
     if stage not in blobs:
-        return StageLines(stage, note="was not recorded: the compilation ended before")
+        begins = "there is none: the compilation begins with ttgir, as of a Gluon kernel"
+        ended = "was not recorded: the compilation ended before"
+        return StageLines(stage, note=begins if stage == "ttir" and "ttgir" in blobs else ended)
     text = run.text(blobs[stage])
     invented = invented_locations(text) if stage == "ptx" else 0
     note = f"{invented} .loc inside inline assembly left out: LLVM counts them on, line by line of its text"
