@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 from tracing import store
 from tracing.analyze.graphs.compiler_divergence import two_compilers
-from tracing.analyze.judge.judgement import JudgedLaunch, LibraryOff, RunJudgement, WrongElements
+from tracing.analyze.judge.findings import JudgedLaunch, LibraryOff, WrongElements
+from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.passes.operations import counts
 from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.source_map import stage_lines

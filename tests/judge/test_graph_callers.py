@@ -16,7 +16,8 @@ from torch._higher_order_ops.while_loop import while_loop
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from tracing.analyze.judge.judgement import LibraryOff, RunJudgement
+from tracing.analyze.judge.findings import LibraryOff
+from tracing.analyze.judge.judgement import RunJudgement
 from tracing.judge import higher_order
 from tracing.judge.fx_program import FxProgram
 from tracing.judge.no_reference import NoReference

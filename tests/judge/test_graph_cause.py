@@ -13,7 +13,7 @@ from judged_programs import values
 from planted_kernels import Program, judgement, recorded
 from test_fx_program import program
 
-from tracing.analyze.judge.judgement import Finding, OutputOff, Overwritten, PassesOff, WrongElements
+from tracing.analyze.judge.findings import Finding, OutputOff, Overwritten, PassesOff, WrongElements
 from tracing.judge import graph_referee
 from tracing.judge.contents import Content
 from tracing.judge.float64 import judged

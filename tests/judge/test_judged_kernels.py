@@ -23,7 +23,8 @@ from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.graph import GraphLowering
 
 from tracing import store
-from tracing.analyze.judge.judgement import LibraryOff, OutputOff, Overwritten, RunJudgement, SharedResult
+from tracing.analyze.judge.findings import LibraryOff, OutputOff, Overwritten, SharedResult
+from tracing.analyze.judge.judgement import RunJudgement
 from tracing.cli.narrow.judge import judge
 from tracing.model import CompiledGraph, Selection, TracedGraph
 from tracing.program.device import Device

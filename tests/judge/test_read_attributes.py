@@ -11,7 +11,8 @@ from judged_programs import values
 from planted_kernels import Program, judgement, recorded
 from torch._inductor.decomposition import select_decomp_table
 
-from tracing.analyze.judge.judgement import RunJudgement, TracedOff
+from tracing.analyze.judge.findings import TracedOff
+from tracing.analyze.judge.judgement import RunJudgement
 from tracing.program.device import Device
 
 aten = torch.ops.aten

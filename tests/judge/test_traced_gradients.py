@@ -16,7 +16,7 @@ from judged_programs import values
 from planted_kernels import Program, judgement, recorded
 from torch._inductor.decomposition import select_decomp_table
 
-from tracing.analyze.judge.judgement import TracedOff
+from tracing.analyze.judge.findings import TracedOff
 from tracing.judge.contents import Contents
 from tracing.judge.traced_executions import traced_executions
 from tracing.judge.traced_referee import TracedReferee

@@ -15,7 +15,7 @@ from judged_programs import values
 from planted_kernels import Program, judgement, planted, recorded, traced
 from torch._inductor.decomposition import select_decomp_table
 
-from tracing.analyze.judge.judgement import BEFORE_INDUCTOR, SharedResult, TracedOff
+from tracing.analyze.judge.findings import BEFORE_INDUCTOR, SharedResult, TracedOff
 from tracing.judge.contents import Contents
 from tracing.judge.judged_call import JudgedCall
 from tracing.judge.no_reference import NoReference

@@ -13,7 +13,7 @@ import torch._inductor.config as inductor
 from judged_programs import values
 from planted_kernels import Program, judgement, recorded
 
-from tracing.analyze.judge.judgement import TracedOff
+from tracing.analyze.judge.findings import TracedOff
 from tracing.program.device import Device
 
 aten = torch.ops.aten

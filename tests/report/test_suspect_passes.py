@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tracing.analyze.graphs.changing_passes import EarlierPass
-from tracing.analyze.judge.judgement import RunJudgement, TracedOff, WrongElements
+from tracing.analyze.judge.findings import TracedOff, WrongElements
+from tracing.analyze.judge.judgement import RunJudgement
 from tracing.report.judge.judgement import judgement_text
 
 WRONG = WrongElements("output 0", "output 0", "mul", 1, 1, (0,), 2.0, 1.0, 99.0, 1.0)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from tracing.analyze.judge.judgement import WrongElements
+from tracing.analyze.judge.findings import WrongElements
 from tracing.judge.fx_program import FxPlan, FxProgram, FxValue, Given
 from tracing.judge.no_reference import FAILURES, NoReference
 from tracing.numerics.reference import MORE_SAMPLES, SAMPLES, Expected, Reference

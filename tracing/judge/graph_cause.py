@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from tracing.analyze.judge.judgement import (
+from tracing.analyze.judge.findings import (
     OutputOff,
     Overwritten,
     PassesOff,

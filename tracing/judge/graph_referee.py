@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from tracing.analyze.judge.judgement import Finding, OutputOff, ResultFinding, WrongElements
+from tracing.analyze.judge.findings import Finding, OutputOff, ResultFinding, WrongElements
 from tracing.judge.contents import Content, Contents
 from tracing.judge.drawn_numbers import GraphDraws
 from tracing.judge.float64 import OTHER_ON_GPU, judged, right_on_cpu, undecided, wrong_elements

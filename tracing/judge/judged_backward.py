@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tracing.analyze.judge.judgement import TracedOff
+from tracing.analyze.judge.findings import TracedOff
 from tracing.judge.contents import Content, Contents
 from tracing.judge.drawn_numbers import GraphDraws
 from tracing.judge.judged_results import JudgedResults, refused

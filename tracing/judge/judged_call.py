@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tracing.analyze.judge.judgement import BEFORE_INDUCTOR, SharedResult, TracedOff
+from tracing.analyze.judge.findings import BEFORE_INDUCTOR, SharedResult, TracedOff
 from tracing.judge.contents import Content
 from tracing.judge.judged_results import JudgedResults, refused
 from tracing.judge.traced_program import ExecutedGraph

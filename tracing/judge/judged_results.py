@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from tracing.analyze.judge.judgement import BY_DYNAMO, SharedResult, TracedOff, WrongElements
+from tracing.analyze.judge.findings import SharedResult, TracedOff, WrongElements
+from tracing.analyze.judge.judgement import BY_DYNAMO
 from tracing.judge.allowed_tf32 import allowed_tf32
 from tracing.judge.contents import Content, Contents
 from tracing.judge.drawn_numbers import DrawnNumbers, GraphDraws

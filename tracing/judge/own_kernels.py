@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from tracing.analyze.judge.judgement import JudgedLaunch, WrongElements
+from tracing.analyze.judge.findings import JudgedLaunch, WrongElements
 from tracing.errors import Problem
 from tracing.judge.contents import Contents
 from tracing.model import KernelLaunch

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from tracing.analyze.judge.judgement import Finding, JudgedLaunch, OutputOff, RunJudgement
+from tracing.analyze.judge.findings import Finding, JudgedLaunch, OutputOff
+from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.judge.launched_steps import made_steps
 from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.errors import page

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tracing.analyze.judge.judgement import SharedResult
+from tracing.analyze.judge.findings import SharedResult
 from tracing.judge.fx_program import FxProgram
 from tracing.judge.graph_cause import PASSES
 from tracing.judge.step_referee import GENERATED

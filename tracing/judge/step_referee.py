@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from tracing.analyze.judge.judgement import JudgedLaunch, LibraryOff, Overwritten, WrongElements
+from tracing.analyze.judge.findings import JudgedLaunch, LibraryOff, Overwritten, WrongElements
 from tracing.analyze.judge.launched_steps import LaunchedStep
 from tracing.judge.buffer_writers import BufferWriters
 from tracing.judge.called_operator import CalledOperator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tracing.analyze.judge.judgement import LaunchVerdict, WrongElements
+from tracing.analyze.judge.findings import LaunchVerdict, WrongElements
 from tracing.judge.contents import Content
 from tracing.judge.float64 import (
     OTHER_ON_GPU,

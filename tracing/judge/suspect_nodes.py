@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tracing.analyze.judge.judgement import SharedResult, TracedOff
+from tracing.analyze.judge.findings import SharedResult, TracedOff
 from tracing.judge.contents import Contents
 from tracing.judge.operators import references
 from tracing.judge.traced_referee import TracedFindings

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tracing.analyze.judge.judgement import BY_DYNAMO, SharedResult, TracedOff
+from tracing.analyze.judge.findings import SharedResult, TracedOff
+from tracing.analyze.judge.judgement import BY_DYNAMO
 from tracing.judge.contents import Content, Contents
 from tracing.judge.drawn_numbers import GraphDraws
 from tracing.judge.judged_backward import JudgedBackward

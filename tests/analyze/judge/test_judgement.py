@@ -7,15 +7,15 @@ from typing import Literal
 
 import pytest
 
-from tracing.analyze.judge.judgement import (
+from tracing.analyze.judge.findings import (
     JudgedLaunch,
     LaunchVerdict,
     LibraryOff,
     Overwritten,
     PassesOff,
-    RunJudgement,
     WrongElements,
 )
+from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.judge.reached_results import ReachedResults
 from tracing.model import Outcome
 from tracing.report.judge.judgement import judgement_text

@@ -10,7 +10,8 @@ import pytest
 from handmade.records import META, arg, launch
 from handmade.runs import Operators, digits, saved
 
-from tracing.analyze.judge.judgement import JudgedLaunch, RunJudgement
+from tracing.analyze.judge.findings import JudgedLaunch
+from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.judge.reached_results import ReachedResults, reached_results
 from tracing.model import (
     Digest,

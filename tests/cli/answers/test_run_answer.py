@@ -8,7 +8,8 @@ import pytest
 from handmade.records import launch
 from handmade.runs import saved
 
-from tracing.analyze.judge.judgement import JudgedLaunch, RunJudgement
+from tracing.analyze.judge.findings import JudgedLaunch
+from tracing.analyze.judge.judgement import RunJudgement
 from tracing.cli.answers.judge_answer import JudgedRun
 from tracing.cli.answers.run_answer import RunAnswer
 from tracing.model import FrameCompile, GraphBreak, NotCovered, Outcome, OutOfBounds

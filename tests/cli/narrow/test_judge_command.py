@@ -14,7 +14,8 @@ from handmade.records import arg, launch, new_run
 from handmade.runs import HOST, saved
 from msgspec.structs import replace
 
-from tracing.analyze.judge.judgement import JudgedLaunch, RunJudgement
+from tracing.analyze.judge.findings import JudgedLaunch
+from tracing.analyze.judge.judgement import RunJudgement
 from tracing.cli.answers.judge_answer import JudgedRun
 from tracing.cli.answers.run_answer import RunAnswer
 from tracing.cli.narrow.judge import judge

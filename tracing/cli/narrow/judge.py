@@ -16,14 +16,8 @@ from tracing import store
 from tracing.analyze.graphs.changed_by_backends import changed_by_backends
 from tracing.analyze.graphs.changing_passes import changing_passes, earlier_passes
 from tracing.analyze.graphs.graph_pass_table import decomposing_pass
-from tracing.analyze.judge.judgement import (
-    BEFORE_INDUCTOR,
-    Finding,
-    PassesOff,
-    RunJudgement,
-    SharedResult,
-    TracedOff,
-)
+from tracing.analyze.judge.findings import BEFORE_INDUCTOR, Finding, PassesOff, SharedResult, TracedOff
+from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.judge.reached_results import reached_results
 from tracing.analyze.memory.evidence import other_arguments, wrong_accesses
 from tracing.analyze.runs.recording_commands import is_virtual, require_recordable

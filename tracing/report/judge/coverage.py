@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from tracing.analyze.judge.judgement import Overwritten, RunJudgement
+from tracing.analyze.judge.findings import Overwritten
+from tracing.analyze.judge.judgement import RunJudgement
 from tracing.model.first_names import first_names
 from tracing.report.judge.findings import some
 from tracing.report.text import plural

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tracing.analyze.judge.judgement import (
+from tracing.analyze.judge.findings import (
     BEFORE_INDUCTOR,
     Finding,
     JudgedLaunch,

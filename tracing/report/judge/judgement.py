@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tracing.analyze.judge.judgement import JudgedLaunch, RunJudgement
+from tracing.analyze.judge.findings import JudgedLaunch
+from tracing.analyze.judge.judgement import RunJudgement
 from tracing.report.judge.by_eager import cleared_text, laid_out_text, nothing_off_text, suspects_text
 from tracing.report.judge.coverage import coverage_text
 from tracing.report.judge.findings import accused_text, also_off, finding_text, of_calls, some

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracing.analyze.graphs.changing_passes import ChangingPass, EarlierPass
-from tracing.analyze.judge.judgement import PassesOff, SharedResult, TracedOff
+from tracing.analyze.judge.findings import PassesOff, SharedResult, TracedOff
 from tracing.model.first_names import first_names
 from tracing.report.text import plural
 
