@@ -12,10 +12,10 @@ import torch
 from tracing.judge import higher_order
 from tracing.judge.autograd_function import autograd_function
 from tracing.judge.drawn_numbers import DrawnNumbers
-from tracing.judge.fx_program import clone, constant, decoded, is_dense, strided
 from tracing.judge.given_numbers import GivenNumbers
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import executes_graphs, references, resolved
+from tracing.judge.recorded_values import clone, constant, decoded, is_dense, strided
 from tracing.judge.tensor_hook import register_hook
 from tracing.model import OverlappingInput, SharedBytes
 from tracing.numerics.autocast import autocast_restored
