@@ -69,7 +69,8 @@ def _origin(
 ) -> Iterator[Text]:
     event = origin.event
     what = f"{verb_text(origin.verb)} {first_text(origin, kind)}"
-    yield Text.assemble((f"✗ {title(event)}", "bold red"), f" {what}")
+    mark = (title(event), "yellow") if origin.skipped else (f"✗ {title(event)}", "bold red")
+    yield Text.assemble(mark, f" {what}")
     if event.source.site is not None:
         yield Text(f"    {'graph at' if origin.computes else 'at':<9} {event.source.site}")
     yield from (Text(f"    computes  {line}") for line in some_lines(origin.computes))

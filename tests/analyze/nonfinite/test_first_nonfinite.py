@@ -18,6 +18,7 @@ from handmade.runs import saved, saved_job
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.nonfinite.nonfinite_elements import nonfinite_elements, ranges
 from tracing.cli.answers.findings import nan_text
+from tracing.cli.compare.nan import commands_of_nan
 from tracing.model import (
     Access,
     CallSite,
@@ -165,6 +166,8 @@ def test_after_an_overflow_by_the_scale_of_grad_scaler_the_next_nan_is_named(
     assert answer.origin is not None and answer.origin.event.name == "k0"
     assert answer.origin.skipped is scaled
     assert (answer.later is not None and answer.later.name == "k1") is scaled
+    leads_there = [command.endswith(" --launch 1") for command in commands_of_nan(run, answer)]
+    assert (leads_there == [True, True]) is scaled
     text = "\n".join(line.plain for line in nonfinite_text(answer, {}, []))
     assert ("an inf that its scale causes in a gradient is no fault" in text) is scaled
     assert ("its scale is not known to be the cause" in text) is not scaled

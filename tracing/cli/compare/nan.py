@@ -98,14 +98,17 @@ def _process_of_graphs(run: store.Run, answer: NonFiniteAnswer) -> str | None:
 
 def commands_of_nan(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     """The commands that lead from the first NaN or inf to its cause."""
-    return [*_of_later(run, answer), *_of_origin(run, answer)]
+    later = _of_later(run, answer)
+    no_fault = answer.origin is not None and answer.origin.skipped
+    return later if later and no_fault else [*later, *_of_origin(run, answer)]
 
 
 def _of_later(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     later = answer.later
     if later is None or not isinstance(later.source, KernelLaunch):
         return []
-    return [f"tracing show {quote(str(run.path))} --launch {later.source.index}"]
+    commands = [f"tracing {command} {quote(str(run.path))}" for command in ("show", "replay")]
+    return [f"{command} --launch {later.source.index}" for command in commands]
 
 
 def _of_origin(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
