@@ -35,8 +35,8 @@ INFO = RunInfo(
 META = TensorMeta((4,), (1,), "float32", "cpu")
 
 
-def new_run(folder: Path) -> store.RunWriter:
-    environment = Environment("3", "2", "3", "cpu", "cuda:90", "host", "platform", {})
+def new_run(folder: Path, triton: str = "3") -> store.RunWriter:
+    environment = Environment("3", "2", triton, "cpu", "cuda:90", "host", "platform", {})
     return store.create(folder, RunInfo(SCHEMA, "case", "/case.py", (), 0, store.now(), environment))
 
 

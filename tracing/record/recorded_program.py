@@ -142,7 +142,7 @@ class RecordedProgram:
         seen = self._session.launches
         if not quiet:
             self._report(Run(self._session.writer.path), seen)
-        if self.outcome.status == "interrupted":
+        if self.outcome.status == "interrupted" and not quiet:
             _end_by_interrupt()
 
     def _report(self, run: Run, seen: int) -> None:

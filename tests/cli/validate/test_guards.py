@@ -140,7 +140,7 @@ def test_a_program_with_arguments_is_executed_to_its_end_or_to_ctrl_c(ending: st
     assert [one["compile_id"] for one in answer["compiles"]] == ["0/0", "0/1"]
     assert answer["recompilations"] == ["0/1"] and answer["compiles"][1]["failed"][0]["code"] == "n == 0"
     assert "['--frame', 'x']" in done.stderr  # what the program prints
-    assert ("exit status 3" if "Exit" in ending else "train.py: KeyboardInterrupt") in done.stderr
+    assert ("exit status 3" if "Exit" in ending else "train: KeyboardInterrupt") in done.stderr
 
 
 def test_a_program_that_raises_is_no_answer_and_its_run_is_readable(tmp_path: Path) -> None:
