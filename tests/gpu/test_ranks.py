@@ -38,6 +38,42 @@ def test_equal_ranks_go_together_over_nccl(tmp_path: Path) -> None:
     assert {one.ranks for one in run.records(Landmark) if one.kind == "collective"} == {(0, 1)}
 
 
+SHARDED = """
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+
+dist.init_process_group("nccl")
+torch.cuda.set_device(dist.get_rank())
+torch.manual_seed(0)
+model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(2)]).cuda()
+for layer in model:
+    layer.compile()
+    fully_shard(layer)
+fully_shard(model)
+loss = model(torch.ones(8, 64, device="cuda")).square().mean()
+loss.backward()
+print(loss.item())
+dist.destroy_process_group()
+"""
+
+
+def test_a_sharded_module_gives_what_it_gives_without_recording(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(SHARDED)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    recording = ["-m", "tracing", "run", "--runs", str(tmp_path / "runs")]
+    alone, recorded = (
+        subprocess.run([*launcher, *words, str(program)], capture_output=True, text=True, check=False)
+        for words in ([], recording)
+    )
+
+    assert (alone.returncode, recorded.returncode) == (0, 0), recorded.stderr
+    assert recorded.stdout == alone.stdout
+    run = store.Run(store.recorded(tmp_path / "runs")[0])
+    assert "c10d::_allgather_base_" in {one.name for one in run.records(Landmark)}
+
+
 def test_a_rank_with_another_configuration_is_reported_over_nccl(tmp_path: Path) -> None:
     run = trained(tmp_path, "configs=1,faults=true")
     done = tracing("ranks", str(run.path), runs=tmp_path)

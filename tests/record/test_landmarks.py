@@ -15,7 +15,7 @@ from handmade.records import INFO
 from tracing import store
 from tracing.analyze.ranks.rank_events import ranks_of
 from tracing.digest.host import digest
-from tracing.model import Landmark, LandmarkDigests, NotCovered
+from tracing.model import Cut, Landmark, LandmarkDigests, NotCovered
 from tracing.model.collectives import is_collective
 from tracing.record.launches.launch_recorder import LaunchRecorder
 
@@ -53,6 +53,28 @@ def test_an_in_place_all_reduce_has_the_bits_before_and_after_it(asynchronous: b
 
     assert (landmark.name, landmark.launch, landmark.ranks) == ("c10d::allreduce_", 0, (0,))
     assert sides(run) == [(0, "inputs", before), (0, "results", bits(x))]
+
+
+def test_a_collective_without_a_work_handle_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # as NCCL issues a synchronous one
+    monkeypatch.setattr(dist.Work, "unbox", staticmethod(lambda boxed: None))
+    x = torch.arange(4.0)
+    run = recorded(tmp_path, lambda: dist.all_reduce(x))
+
+    assert sides(run) == [(0, "inputs", bits(x)), (0, "results", bits(x))]
+
+
+def test_an_error_of_the_recorder_at_a_collective_leaves_the_program_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(dist.Work, "unbox")
+    x = torch.arange(4.0)
+    run = recorded(tmp_path, lambda: (dist.all_reduce(x), dist.all_reduce(x)), strict=False)
+
+    (cut,) = run.records(Cut)
+    assert "unbox" in cut.error and len([*run.records(Landmark)]) == 1
 
 
 def test_an_all_gather_has_the_bits_of_its_list_of_outputs(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ landmarks, at which the ranks of a job are compared.
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -43,10 +42,11 @@ class OperatorListener(Protocol):
 class CollectiveRecorder(Protocol):
     """Records collectives, and the tensors that they exchange."""
 
-    def around(
-        self, name: str, issue: Callable[[], Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> Any:
-        """Issue one collective by calling `issue`, and return what that returned."""
+    def before(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Called before a collective is issued; returns what `after` receives; None: it is not called."""
+
+    def after(self, issued: Any, result: Any) -> None:
+        """Called after it was issued, with what it returned."""
 
 
 class Operators(OperatorMode):
@@ -54,7 +54,7 @@ class Operators(OperatorMode):
 
     listener    -- must not keep tensors, because torch copies an output that has another reference.
                    Operators that it calls itself are not passed on
-    collectives -- issues collectives and waits for them; None: they are treated like other operators
+    collectives -- also receives collectives, and waits for them; None: they are treated like other operators
 
     failed      -- receives an error of the listener, which then receives no more; None: it is raised
 
@@ -102,11 +102,12 @@ class Operators(OperatorMode):
         if self._listener.looks_before(effect):
             with HiddenComputation():
                 before = self._notified(self._listener.before, effect, args, kwargs)
-        if effect.collective and self._collectives is not None and all(map(has_memory, tensors_in(args))):
-            issue = functools.partial(func, *args, **kwargs)
-            result = self._collectives.around(effect.name, issue, args, kwargs)
-        else:
-            result = func(*args, **kwargs)
+        issued, collectives = None, self._collectives if effect.collective else None
+        if collectives is not None and all(map(has_memory, tensors_in(args))):
+            issued = self._notified(collectives.before, effect.name, args, kwargs)
+        result = func(*args, **kwargs)
+        if collectives is not None and issued is not None:
+            self._notified(collectives.after, issued, result)
         if not self._closed:
             with HiddenComputation():
                 self._notified(self._listener.after, effect, args, kwargs, result, before)

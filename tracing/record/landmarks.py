@@ -49,6 +49,15 @@ class _Update(NamedTuple):
     gradients: tuple[int, ...] = ()  # their storages
 
 
+class _Issued(NamedTuple):
+    """A collective that is being issued."""
+
+    name: str
+    landmark: int = -1  # -1: the program waits for one that was issued before
+    left: Sequence[torch.Tensor] = ()
+    asynchronous: bool = False
+
+
 class Landmarks:
     """Records collectives and updates, with digests."""
 
@@ -59,13 +68,16 @@ class Landmarks:
         launches: Callable[[], int],
         operators: Callable[[], int],
         digests: bool,
-        paused: Callable[[], bool] = lambda: False,
+        paused: Callable[[], bool],
+        failed: Callable[[Exception], None],
     ) -> None:
         """launches  -- how many launches there have been
         operators -- how many calls of operators
         digests   -- False: record them without digests
         paused    -- True: nothing is written now
+        failed    -- receives the recorder's own errors at updates
         """
+        self._failed = failed
         self._paused = paused
         self._writer, self._catalogue = writer, catalogue
         self._launches, self._operators, self._digests = launches, operators, digests
@@ -73,30 +85,30 @@ class Landmarks:
         self._waiting: dict[int, int] = {}  # functional collectives, by the address of a result
         self._updated: set[int] = set()  # optimizers that made a step
 
-    def around(
-        self, name: str, issue: Callable[[], Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> Any:
-        """Record one collective around issuing it; returns its result."""
+    def before(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Issued | None:
+        """Record one collective, before it is issued; None: it is not recorded."""
         if name.startswith(_WAIT):
-            result = issue()
+            return _Issued(name)
+        if self._paused():
+            self._count += 1
+            return None
+        given, left = _sides(name, args)
+        landmark = self._started("collective", name, _members(args), given, left)
+        self._bits(landmark, "inputs", given)
+        return _Issued(name, landmark, left, _asynchronous(args, kwargs))
+
+    def after(self, issued: _Issued, result: Any) -> None:
+        """Record what it left, as soon as it has ended."""
+        if issued.landmark < 0:
             for tensor in tensors_in(result):
                 landmark = self._waiting.pop(tensor.untyped_storage().data_ptr(), None)
                 if landmark is not None:
                     self._bits(landmark, "results", [tensor])
-            return result
-        if self._paused():
-            self._count += 1
-            return issue()
-        given, left = _sides(name, args)
-        landmark = self._started("collective", name, _members(args), given, left)
-        self._bits(landmark, "inputs", given)
-        result = issue()
-        if name.startswith(FUNCTIONAL):
+        elif issued.name.startswith(FUNCTIONAL):
             for tensor in tensors_in(result):
-                self._waiting[tensor.untyped_storage().data_ptr()] = landmark
-        elif self._ended(name, result, left, _asynchronous(args, kwargs)):
-            self._bits(landmark, "results", left)
-        return result
+                self._waiting[tensor.untyped_storage().data_ptr()] = issued.landmark
+        elif self._ended(issued, result):
+            self._bits(issued.landmark, "results", issued.left)
 
     def _started(
         self,
@@ -120,13 +132,16 @@ class Landmarks:
         )
         return index
 
-    def _ended(self, name: str, result: Any, left: Sequence[torch.Tensor], asynchronous: bool) -> bool:
+    def _ended(self, issued: _Issued, result: Any) -> bool:
+        name, left = issued.name, issued.left
         try:
             work = dist.Work.unbox(result[-1] if isinstance(result, tuple) else result)
         except (RuntimeError, TypeError):  # there is none where collectives are issued together
             self._catalogue.not_covered(f"results of {name} without a work handle", "no coalescing manager")
             return False
-        if not asynchronous or any(tensor.is_cuda for tensor in left):
+        if work is None:  # NCCL issues a synchronous one on the current stream, and gives no handle
+            return True
+        if not issued.asynchronous or any(tensor.is_cuda for tensor in left):
             work.wait()
             return True
         deadline = time.monotonic() + PATIENCE
@@ -173,17 +188,21 @@ class Landmarks:
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if self._skips() or id(optimizer) in self._updated:
             return
-        parameters = self._plain(optimizer)
-        self._reached(f"before {type(optimizer).__name__}.step", parameters, named=True)
         self._updated.add(id(optimizer))
+        self._reached(f"before {type(optimizer).__name__}.step", optimizer, named=True)
 
     def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if self._skips():
             return
-        parameters = self._plain(optimizer)
-        self._reached(f"{type(optimizer).__name__}.step", parameters)
+        self._reached(f"{type(optimizer).__name__}.step", optimizer)
 
-    def _reached(self, name: str, parameters: Sequence[torch.Tensor], *, named: bool = False) -> None:
+    def _reached(self, name: str, optimizer: Any, *, named: bool = False) -> None:
+        try:
+            self._update(name, self._plain(optimizer), named=named)
+        except Exception as error:
+            self._failed(error)
+
+    def _update(self, name: str, parameters: Sequence[torch.Tensor], *, named: bool) -> None:
         strided = [one for one in parameters if one.layout is torch.strided]
         storages = tuple(map(self._catalogue.storage, strided))
         gradients = tuple(self._gradient(one.grad) for one in strided)
@@ -202,9 +221,7 @@ class Landmarks:
         parameters = [one for group in optimizer.param_groups for one in group["params"]]
         plain = [one for one in parameters if type(one) in (torch.Tensor, torch.nn.Parameter)]
         if len(plain) < len(parameters):
-            self._catalogue.not_covered(
-                "parameters that are a subclass of Tensor, as sharded ones are", "none"
-            )
+            self._catalogue.not_covered("parameters that are a subclass of Tensor, as sharded ones are", "")
         return plain
 
 

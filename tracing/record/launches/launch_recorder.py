@@ -134,6 +134,7 @@ class LaunchRecorder:
             lambda: self._recording.operators,
             values,
             self._flight.is_paused,
+            self.failsafe.end,
         )
         self._overwritten = OverwrittenBuffers(writer)
         self._graphs = (
