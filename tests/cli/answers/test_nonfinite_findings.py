@@ -98,8 +98,7 @@ def test_a_nan_that_is_computed_after_a_mask_is_found(tmp_path: Path) -> None:
 
     text = line(tmp_path, [step(0, 1, 2, INF, FINITE), step(1, 2, 3, FINITE, NAN)], mask)
 
-    assert text.startswith("not finite: the first NaN is made by launch #1 k1")
-    assert text.endswith(" --kind nan`")
+    assert text.startswith("not finite: a NaN or inf is made of finite values by launch #1 k1: `tracing nan ")
 
 
 def test_a_nan_from_a_step_that_was_deleted_is_a_finding(tmp_path: Path) -> None:
