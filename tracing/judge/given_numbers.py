@@ -61,12 +61,11 @@ class GivenNumbers(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore
             raise OtherNumbers
         drawn = self._left.pop(0)
         given = named_arguments(func, args, kwargs)
-        if drawn.operator in (_RANDOM, _INTEGERS):
+        slopes = drawn.operator == _SLOPES and func.name() in _RRELU
+        if drawn.operator in (_RANDOM, _INTEGERS) or slopes:
             return _generated(func.name(), given, drawn)
         if drawn.value.dtype == torch.bool and func.name() == _DROPOUT:
             return _of_attention(given, drawn)
-        if drawn.operator == _SLOPES and func.name() in _RRELU:
-            return _rrelu(func.name(), given, drawn)
         return _by_operator(func.name(), args, drawn)
 
 
@@ -78,16 +77,6 @@ def _of_attention(given: Mapping[str, Any], drawn: DrawnNumbers) -> tuple[torch.
     ]:
         raise OtherNumbers
     return dropout(weights, given["p"], _fresh(kept.view(weights.shape)).to(torch.float32))
-
-
-def _rrelu(name: str, given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
-    # compiled code draws a slope for each element, and uses those of elements that are not positive
-    own, noise, slopes = given["self"], given["noise"], drawn.value
-    if slopes.shape != own.shape or [given["lower"], given["upper"]] != [*drawn.arguments[1:3]]:
-        raise OtherNumbers
-    result, used = rrelu(own, _fresh(slopes))
-    noise.copy_(used)
-    return own.copy_(result) if name.endswith("_") else result
 
 
 def _by_operator(name: str, args: Sequence[Any], drawn: DrawnNumbers) -> torch.Tensor:
@@ -175,6 +164,20 @@ def _uniform(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
     return _like(given["self"], drawn) * (high - low) + low
 
 
+def _rrelu(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
+    # compiled code draws a slope for each element, and uses those of elements that are not positive
+    own, low, high = given["self"], given["lower"], given["upper"]
+    if drawn.operator != _SLOPES:
+        slopes = _like(own, drawn) * (high - low) + low
+    elif drawn.value.shape == own.shape and [low, high] == [*drawn.arguments[1:3]]:
+        slopes = _fresh(drawn.value)
+    else:
+        raise OtherNumbers
+    result, used = rrelu(own, slopes)
+    given["noise"].copy_(used)
+    return result
+
+
 def _normal(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
     mean, deviation = float(given["mean"]), float(given["std"])
     return _like(given["self"], drawn, mode="randn") * deviation + mean
@@ -200,6 +203,8 @@ _RULES: Mapping[str, Callable[[Mapping[str, Any], DrawnNumbers], Any]] = {
     "aten::bernoulli_.float": _in_place(_bernoulli),
     "aten::exponential_": _in_place(_exponential),
     "aten::uniform_": _in_place(_uniform),
+    "aten::rrelu_with_noise": _rrelu,
+    "aten::rrelu_with_noise_": _in_place(_rrelu),
     "aten::normal_": _in_place(_normal),
     "aten::log_normal_": _in_place(lambda given, drawn: _normal(given, drawn).exp()),
     "aten::rand": _sized,
