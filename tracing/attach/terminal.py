@@ -106,9 +106,8 @@ def _end(program: subprocess.Popen[bytes]) -> None:
         return
     os.killpg(program.pid, signal.SIGTERM)
     try:
-        program.wait(_GRACE)
-    except subprocess.TimeoutExpired:
-        pass
+        with suppress(subprocess.TimeoutExpired):  # SIGKILL follows in any case
+            program.wait(_GRACE)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(program.pid, signal.SIGKILL)

@@ -29,6 +29,7 @@ from tracing.judge.suspect_nodes import located
 from tracing.judge.traced_executions import traced_executions
 from tracing.judge.traced_referee import TracedReferee
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch, Outcome, TracedCall
+from tracing.model.first_names import first_names
 from tracing.numerics.default_dtype import with_default_dtype
 from tracing.store import Run
 from tracing.store.graph_file import Schedule, read_graph, read_schedule
@@ -36,8 +37,7 @@ from tracing.upstream.torch.float32_precision import with_float32_precision
 
 _NAMED = 8  # graphs
 _BEFORE = "what torch.compile does before Inductor's post-grad passes, as decompositions and joint passes do"
-_FURTHER = "further faults of graph passes, or of what torch.compile does before them,"
-_DEPENDS = "the results by which they are judged depend on what is wrong already"
+_FURTHER = "of graph passes or a step before them: what judges these depends on what is wrong already"
 _BISECT = (
     f"`tracing bisect` names the step of a program that checks its results ({page('docs/bisect-case.md')})"
 )
@@ -105,7 +105,7 @@ class _RunReferee:
                 judged |= self._call(call, own, complete=len(during) == stop - start)
         self._traced(calls)
         if self._hidden:
-            self._not_covered.append(f"{_FURTHER} of {self._named(self._hidden)}: {_DEPENDS}")
+            self._not_covered.append(f"further faults in {self._named(self._hidden)}, {_FURTHER}")
         for launch in launches:
             if launch.index not in judged:
                 self._launches.append(self._stopped_before(launch) or self._without_call(launch))
@@ -151,8 +151,7 @@ class _RunReferee:
     def _named(self, graphs: Iterable[int]) -> str:
         phases = {one: self._graphs[one].phase for one in sorted({*graphs})}
         names = [f"{one} (backward)" if phase == "backward" else f"{one}" for one, phase in phases.items()]
-        further = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        return f"graph {', '.join(names[:_NAMED])}{further}"
+        return f"graph {first_names(names, _NAMED)}"
 
     def _unjudged(self, calls: Sequence[GraphCall]) -> list[str]:
         launches = [one for one in self._launches if one.unchecked]

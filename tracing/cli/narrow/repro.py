@@ -82,40 +82,47 @@ def repro(
     failed; 1 if it does not, 2 if it fails otherwise or the launch belongs to another kernel.
     """
     run = consenting(open_run(name, runs), trust)
-    if (launch is None) == (operator is None):
-        raise Problem("name one launch or one operator", "`--launch N`, or `--operator N`")
-    if launch is not None:
+    if launch is not None and operator is None:
         written = _of_launch(chosen_launch(run, launch, rank, kernel), rank, output)
-    else:
-        assert operator is not None
+    elif operator is not None and launch is None:
         written = _of_operator(recorded_operator(run, operator, rank), rank, output)
+    else:
+        raise Problem("name one launch or one operator", "`--launch N`, or `--operator N`")
+    _note(written)
+    times = times or (1 if operator is None else _CALLS)
+    error = _error(run, rank or 0) if written.unfinished else ""
+    status, printed, added = _executed(written, times, seconds, error)
+    commands = written.commands if status == 1 else ()
+    if as_json:
+        answer = {"run": str(run.path), "status": status, **written.facts, "script": str(written.script)}
+        files = [str(one) for one in (*written.files, *added)]
+        print(json.dumps({**answer, "files": files, "said": printed, "next": [*commands]}, indent=2))
+        raise typer.Exit(status)
+    out.print(Text(printed))
+    for command in commands:
+        out.print(Text(f"    next      {command}"))
+    raise typer.Exit(status)
+
+
+def _note(written: WrittenScript) -> None:
     err.print(f"wrote {_listed(written)} into {written.script.parent}")
     if zeros := written.facts["zeros"]:
         err.print(f"zeros replace contents that were not kept: {', '.join(zeros)}")
     for accesses in written.facts["outside"]:
         err.print(Text(f"the script lacks memory that the launch reads, so its bits may differ: {accesses}"))
-    times = times or (1 if operator is None else _CALLS)
-    error = _error(run, rank or 0) if written.unfinished else ""
+
+
+def _executed(
+    written: WrittenScript, times: int, seconds: float, error: str
+) -> tuple[int, str, tuple[Path, ...]]:
+    # the status, what was printed, and the files that were added for a second attempt
     status, printed = tried(written.script, times, seconds, error)
     added = written.complete() if status == 1 and written.complete is not None else ()
     if added:
         names = ", ".join(path.stem for path in added)
         err.print(f"the launch does not write all of {names}: the rest has its recorded content")
         status, printed = tried(written.script, times, seconds, error)
-    commands = written.commands if status == 1 else ()
-    if as_json:
-        answer = {"run": str(run.path), "status": status, **written.facts, "script": str(written.script)}
-        answer |= {
-            "files": [str(one) for one in (*written.files, *added)],
-            "said": printed,
-            "next": [*commands],
-        }
-        print(json.dumps(answer, indent=2))
-        raise typer.Exit(status)
-    out.print(Text(printed))
-    for command in commands:
-        out.print(Text(f"    next      {command}"))
-    raise typer.Exit(status)
+    return status, printed, added
 
 
 def _of_launch(recorded: RecordedLaunch, rank: int | None, output: Path | None) -> WrittenScript:

@@ -71,19 +71,17 @@ def bench(
     measured.
     """
     kept_in = run_for_answer(into)
+    names = cases or CASES
     done: list[CaseBench] = []
     interrupted = False
     try:
-        for name in cases or CASES:
+        for name in names:
             require_case(name)
         chosen = known_backends_of(backends)
         with spinner("importing torch") as now:
             measure = _measure(chosen, warmup, runs, (atol, rtol), device, seed)
-            for number, name in enumerate(cases or CASES, 1):
-                started = time.perf_counter()
-                done.append(measure(name, _prefixed(now, f"{number} of {len(cases or CASES)}: {name}: ")))
-                ended = "could not be measured, after" if done[-1].failure else "was measured in"
-                err.print(f"{name} {ended} {time.perf_counter() - started:.0f} s")
+            for number, name in enumerate(names, 1):
+                done.append(_timed(measure, name, _prefixed(now, f"{number} of {len(names)}: {name}: ")))
     except KeyboardInterrupt:
         interrupted = True
     status = 2 if interrupted else max(one.status for one in done)
@@ -109,6 +107,17 @@ def _parts(done: Sequence[CaseBench]) -> dict[str, Any]:
         "tables": (AnswerTable("Compile time and latency", columns, rows),),
         "bars": (AnswerBars("Latency of a call, median", "ms", tuple(bars)),),
     }
+
+
+def _timed(
+    measure: Callable[[str, Callable[[str], None]], CaseBench], name: str, now: Callable[[str], None]
+) -> CaseBench:
+    # prints how long the case took, its compiles included
+    started = time.perf_counter()
+    measured = measure(name, now)
+    ended = "could not be measured, after" if measured.failure else "was measured in"
+    err.print(f"{name} {ended} {time.perf_counter() - started:.0f} s")
+    return measured
 
 
 def _prefixed(now: Callable[[str], None], prefix: str) -> Callable[[str], None]:
