@@ -282,12 +282,13 @@ class OperatorCalls:
         recording = self.recording
         self._signatures.refresh(known)
         storages = recording.storages.numbers(memory)
+        number = recording.operators
+        recording.operators += (
+            1  # first: after Ctrl-C in between a number is missing, and none is there twice
+        )
         if not self._flight.paused:
-            call = OperatorCall(
-                recording.operators, recording.launches, known.number, storages, site, thread, text
-            )
+            call = OperatorCall(number, recording.launches, known.number, storages, site, thread, text)
             self.held += recording.writer.encoded(call) + b"\n"
-        recording.operators += 1
         if len(self.held) >= self.longest:
             self.flush()
         written = storages[len(known.signature.reads) :]
