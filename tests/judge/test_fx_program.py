@@ -78,6 +78,26 @@ def test_a_given_value_gets_the_dimensions_of_size_1_that_the_graph_expects() ->
     assert torch.equal(computed(fx, output, {fx.value(total): X.sum(1)}), X.sum(1) * 2)
 
 
+@pytest.mark.parametrize("written", [False, True])
+def test_a_view_of_a_result_in_another_order_is_a_copy_unless_it_is_written_to(written: bool) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        flat = x.sin().view(-1)
+        return flat.add_(1) if written else flat + 1
+
+    fx = program(function, X)
+    for node in fx.graph.nodes:  # of dynamic shapes, which do not say how a tensor lies in memory
+        if isinstance(node.value, dict):
+            node.value["stride"] = ["s0", "s1"][-len(node.value["shape"]) :]
+    output = fx.value(fx.outputs[0]["node"])
+    transposed = {FxValue("x_1", 0): X.t().contiguous().t()}
+
+    if written:
+        with pytest.raises(RuntimeError, match="view size is not compatible"):
+            computed(fx, output, transposed)
+    else:
+        assert torch.equal(computed(fx, output, transposed), X.sin().view(-1) + 1)
+
+
 def test_only_what_a_value_needs_is_executed() -> None:
     fx = program(lambda x: (x.sin().cos(), x.exp()), X)
     plan = fx.plan([fx.value("cos")], {fx.value("sin"): X})

@@ -34,6 +34,7 @@ from tracing.judge.saved_states import named_operator, saved_states, without_sta
 from tracing.store.graph_file import FxGraph, FxNode
 from tracing.upstream.torch.fused_attention import generator_at, generator_state, with_state_on_host
 
+_VIEW = "aten::view"
 # operators that write every element of their first argument, or return one like it, and do not read it
 _OVERWRITING = ("aten::copy", "aten::copy_", "aten::fill", "aten::fill_", "aten::zero", "aten::zero_")
 
@@ -301,9 +302,14 @@ class FxProgram:
             kwargs["device"] = self._device
         state = [values[one] for one in self._state(node, values)]
         with generator_at(generator_state(state), self._device) if state else nullcontext():
-            function = resolved(node)
+            function = self._function(node)
             result = function(*with_state_on_host(function, args), **kwargs)
         return strided(result, node.value) if executes_graphs(node) else result
+
+    def _function(self, node: FxNode) -> Callable[..., Any]:
+        # attention that is taken apart lays its results out in another order, of which torch may have no view
+        read_only = self.root(node.name) not in self.writers
+        return torch.ops.aten.reshape.default if node.target == _VIEW and read_only else resolved(node)
 
 
 def _is_read(empty: FxNode, nodes: Sequence[FxNode]) -> bool:
