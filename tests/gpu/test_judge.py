@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from data.summed import summed
 from torch._inductor import config as inductor
 from torch._inductor.runtime import triton_helpers
+from torch.utils.checkpoint import checkpoint
 
 from tracing import store
 from tracing.cli.narrow.judge import judgement_of
@@ -118,13 +120,24 @@ def attended(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.dropout(weighed, 0.2).cos()
 
 
+def recomputed(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return checkpoint(attended, x, y, use_reentrant=False).sigmoid()
+
+
 @pytest.mark.parametrize(
-    ("dtype", "dynamic"),
-    [(torch.float32, False), (torch.bfloat16, False), (torch.float16, False), (torch.bfloat16, True)],
+    ("function", "dtype", "dynamic"),
+    [
+        (attended, torch.float32, False),
+        (attended, torch.bfloat16, False),
+        (attended, torch.float16, False),
+        (attended, torch.bfloat16, True),
+        (recomputed, torch.float32, False),
+        (recomputed, torch.bfloat16, False),
+    ],
 )
 @pytest.mark.parametrize("wrong", [False, True])
 def test_attention_that_drops_weights_is_judged(
-    dtype: torch.dtype, dynamic: bool, wrong: bool, tmp_path: Path
+    function: Callable[..., torch.Tensor], dtype: torch.dtype, dynamic: bool, wrong: bool, tmp_path: Path
 ) -> None:
     def with_sin(graph: torch.fx.Graph) -> None:
         for node in graph.find_nodes(op="call_function", target=torch.ops.aten.cos.default):
@@ -136,7 +149,9 @@ def test_attention_that_drops_weights_is_judged(
     forget_compiled()
     changed = inductor.patch(joint_custom_post_pass=with_sin if wrong else None, force_disable_caches=True)
     with changed, LaunchRecorder(writer, keep=Keep(inputs=True)):
-        torch.compile(attended, dynamic=dynamic)(x, y).float().sum().backward()
+        compiled = torch.compile(function, dynamic=dynamic)
+        for _ in range(2):  # in a checkpoint, a generator goes on from call to call
+            compiled(x, y).float().sum().backward()
     writer.close()
 
     run = store.Run(writer.path)

@@ -15,6 +15,7 @@ from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import resolved
 from tracing.record.graphs.graph_nodes import graph_json
 from tracing.store.graph_file import FxGraph, FxNode
+from tracing.upstream.torch.fused_attention import GeneratorState
 
 X = torch.arange(12.0).reshape(3, 4)
 
@@ -168,6 +169,25 @@ def test_random_numbers_and_uninitialised_memory_are_known_as_such() -> None:
 
     assert fx.plan([fx.value("add")], given).draws
     assert fx.plan([fx.value("mul")], given).uninitialised
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_node_of_a_checkpoint_draws_from_the_generator_that_is_an_input(known: bool) -> None:
+    called = [{"other": "aten.bernoulli.p"}, {"node": "x"}, 0.5]
+    keywords = {"mapping": [["rng_state", {"node": "state"}]]}
+    target = "torch.ops.higher_order.graphsafe_run_with_rng_state"
+    nodes = [
+        FxNode("x", "placeholder", "x"),
+        FxNode("state", "placeholder", "state"),
+        FxNode("drawn", "call_function", target, args=called, kwargs=keywords),
+    ]
+    fx = FxProgram(FxGraph(nodes, []), torch.device("cuda"))
+    state = {"state": GeneratorState(7, 8)} if known else {}
+    given = {FxValue(name, 0): one for name, one in ({"x": X} | state).items()}
+
+    assert fx.nodes["drawn"].target == "aten::bernoulli.p" and fx.nodes["drawn"].kwargs is None
+    assert fx.plan([FxValue("drawn", 0)], given).draws != known
+    assert fx.generator(fx.nodes["drawn"], state) == state.get("state")
 
 
 def test_a_custom_operator_that_this_process_lacks_has_no_reference() -> None:

@@ -17,7 +17,12 @@ from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import is_random, is_seed, references, resolved
 from tracing.store.graph_file import FxNode
-from tracing.upstream.torch.fused_attention import DroppedAttention, generator_state, kept_weights
+from tracing.upstream.torch.fused_attention import (
+    DroppedAttention,
+    GeneratorState,
+    kept_weights,
+    state_results,
+)
 from tracing.upstream.torch.operator_schemas import named_arguments
 
 _CONVERTED = "prims::convert_element_type"
@@ -38,7 +43,8 @@ class GraphDraws:
     """The draws of one call of a compiled graph."""
 
     program: FxProgram  # the graph as Inductor received it
-    sources: Mapping[FxValue, Content | int | float]  # inputs, sizes, seeds, and numbers that operators drew
+    # inputs, sizes, seeds, states of generators, and numbers that operators drew
+    sources: Mapping[FxValue, Content | int | float | GeneratorState]
     generated: bool  # the numbers of kernels follow from the seeds: see random_numbers.py
 
     @staticmethod
@@ -64,17 +70,21 @@ class GraphDraws:
         values = program.run(plan, given)
         return [
             self._dropped(node, given, values, contents.device)
-            if node.name in program.states
+            if self._attends(node)
             else self._drawn(node, self._arguments(node, given), values[FxValue(node.name, 0)])
             for node in nodes
         ]
 
     def _targets(self, node: FxNode) -> list[FxValue]:
         # the values that say what a node drew
-        if node.name not in self.program.states:
+        if not self._attends(node):
             return [FxValue(node.name, 0)]
         sized = [one for one in self._attended(node) if self._sizes(one) is None]
         return [self.program.value(one, self.program.order[node.name]) for one in sized]
+
+    def _attends(self, node: FxNode) -> bool:
+        # attention on a GPU does not return which weights it dropped
+        return node.name in self.program.states and state_results(resolved(node)) != ()
 
     def _attended(self, node: FxNode) -> list[str]:
         # queries and keys of attention
@@ -97,8 +107,8 @@ class GraphDraws:
         device: torch.device,
     ) -> DrawnNumbers:
         # the weights that attention on a GPU keeps
-        state = [FxValue(one, 0) for one in self.program.states[node.name]]
-        if not {*state} <= given.keys():
+        known = {value.node: one for value, one in given.items()}
+        if (state := self.program.generator(node, known)) is None:
             raise NoReference("random numbers that are not known")
         computed = {value.node: [*one.shape] for value, one in values.items()}
         query, key = self._attended(node)
@@ -106,7 +116,7 @@ class GraphDraws:
         dtype = getattr(torch, self.program.nodes[query].value["dtype"])
         chance = self._named(node)["dropout_p"]
         attention = DroppedAttention(resolved(node), queries, keys[-2], dtype, chance)
-        kept = kept_weights(attention, generator_state([given[one] for one in state]), device)
+        kept = kept_weights(attention, state, device)
         return DrawnNumbers(node.target, [chance], kept, None, ())
 
     def _arguments(self, node: FxNode, given: Mapping[FxValue, Any]) -> list[Any]:

@@ -30,9 +30,14 @@ from tracing.judge.operators import (
     written_element,
 )
 from tracing.judge.recorded_values import clone, constant, decoded, is_dense, strided
-from tracing.judge.saved_states import named_operator, saved_states, without_states
+from tracing.judge.saved_states import given_states, named_operator, saved_states, without_states
 from tracing.store.graph_file import FxGraph, FxNode
-from tracing.upstream.torch.fused_attention import generator_at, generator_state, with_state_on_host
+from tracing.upstream.torch.fused_attention import (
+    GeneratorState,
+    generator_at,
+    generator_state,
+    with_state_on_host,
+)
 
 _VIEW = "aten::view"
 # operators that write every element of their first argument, or return one like it, and do not read it
@@ -78,7 +83,7 @@ class FxProgram:
 
         tf32 -- products that the recorded program may have computed in TF32, as `allowed_tf32`
         """
-        graph = without_states(graph)
+        given, graph = given_states(graph), without_states(graph)
         self.graph, self._device, self.tf32 = graph, device, tf32
         self.nodes: dict[str, FxNode] = {node.name: node for node in graph.nodes}
         self.order = {node.name: i for i, node in enumerate(graph.nodes)}
@@ -89,8 +94,8 @@ class FxProgram:
         self._views = {node.name: base for node in graph.nodes if (base := viewed(node)) is not None}
         # nodes of which any value is right: the state of a generator, and what attention does not write
         self.undetermined = saved_states(graph) | unwritten(graph)
-        # of nodes that draw and return the state of their generator
-        self.states = states(graph) if device.type == "cuda" else {}
+        # of nodes that draw: the results that are the state of their generator, or the input that it is
+        self.states = {**states(graph), **given} if device.type == "cuda" else {}
         self.writers: dict[str, list[str]] = {}  # of a root, the nodes that write to it
         for node in graph.nodes:
             for root in dict.fromkeys(map(self.root, overwritten(node))):
@@ -169,6 +174,17 @@ class FxProgram:
         uninitialised = any(is_empty(one) and _is_read(one, parts) for one in parts)
         generated = all(map(is_generated, random))
         return FxPlan(tuple(ordered), tuple(targets), bool(random), uninitialised, generated)
+
+    def generator(self, node: FxNode, known: Mapping[str, Any]) -> GeneratorState | None:
+        """From which a node draws on a GPU; None: that is not known.
+
+        known -- values, by node
+        """
+        names = self._state(node, known)
+        parts = [known[one] for one in names]
+        if parts and isinstance(parts[0], GeneratorState):
+            return parts[0]
+        return generator_state(parts) if parts else None
 
     def _state(self, node: FxNode, known: Container[str]) -> tuple[str, ...]:
         # the nodes of the state from which it draws; (): it has none that is known
@@ -300,8 +316,8 @@ class FxProgram:
         kwargs = {name: self._arguments(one, values) for name, one in keywords}
         if "device" in kwargs:  # also where the graph leaves it open: None
             kwargs["device"] = self._device
-        state = [values[one] for one in self._state(node, values)]
-        with generator_at(generator_state(state), self._device) if state else nullcontext():
+        state = self.generator(node, values)
+        with generator_at(state, self._device) if state is not None else nullcontext():
             function = self._function(node)
             result = function(*with_state_on_host(function, args), **kwargs)
         return strided(result, node.value) if executes_graphs(node) else result

@@ -12,10 +12,12 @@ from tracing.judge.contents import Content, Contents
 from tracing.judge.fx_program import FxPlan, FxProgram, FxValue
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operator_writes import OperatorWrites
-from tracing.model import KernelLaunch
+from tracing.model import GraphCall, KernelLaunch
 from tracing.store.graph_file import Schedule, ScheduleStep
+from tracing.upstream.torch.fused_attention import GeneratorState
 
-FxSources: TypeAlias = dict[FxValue, Content | int | float]
+NoTensor: TypeAlias = int | float | GeneratorState
+FxSources: TypeAlias = dict[FxValue, Content | NoTensor]
 
 
 @dataclass(slots=True)
@@ -59,7 +61,7 @@ class GraphMemory:
         return self.contents.reshaped(content, tuple(shape))
 
     def numbers(self) -> FxSources:
-        """Inputs of the graph that are numbers, as sizes."""
+        """Inputs of the graph that are no tensors, as sizes."""
         return {
             value: content
             for one in self.held.values()
@@ -87,6 +89,12 @@ class GraphMemory:
 def product(sizes: Sequence[int]) -> int:
     """The number of elements of a shape."""
     return int(torch.Size(sizes).numel())
+
+
+def inputs_without_tensors(call: GraphCall) -> dict[int, NoTensor]:
+    """The inputs of a call that are numbers, or generators of a GPU, by position."""
+    states = {i: GeneratorState(*one) for i, one in call.generators.items()}
+    return {**{i: one for i, one in call.numbers.items() if isinstance(one, int | float)}, **states}
 
 
 def generator_states(call: int, program: FxProgram, contents: Contents) -> dict[FxValue, Content]:

@@ -12,12 +12,12 @@ from typing import Any
 import torch
 
 from tracing.analyze.judge.findings import Finding, OutputOff, ResultFinding, WrongElements
-from tracing.judge.contents import Content, Contents
+from tracing.judge.contents import Contents
 from tracing.judge.drawn_numbers import GraphDraws
 from tracing.judge.float64 import OTHER_ON_GPU, judged, right_on_cpu, undecided, wrong_elements
 from tracing.judge.fx_program import FxProgram, FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
-from tracing.judge.graph_memory import generator_states
+from tracing.judge.graph_memory import FxSources, NoTensor, generator_states
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import is_seed, references
 from tracing.judge.step_referee import StepReferee
@@ -34,17 +34,17 @@ class GraphReferee:
         program: FxProgram,
         steps: StepReferee,
         contents: Contents,
-        numbers: Mapping[int, Any],
+        others: Mapping[int, NoTensor],
         saved: Collection[str] = (),
     ) -> None:
         """Judge one call.
 
         program -- the graph as Inductor received it
-        numbers -- inputs of the call that are no tensors
+        others  -- inputs of the call that are no tensors
         saved   -- nodes whose values the graph returns for its backward
         """
         self._call, self._program, self._steps, self._contents = call, program, steps, contents
-        self._numbers, self._saved = numbers, saved
+        self._others, self._saved = others, saved
         self.not_covered: list[str] = []
 
     def findings(self, *, complete: bool) -> list[Finding]:
@@ -76,9 +76,7 @@ class GraphReferee:
         lookups = (one for one in self._program.graph.nodes if one.target == "prims::inductor_lookup_seed")
         read = drawing | {seeds for one in lookups for seeds in references(one.args)}
         inputs = self._program.inputs
-        sources: dict[FxValue, Content | int | float] = {
-            FxValue(inputs[position], 0): one for position, one in self._numbers.items()
-        }
+        sources: FxSources = {FxValue(inputs[position], 0): one for position, one in self._others.items()}
         for position, name in enumerate(inputs):
             if (content := self._contents.of_graph(self._call, position, "input")) is not None:
                 sources[FxValue(name, 0)] = content
@@ -110,8 +108,8 @@ class GraphReferee:
             content = self._contents.of_graph(self._call, position, "input")
             if content is not None:
                 given[FxValue(name, 0)] = self._contents.tensor(content)
-            elif position in self._numbers:
-                given[FxValue(name, 0)] = self._numbers[position]
+            elif position in self._others:
+                given[FxValue(name, 0)] = self._others[position]
         states = generator_states(self._call, program, self._contents)
         return given | self._seeds(program) | {one: self._contents.tensor(at) for one, at in states.items()}
 

@@ -17,6 +17,7 @@ from tracing.analyze.judge.launched_steps import made_steps
 from tracing.analyze.nonfinite.nonfinite_operator import Made, NonFiniteOperator
 from tracing.judge.contents import Contents
 from tracing.judge.fx_program import ExecutedNode, FxPlan, FxProgram, FxValue, Given
+from tracing.judge.graph_memory import inputs_without_tensors
 from tracing.judge.masked_values import MaskedValues, is_made, tensors_in
 from tracing.judge.no_reference import FAILURES, NoReference
 from tracing.judge.operators import is_pointwise
@@ -113,10 +114,11 @@ def _step_of(
 
 
 def _inputs(contents: Contents, call: GraphCall, schedule: Schedule) -> Iterator[tuple[FxValue, Any]]:
+    others = inputs_without_tensors(call)
     for position, name in enumerate(schedule.inputs):
         content = contents.of_graph(call.index, position, "input")
-        if position in call.numbers:
-            yield FxValue(name, 0), call.numbers[position]
+        if position in others:
+            yield FxValue(name, 0), others[position]
         elif content is not None:
             yield FxValue(name, 0), contents.tensor(content)
 

@@ -17,7 +17,7 @@ from tracing.judge.allowed_tf32 import allowed_tf32
 from tracing.judge.contents import Contents, device_of
 from tracing.judge.drawn_numbers import GraphDraws
 from tracing.judge.fx_program import FxProgram, FxValue
-from tracing.judge.graph_memory import BufferContent, GraphMemory, generator_states
+from tracing.judge.graph_memory import BufferContent, GraphMemory, generator_states, inputs_without_tensors
 from tracing.judge.graph_referee import GraphReferee
 from tracing.judge.operator_writes import OperatorWrites
 from tracing.judge.operators import callers_of_graphs, is_custom
@@ -233,7 +233,7 @@ class _RunReferee:
         self._findings += referee.findings
         self._not_covered += [f"graph {call.graph}: {one}" for one in referee.unjudged]
         saved = self._saved(call.graph)
-        whole = GraphReferee(call.index, traced, referee, self._contents, call.numbers, saved)
+        whole = GraphReferee(call.index, traced, referee, self._contents, inputs_without_tensors(call), saved)
         results = whole.findings(complete=complete)
         if (draws := whole.draws()) is not None:
             self._draws[call.index] = draws
@@ -278,12 +278,11 @@ class _RunReferee:
         return self._programs[graph]
 
     def _inputs(self, call: GraphCall, schedule: Schedule) -> Iterator[tuple[str, BufferContent]]:
+        others = inputs_without_tensors(call)
         for position, name in enumerate(schedule.inputs):
             value = FxValue(name, 0)
-            if position in call.numbers:
-                number = call.numbers[position]
-                assert isinstance(number, int | float)
-                yield name, BufferContent(value, None, {value: number})
+            if position in others:
+                yield name, BufferContent(value, None, {value: others[position]})
             else:
                 yield name, BufferContent(value, self._contents.of_graph(call.index, position, "input"))
 

@@ -28,6 +28,13 @@ def without_states(graph: FxGraph) -> FxGraph:
     return msgspec.structs.replace(graph, nodes=[_plain(node) for node in graph.nodes])
 
 
+def given_states(graph: FxGraph) -> dict[str, tuple[str, ...]]:
+    """The input that is the generator, by the node that draws from it."""
+    drawing = (node for node in graph.nodes if node.target == f"{_HIGHER}graphsafe_run_with_rng_state")
+    named = ((node.name, dict((node.kwargs or {}).get("mapping", [])).get("rng_state")) for node in drawing)
+    return {name: (state["node"],) for name, state in named if isinstance(state, Mapping) and "node" in state}
+
+
 def saved_call(node: FxNode) -> FxNode:
     """The call of the operator whose state a node saves."""
     return _called(node, 0)

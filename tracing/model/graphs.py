@@ -66,6 +66,7 @@ class GraphCall(Record, frozen=True, file="graphcalls", compressed=True, segment
     thread: int
     numbers: Mapping[int, ScalarField] = {}  # inputs that are no tensors, as sizes, by position
     shared: Sequence[SharedBytes] = ()  # of a run that keeps contents
+    generators: Mapping[int, tuple[int, int]] = {}  # inputs that are a GPU's: seed and offset before the call
 
 
 class OverlappingInput(msgspec.Struct, frozen=True, array_like=True):

@@ -133,13 +133,14 @@ class GraphRecorder:
             if known is None:
                 return original(graph, inputs)
             numbers = {i: one for i, one in enumerate(inputs) if isinstance(one, (int, float))}
+            generators = _generators(inputs)
             if self._tensors is None:
                 results, shared = original(graph, inputs), tuple[SharedBytes, ...]()
             else:
                 results, shared = self._kept(original, graph, inputs, index, known, self._tensors)
             with self._recording.lock:
                 stop, thread = self._recording.launches, self._recording.thread.number
-                call = GraphCall(index, known.id, (started, stop), thread, numbers, shared)
+                call = GraphCall(index, known.id, (started, stop), thread, numbers, shared, generators)
                 self._recording.writer.append(call)
             return results
 
@@ -199,6 +200,12 @@ class GraphRecorder:
 class _Known(msgspec.Struct, frozen=True):
     id: int
     overwritten: tuple[int, ...]  # positions of inputs
+
+
+def _generators(inputs: Sequence[Any]) -> dict[int, tuple[int, int]]:
+    # from which the operators of a checkpoint draw; one on the CPU has no offset
+    own = {i: one for i, one in enumerate(inputs) if isinstance(one, torch.Generator)}
+    return {i: (one.initial_seed(), one.get_offset()) for i, one in own.items() if one.device.type == "cuda"}
 
 
 def _overwritten(schedule: Schedule, traced: FxGraph) -> tuple[int, ...]:
