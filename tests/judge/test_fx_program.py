@@ -10,7 +10,8 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from tracing.judge.float64 import right_by
-from tracing.judge.fx_program import FxProgram, FxValue
+from tracing.judge.fx_program import FxProgram
+from tracing.judge.fx_values import FxValue
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import resolved
 from tracing.record.graphs.graph_nodes import graph_json

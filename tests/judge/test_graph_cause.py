@@ -17,7 +17,8 @@ from tracing.analyze.judge.findings import Finding, OutputOff, Overwritten, Pass
 from tracing.judge import graph_referee
 from tracing.judge.contents import Content
 from tracing.judge.float64 import judged
-from tracing.judge.fx_program import FxProgram, FxValue
+from tracing.judge.fx_program import FxProgram
+from tracing.judge.fx_values import FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
 from tracing.judge.graph_memory import GraphMemory
 from tracing.judge.step_referee import StepReferee

@@ -12,7 +12,7 @@ from itertools import islice
 
 from tracing.judge.contents import Content
 from tracing.judge.float64 import executed, right_by
-from tracing.judge.fx_program import FxPlan, FxValue
+from tracing.judge.fx_values import FxPlan, FxValue
 from tracing.judge.graph_memory import FxSources, GraphMemory
 from tracing.judge.no_reference import FAILURES, NoReference
 from tracing.judge.step_verdict import StepJudge

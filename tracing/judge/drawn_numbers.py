@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import torch
 
 from tracing.judge.contents import Content, Contents
-from tracing.judge.fx_program import FxProgram, FxValue
+from tracing.judge.fx_program import FxProgram
+from tracing.judge.fx_values import FxValue
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import is_random, is_seed, references, resolved
 from tracing.store.graph_file import FxNode

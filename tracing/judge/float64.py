@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import torch
 
 from tracing.analyze.judge.findings import WrongElements
-from tracing.judge.fx_program import FxPlan, FxProgram, FxValue, Given
+from tracing.judge.fx_program import FxProgram
+from tracing.judge.fx_values import FxPlan, FxValue, Given
 from tracing.judge.no_reference import FAILURES, NoReference
 from tracing.numerics.reference import MORE_SAMPLES, SAMPLES, Expected, Reference
 from tracing.numerics.verdict import Distance, Judged, judge, needs_more_runs

@@ -22,7 +22,8 @@ from tracing.analyze.judge.findings import (
 )
 from tracing.judge.contents import Content
 from tracing.judge.float64 import DOES_NOT_RUN, OtherDtype, executed, judged
-from tracing.judge.fx_program import FxProgram, FxValue, Given
+from tracing.judge.fx_program import FxProgram
+from tracing.judge.fx_values import FxValue, Given
 from tracing.judge.no_reference import NoReference
 from tracing.judge.step_referee import GENERATED, StepReferee
 from tracing.store.graph_file import PythonLine

@@ -9,7 +9,8 @@ from typing import TypeAlias
 import torch
 
 from tracing.judge.contents import Content, Contents
-from tracing.judge.fx_program import FxPlan, FxProgram, FxValue
+from tracing.judge.fx_program import FxProgram
+from tracing.judge.fx_values import FxPlan, FxValue
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operator_writes import OperatorWrites
 from tracing.model import GraphCall, KernelLaunch

@@ -15,7 +15,8 @@ from tracing.analyze.judge.findings import Finding, OutputOff, ResultFinding, Wr
 from tracing.judge.contents import Contents
 from tracing.judge.drawn_numbers import GraphDraws
 from tracing.judge.float64 import OTHER_ON_GPU, judged, right_on_cpu, undecided, wrong_elements
-from tracing.judge.fx_program import FxProgram, FxValue
+from tracing.judge.fx_program import FxProgram
+from tracing.judge.fx_values import FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
 from tracing.judge.graph_memory import FxSources, NoTensor, generator_states
 from tracing.judge.no_reference import NoReference

@@ -16,7 +16,7 @@ from tracing.judge.allowed_tf32 import allowed_tf32
 from tracing.judge.contents import Content, Contents
 from tracing.judge.drawn_numbers import DrawnNumbers, GraphDraws
 from tracing.judge.float64 import DOES_NOT_RUN, undecided, until_clear, wrong_elements
-from tracing.judge.fx_program import FxValue
+from tracing.judge.fx_values import FxValue
 from tracing.judge.given_numbers import OtherNumbers
 from tracing.judge.no_reference import FAILURES, NoReference
 from tracing.judge.traced_program import TracedProgram

@@ -16,7 +16,8 @@ import torch
 from tracing.analyze.judge.launched_steps import made_steps
 from tracing.analyze.nonfinite.nonfinite_operator import Made, NonFiniteOperator
 from tracing.judge.contents import Contents
-from tracing.judge.fx_program import ExecutedNode, FxPlan, FxProgram, FxValue, Given
+from tracing.judge.fx_program import ExecutedNode, FxProgram
+from tracing.judge.fx_values import FxPlan, FxValue, Given
 from tracing.judge.graph_memory import inputs_without_tensors
 from tracing.judge.masked_values import MaskedValues, is_made, tensors_in
 from tracing.judge.no_reference import FAILURES, NoReference

@@ -16,7 +16,8 @@ from tracing.errors import page
 from tracing.judge.allowed_tf32 import allowed_tf32
 from tracing.judge.contents import Contents, device_of
 from tracing.judge.drawn_numbers import GraphDraws
-from tracing.judge.fx_program import FxProgram, FxValue
+from tracing.judge.fx_program import FxProgram
+from tracing.judge.fx_values import FxValue
 from tracing.judge.graph_memory import BufferContent, GraphMemory, generator_states, inputs_without_tensors
 from tracing.judge.graph_referee import GraphReferee
 from tracing.judge.operator_writes import OperatorWrites

@@ -16,7 +16,7 @@ from tracing.analyze.judge.launched_steps import LaunchedStep
 from tracing.judge.buffer_writers import BufferWriters
 from tracing.judge.called_operator import CalledOperator
 from tracing.judge.contents import Content
-from tracing.judge.fx_program import FxPlan, FxValue
+from tracing.judge.fx_values import FxPlan, FxValue
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import is_seed

@@ -17,7 +17,7 @@ from tracing.judge.float64 import (
     undecided,
     wrong_elements,
 )
-from tracing.judge.fx_program import FxPlan
+from tracing.judge.fx_values import FxPlan
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import resolved

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tracing.judge.fx_program import FxProgram, FxValue
+from tracing.judge.fx_program import FxProgram
+from tracing.judge.fx_values import FxValue
 from tracing.judge.operators import is_custom, references
 from tracing.store.graph_file import FxNode, Schedule, ScheduledBuffer
 
