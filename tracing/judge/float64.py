@@ -143,11 +143,9 @@ def undecided(verdict: Judged) -> str:
     if verdict.beyond:
         return "a choice that rounding decides, as the order of equal values"
     if verdict.verdict == "not decided":
-        return "values of which ATen's own are as far from float64"
-    if not verdict.undecided:
-        return ""
-    others = "1 other" if verdict.undecided == 1 else f"{verdict.undecided} others"
-    return f"the rounding of its larger elements, which hides that of {others}"
+        return "rounding, which moves ATen's own values as far from float64"
+    hidden = "the rounding of its larger elements, which hides errors of smaller ones"
+    return hidden if verdict.undecided else ""
 
 
 def _expected(program: FxProgram, plan: FxPlan, given: Given) -> Callable[[int], dict[FxValue, Expected]]:
