@@ -33,6 +33,7 @@ class MachineLaunch:
     programs: tuple[int, int, int] = (3, 3, 3)
     scalars: Mapping[int, float] = field(default_factory=dict)  # known ones, by position of the argument
     steps: int = STEPS  # operations that it may take
+    magnitude: float = 1.0  # of the floating-point numbers in memory
 
 
 class Machine:
@@ -43,7 +44,7 @@ class Machine:
     ) -> None:
         """Evaluate a module whose values have unique names."""
         self.launch = launch
-        self.memory = ByteMemory()
+        self.memory = ByteMemory(launch.magnitude)
         self.aliases = module.aliases
         self.pending: list[list[Callable[[], None]]] = [[]]  # copies in flight, by group; the last is open
         self._functions = {one.properties["sym_name"].strip('"'): one for one in functions(module)}

@@ -21,7 +21,9 @@ _SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "
 class ByteMemory:
     """The memory of one evaluation."""
 
-    def __init__(self) -> None:
+    def __init__(self, magnitude: float = 1.0) -> None:
+        """magnitude -- floating-point numbers are from -magnitude to magnitude"""
+        self._magnitude = magnitude
         self._elements: dict[int, Type] = {}  # by argument
         self._stored: dict[int, dict[int, Any]] = {}  # by argument, and index of the element
 
@@ -58,7 +60,7 @@ class ByteMemory:
 
     def _at(self, argument: int, addresses: Any, pointee: str) -> Any:
         indices = self._indices(argument, addresses, pointee)
-        value = _made_up(argument, indices, self._elements[argument])
+        value = _made_up(argument, indices, self._elements[argument], self._magnitude)
         stored = self._stored.get(argument)
         if stored:
             keys = np.array(sorted(stored), dtype=np.int64)
@@ -95,11 +97,12 @@ def _read_as(values: Any, pointee: str, other: str) -> Any:
     return np.asarray(values).view(Type((), other).dtype)
 
 
-def _made_up(argument: int, indices: Any, of: Type) -> Any:
+def _made_up(argument: int, indices: Any, of: Type, magnitude: float) -> Any:
     bits = indices.astype(np.uint64) + np.uint64(argument * 0x9E3779B97F4A7C15 & (1 << 64) - 1)
     for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):  # Source: splitmix64
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(factor)
     bits ^= bits >> np.uint64(31)
     if of.element.startswith(("f", "bf")):
-        return rounded((bits >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0, of).copy()
+        of_one = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0
+        return rounded(of_one * magnitude, of).copy()
     return (bits % np.uint64(2 if of.element == "i1" else 8)).astype(of.dtype)

@@ -117,6 +117,20 @@ def test_without_sums_a_small_difference_is_a_change() -> None:
     assert isinstance(first_change(2, row.__getitem__), Change)
 
 
+def test_a_fault_that_only_large_numbers_show_is_a_change() -> None:
+    bound = MASKED.replace("arith.mulf", "arith.minnumf")
+    row = generic_texts([bound, bound.replace("1.500000e+00", "2.500000e+00")], seconds=60)
+
+    assert isinstance(first_change(2, row.__getitem__), Change)
+
+
+def test_ir_that_cannot_be_executed_is_said_with_its_operation() -> None:
+    row = [masked("slt", "slt")[0], *(text.replace("mulf", "unheard_of") for text in masked("slt", "sle"))]
+
+    with pytest.raises(Unknown, match=r"no later IR can be executed: .*unheard_of"):
+        first_change(len(row), row.__getitem__)
+
+
 def test_a_fault_next_to_ir_that_cannot_be_executed_is_located_as_narrowly_as_possible(
     texts: dict[tuple[str, str], list[str]],
 ) -> None:

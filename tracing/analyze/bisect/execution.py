@@ -22,7 +22,8 @@ from tracing.mlir.names import make_unique
 from tracing.mlir.shared import OPERATIONS
 from tracing.mlir.types import Unknown
 
-LAUNCHES = (MachineLaunch(48, (0, 0, 0)), MachineLaunch(304, (1, 2, 0)))
+LARGE = 16.0  # numbers in memory: some faults show only above 1, as a wrong bound of a clamp
+LAUNCHES = (MachineLaunch(48, (0, 0, 0)), MachineLaunch(304, (1, 2, 0), magnitude=LARGE))
 RELATIVE = 2e-2  # of a stored value, and of the largest one: sums in another order, in half precision
 EXACT = 1e-6  # the same where no operation adds several elements: no pass changes how a value is rounded
 _ADDING = re.compile(r'"\w+\.\w*(?:dot|mma|reduce|scan|atomic|histogram)')
@@ -47,6 +48,7 @@ class Meaning:
     ] = ()  # one of these passes changes the results; empty: no pass is known to change them
     what: str = ""  # text about one value that differs
     last: Step | None = None  # the last pass whose IR could be executed; None: none could
+    why: str = ""  # it could not
     tolerance: float = RELATIVE  # relative difference that counts as equal
 
     @property
@@ -124,13 +126,15 @@ def first_change(
     can be executed.
     """
     known: dict[int, Stored | None] = {}
+    reasons: list[str] = []
 
     def at(position: int) -> Stored | None:
         if position not in known:
             try:
                 known[position] = meaning(text(position), launches)
-            except Unknown:
+            except Unknown as error:
                 known[position] = None
+                reasons.append(str(error))
         return known[position]
 
     relative = tolerance(text(0))
@@ -138,7 +142,7 @@ def first_change(
     first = meaning(text(0), launches)
     last = next((one for one in reversed(range(1, count)) if at(one) is not None), None)
     if last is None:
-        raise Unknown("no later IR can be executed")
+        raise Unknown(f"no later IR can be executed: {reasons[-1]}")
     if not difference(first, known[last] or {}, relative=relative):
         return last
     same, other = _border(0, last, lambda position: _differs(first, at(position), relative))

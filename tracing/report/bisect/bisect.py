@@ -109,6 +109,8 @@ def meaning_text(meaning: Meaning) -> Iterator[Line]:
         )
     elif meaning.last:
         yield Text(f"{meaning.equal} up to {meaning.last}")
+    elif meaning.why:
+        yield Text(f"not executed on generated inputs: {meaning.why}")
 
 
 def believed_text(answer: FirstBad | FirstSeen) -> Iterator[Line]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tracing import store
-from tracing.analyze.bisect.execution import Meaning, argument_names, first_change, tolerance
+from tracing.analyze.bisect.execution import LARGE, Meaning, argument_names, first_change, tolerance
 from tracing.analyze.bisect.snapshots import Snapshot
 from tracing.compiler.generic_text import generic_texts
 from tracing.errors import Problem
@@ -36,17 +37,17 @@ def meaning_of(snapshots: Sequence[Snapshot], signatures: Sequence[Signature], s
         names = argument_names(row[0].text)
         recorded = [one for signature in signatures for one in _launches(signature, names)]
         change = first_change(len(row), texts.__getitem__, names, recorded)
-    except (Problem, Unknown):
-        return Meaning()
+    except (Problem, Unknown) as error:
+        return Meaning(why=str(error))
     if isinstance(change, int):
         return Meaning(last=row[change].step, tolerance=tolerance(texts[0]))
     return Meaning(tuple(one.step for one in row[change.before + 1 : change.after + 1]), change.what)
 
 
 def _launches(signature: Signature, names: Sequence[str]) -> list[MachineLaunch]:
-    # the first and the last program of a recorded launch
+    # the first and the last program of a recorded launch, on small and on large numbers
     values = {one.name: one.value for one in signature.args if isinstance(one.value, (bool, int, float))}
     scalars = {at: values[name] for at, name in enumerate(names) if name in values}
     x, y, z = signature.grid
-    programs = dict.fromkeys([(0, 0, 0), (x - 1, y - 1, z - 1)])
-    return [MachineLaunch(0, one, signature.grid, scalars) for one in programs]
+    launch = MachineLaunch(0, (0, 0, 0), signature.grid, scalars)
+    return [launch, replace(launch, program=(x - 1, y - 1, z - 1), magnitude=LARGE)]
