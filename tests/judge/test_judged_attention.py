@@ -87,6 +87,11 @@ def soft_capped(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tens
     return flex_attention(x, y, z, lambda score, *_: 5 * torch.tanh(score / 5), mask).cos()
 
 
+def saturated_scores(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    # one weight of a row is 1: the kernel that computes what its gradients have in common rounds nothing
+    return flex_attention(x * 60, y, z).sin()
+
+
 def in_bfloat16(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
     with torch.autocast(x.device.type, torch.bfloat16):
         return flex_attention(x, y, z)
@@ -96,7 +101,10 @@ def long_heads(dtype: torch.dtype) -> Callable[[], list[torch.Tensor]]:
     return lambda: [values(1, 2, 80, 16, dt=dtype, g=g).requires_grad_() for g in range(3)]
 
 
-@pytest.mark.parametrize(("function", "dtype"), [(soft_capped, torch.bfloat16), (in_bfloat16, torch.float32)])
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    [(soft_capped, torch.bfloat16), (saturated_scores, torch.bfloat16), (in_bfloat16, torch.float32)],
+)
 def test_right_flex_attention_is_right(
     function: Callable[..., Any], dtype: torch.dtype, device: Device, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -9,6 +10,7 @@ import torch
 
 from tracing.judge.no_reference import NoReference
 from tracing.upstream.torch import higher_order as upstream
+from tracing.upstream.torch.attention_parts import rounded_anew
 
 Operands: TypeAlias = Sequence[Any]  # of tensors, and of numbers
 Subgraph: TypeAlias = Callable[..., Operands]
@@ -68,6 +70,10 @@ def flex_attention_backward(
     _require_feasible(query, key, rest[1])
     if rest[2:] and rest[2]:
         raise NoReference("the gradients of what a score_mod of flex_attention captures")
+    if grad_out is not None:  # the gradient of a sum's logarithm counts as what a row has in common does
+        wide = logsumexp.dtype
+        moved = (out.to(wide) * (grad_out.to(wide) - rounded_anew(grad_out).to(wide))).sum(-1) * math.log(2)
+        grad_logsumexp = moved if grad_logsumexp is None else grad_logsumexp + moved
     return upstream.DENSE["flex_attention_backward"](
         query, key, value, out, logsumexp, grad_out, grad_logsumexp, _single(score_mod), joint,
         _masked(mask), *rest,

@@ -66,12 +66,24 @@ def scores(query: torch.Tensor, key: torch.Tensor, scale: float) -> torch.Tensor
     return _applied(_Scores, query, key, scale)[0]
 
 
-def weighed(scores: torch.Tensor, value: torch.Tensor, chance: float = 0.0) -> torch.Tensor:
+def weighed(
+    scores: torch.Tensor, value: torch.Tensor, chance: float = 0.0, *, generated: bool = False
+) -> torch.Tensor:
     """[*, Q, E] the sums of values, [*, K, E], weighed by the softmax of scores, [*, Q, K].
 
-    chance -- that a weight is dropped
+    chance    -- that a weight is dropped
+    generated -- Inductor writes the kernel of the gradients, and may fuse it with the operator before it
     """
-    return _applied(_Weighed, scores, value, chance)[0]
+    return _applied(_Weighed, scores, value, chance, generated)[0]
+
+
+def rounded_anew(gradient: torch.Tensor) -> torch.Tensor:
+    """[*] the gradient of a result, with roundings of its own.
+
+    Code that also computes this gradient takes from it, before it is rounded, what the gradients of a row's
+    weights have in common.
+    """
+    return gradient / 3 * 3
 
 
 def _applied(function: type[torch.autograd.Function], *given: Any) -> tuple[torch.Tensor, ...]:
@@ -106,7 +118,9 @@ class _Weighed(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(scores: torch.Tensor, value: torch.Tensor, chance: float) -> tuple[torch.Tensor, ...]:
+    def forward(
+        scores: torch.Tensor, value: torch.Tensor, chance: float, generated: bool
+    ) -> tuple[torch.Tensor, ...]:
         # the result, the weights, and which are kept
         weights = torch.ops.aten._safe_softmax(scores, -1)  # 0 in rows without a key
         dropped, kept = weights, weights.new_ones((), dtype=torch.bool)
@@ -116,7 +130,7 @@ class _Weighed(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
-        _, value, ctx.chance = inputs
+        _, value, ctx.chance, ctx.generated = inputs
         ctx.mark_non_differentiable(*output[1:])
         ctx.save_for_backward(value, *output)
 
@@ -127,9 +141,10 @@ class _Weighed(torch.autograd.Function):
         factor = kept.to(wide) / (1 - ctx.chance)
         of_value = (weights * factor).to(value.dtype).mT @ gradient
         of_weights = gradient.to(wide) @ value.to(wide).mT * factor
-        in_common = (gradient.to(wide) * result.to(wide)).sum(-1, keepdim=True)
+        weighing = rounded_anew(gradient) if ctx.generated else gradient
+        in_common = (weighing.to(wide) * result.to(wide)).sum(-1, keepdim=True)
         of_scores = (weights * (of_weights - in_common)).sum_to_size(weights.shape)
-        return of_scores, of_value.sum_to_size(value.shape), None
+        return of_scores, of_value.sum_to_size(value.shape), None, None
 
 
 def contract() -> None:

@@ -59,7 +59,7 @@ def flex_attention(
         products = torch.where(kept, changed, -torch.inf)
         largest, sums = products.max(-1).values, products.logsumexp(-1)
         sums = sums.masked_fill(largest == -torch.inf, -torch.inf)
-        return weighed(products, value), sums / math.log(2), largest / math.log(2)
+        return weighed(products, value, generated=True), sums / math.log(2), largest / math.log(2)
 
 
 def _elementwise(function: Callable[..., Any], scores: int, captures: Sequence[Any]) -> Callable[..., Any]:
