@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.ao.quantization.fx._decomposed
 import torch.nn.functional as functional
 from torch._higher_order_ops.out_dtype import out_dtype
 from torch.nn.attention.flex_attention import flex_attention
@@ -244,10 +245,11 @@ def test_a_result_that_the_fake_implementation_does_not_return_is_named(returned
 
 
 @torch.library.custom_op("shadow_tests::halved", mutates_args=())
-def halved(x: torch.Tensor) -> torch.Tensor:
+def halved(x: torch.Tensor, how: str = "raises") -> torch.Tensor:
     """An operator that accepts float32 only."""
-    if x.dtype != torch.float32:
+    if how == "raises" and x.dtype != torch.float32:
         raise NotImplementedError
+    assert x.dtype == torch.float32
     return x / 2
 
 
@@ -315,7 +317,23 @@ def test_a_result_names_the_operator_without_float64_that_it_depends_on() -> Non
     x = torch.randn(8)
 
     assert expected(lambda: halved(x) + 1).missing == ("shadow_tests::halved",)
+    assert expected(lambda: halved(x, "asserts") + 1).missing == ("shadow_tests::halved",)
     assert expected(lambda: x + 1).missing == ()
+
+
+def test_quantization_is_followed_though_its_operators_refuse_float64() -> None:
+    x, scales, zeros = torch.randn(16, 8), torch.rand(8) / 50, torch.zeros(8, dtype=torch.int64)
+    operators = torch.ops.quantized_decomposed
+
+    def program() -> torch.Tensor:
+        given = (scales, zeros, 1, -128, 127, torch.int8)
+        return operators.dequantize_per_channel(operators.quantize_per_channel(x.tanh(), *given), *given)
+
+    reference = expected(program)
+
+    assert reference.missing == ()
+    assert reference.exact.dtype == torch.float64
+    torch.testing.assert_close(reference.exact, program().double(), atol=0.02, rtol=0)
 
 
 def test_a_result_names_the_higher_order_operator_that_it_depends_on() -> None:

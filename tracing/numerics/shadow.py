@@ -46,6 +46,7 @@ from tracing.upstream.torch.dispatch_modes import OperatorMode
 from tracing.upstream.torch.higher_order import DENSE
 from tracing.upstream.torch.operator_schemas import draws, is_composite, is_operator, schema_of
 from tracing.upstream.torch.pytrees import tree_leaves, tree_map
+from tracing.upstream.torch.quantized_decomposed import quantization_parts
 from tracing.upstream.torch.tensor_subclasses import as_tensor, is_zero
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -72,7 +73,8 @@ _ACCUMULATING = tuple(
 _SORTING = ("aten::sort", "aten::argsort", "aten::topk")
 _KERNELS = torch.float32  # the dtype of their computation, if their result has this or a narrower dtype
 _NARROW = {torch.float64: _KERNELS, torch.complex128: _KERNELS.to_complex()}
-_UNSUPPORTED = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError)
+# what operators raise for tensors of float64, also those that a program wrote in Python
+_UNSUPPORTED = (RuntimeError, NotImplementedError, TypeError, ValueError, LookupError, AssertionError)
 
 
 class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
@@ -133,6 +135,9 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
                 return func.decompose(*args, **kwargs)
         if _gives_views(func) or not _all_plain(own):
             return func(*args, **kwargs)
+        if (parts := quantization_parts(func.name())) is not None:
+            with self:
+                return parts(*args, **kwargs)
         given = self._given(func, *own)
         sources = [known for leaf in tree_leaves(own) if (known := self._storages.known(leaf)) is not None]
         # the inputs of a compiled program are those of eager, whatever they were made of

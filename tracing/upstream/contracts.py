@@ -55,6 +55,7 @@ FEATURES: Mapping[str, str] = {
     "torch.traced_dropout": "dropout in the graphs that Dynamo traced",
     "torch.traced_functions": "results by the graphs that Dynamo traced",
     "torch.fused_attention": "the dropout of attention on a GPU",
+    "torch.quantized_decomposed": "judging quantization by PT2E",
     "torch.random_operators": "random numbers in the graphs that Dynamo traced",
     "torch.source_names": "call sites, tracebacks and compile workers",
     "torch.spawned_processes": "reporting processes that a program spawns",
