@@ -126,7 +126,7 @@ class RunJudgement:
         )
 
     def accesses_wrongly(self, launch: JudgedLaunch) -> bool:
-        """True if it races, leaves an argument's storage, or was compiled for other arguments."""
+        """True if it races, accesses memory outside of an argument, or was compiled for other arguments."""
         return f"{launch.launch} {launch.kernel}" in self.wrong_accesses
 
     @property

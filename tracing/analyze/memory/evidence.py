@@ -42,12 +42,9 @@ def wrong_accesses(run: Run) -> dict[str, str]:
     """
     evidence = memory_evidence(run)
     how = {one.launch: _ACCESSES[one.kind] for one in evidence if one.kind in _ACCESSES}
-    outside = (one for process in run.processes(OutOfBounds) for one in run.out_of_bounds(process))
-    how |= {
-        one.launch: "leaves an argument's storage"
-        for one in outside
-        if not (one.inside and one.access == "load")
-    }
+    outside = [one for process in run.processes(OutOfBounds) for one in run.out_of_bounds(process)]
+    how |= {one.launch: "stores outside of an argument" for one in outside if one.access == "store"}
+    how |= {one.launch: "leaves an argument's storage" for one in outside if not one.inside}
     return {f"{one.index} {one.kernel_name}": how[one.index] for one in run.launches() if one.index in how}
 
 

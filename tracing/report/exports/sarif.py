@@ -28,7 +28,7 @@ RULES = {
     "constraint": "A graph violates a constraint of an accelerator",
     "graph-break": "Dynamo ended a graph at this line, or left the function in eager, or failed",
     "failure": "A kernel or generated code failed to compile or to run",
-    "memory": "A kernel races, or leaves an argument's storage",
+    "memory": "A kernel races, or accesses memory outside of an argument",
     "uninitialised": "A kernel reads elements that nothing wrote; it may drop their values",
     "difference": "The results of the compiled program differ from eager",
     "divergence": "Two runs of a program differ at this launch",
