@@ -325,9 +325,15 @@ def test_a_finding_of_several_calls_is_printed_once_with_the_other_results() -> 
 def test_a_buffer_that_is_overwritten_too_early_should_keep_its_value() -> None:
     overwritten = Overwritten(0, "launch 1 k", "arg0_1", "arg0_1", None, "", "a cause")
 
-    assert "graph     0: arg0_1 should keep its value" in "\n".join(
-        judgement_text(RunJudgement((), (overwritten,), ()), [])
+    launches = [JudgedLaunch(index, "k", 0, "right") for index in (1, 2)]
+    one, both = (
+        "\n".join(judgement_text(RunJudgement(tuple(launches[:count]), (overwritten,), ()), []))
+        for count in (1, 2)
     )
+
+    assert "graph     0: arg0_1 should keep its value" in one
+    assert "1 of 1 launch judged: 1 right for what it reads" in one
+    assert "2 of 2 launches judged: 2 right for what they read" in both
 
 
 def test_each_buffer_that_a_launch_reads_in_place_of_another_is_named() -> None:

@@ -267,10 +267,12 @@ def test_runs_of_two_programs_are_refused_before_anyway_is_proposed(tmp_path: Pa
 
 
 def test_eager_replacements_are_refused_if_the_interpreter_executes_every_kernel(
-    right: store.Run, wrong: store.Run
+    right: store.Run, wrong: store.Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(Problem, match="Triton's interpreter executes every kernel"):
         swapped(right, wrong, VersionOption.eager, each_launch=False)
+
+    assert "interpreted" not in capsys.readouterr().out  # nothing is planned before
 
 
 def test_kernels_that_inductor_launches_are_replaced_in_its_launcher(

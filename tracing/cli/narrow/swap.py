@@ -128,7 +128,7 @@ def _searched(
     environment.require_compiler()
     close = version is VersionOption.eager and _agrees(a) and not _agrees(b)
     try:
-        with environment.changed(variables(b)), _program(b, version, close) as program:
+        with environment.changed(variables(b)), _program(b, close) as program:
             cache = _cache(b, program, close)
             goal = Goal(wanted, swap_plan.results(b), close)
             search_events = search(goal, planned.candidates, cache, program.launched, each_launch=each_launch)
@@ -144,6 +144,11 @@ def _searched(
 
 
 def _planned(a: store.Run, b: store.Run, version: VersionOption | None) -> SwapPlan:
+    if is_virtual(b.info.environment) and version is VersionOption.eager:
+        raise Problem(
+            "without a GPU Triton's interpreter executes every kernel, so `--with eager` replaces nothing",
+            "`--with source`, `--with configuration`, or neither",
+        )
     planned = swap_plan.plan(a, b, version.value if version else None)
     for line in report.plan_text(planned):
         out.print(line)
@@ -167,7 +172,8 @@ def _printed(search_events: Iterable[SwapEvent], close: bool) -> list[SwapEvent]
 
 
 def _print_end(cache: SwapCache, commands: Sequence[str]) -> None:
-    known = f"; {cache.known} more are known from earlier searches" if cache.known else ""
+    verb = "is" if cache.known == 1 else "are"
+    known = f"; {cache.known} more {verb} known from earlier searches" if cache.known else ""
     out.print(Text(f"{plural(cache.ran, 'run')} of the case{known}"))
     for command in commands:
         out.print(Text(f"    next      {command}"))
@@ -178,7 +184,7 @@ def _agrees(run: store.Run) -> bool:
     return any(outcome.status in ("passed", "out of bounds") for outcome in run.records(Outcome))
 
 
-def _program(b: store.Run, version: VersionOption | None, close: bool) -> SwappedCase:
+def _program(b: store.Run, close: bool) -> SwappedCase:
     info = b.info
     virtual = is_virtual(info.environment)
     with spinner("importing torch"):
@@ -189,11 +195,6 @@ def _program(b: store.Run, version: VersionOption | None, close: bool) -> Swappe
     if device.virtual != virtual:
         where = "without a GPU, and here is one" if virtual else "on a GPU, and here is none"
         raise Problem(f"{b.path} was recorded {where}", "record both runs here")
-    if device.virtual and version is VersionOption.eager:
-        raise Problem(
-            "without a GPU Triton's interpreter executes every kernel, so `--with eager` replaces nothing",
-            "`--with source`, `--with configuration`, or neither",
-        )
     case = device.load(case_of(info))
     return SwappedCase(case, device, info.seed or 0, eager=close, winners=list(b.records(Winner)))
 

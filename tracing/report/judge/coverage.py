@@ -20,7 +20,8 @@ def coverage_text(judgement: RunJudgement) -> Iterator[str]:
     count = Counter(one.verdict for one in judgement.launches)
     judged = sum(count.values()) - count["no reference"]
     misread = any(isinstance(one, Overwritten) and one.kernels[0] for one in judgement.findings)
-    right = "right for what they read" if misread else "right"
+    read = "it reads" if count["right"] == 1 else "they read"
+    right = f"right for what {read}" if misread else "right"
     partly = [one for one in judgement.launches if one.partly]
     whole = count["right"] - len(partly)
     parts = [f"{whole} {right}"] if whole else []
