@@ -57,10 +57,30 @@ def _single(prober: Prober, base: Variation, part: str, steps: Sequence[CompileS
     kinds = list(dict.fromkeys(one.kind for one in steps))
     for kind in kinds[:MOST_KINDS]:
         accused = [one for one in steps if one.kind == kind]
-        good = prober.judge(base.leaving_out(part, [one.label for one in accused]))
+        good = _without(prober, base, part, accused)
         if good.verdict == "good":
-            return _confirmed(prober, base, part, steps, accused, good)
+            accused = _halved(prober, base, part, [], accused)
+            return _confirmed(prober, base, part, steps, accused, _without(prober, base, part, accused))
     return None
+
+
+def _halved(
+    prober: Prober, base: Variation, part: str, others: Sequence[CompileStep], alike: Sequence[CompileStep]
+) -> list[CompileStep]:
+    # other steps, and those of one kind that have to be left out with them: halved while one half is enough
+    enough = True
+    while enough and len(alike) > 1:
+        half = len(alike) // 2
+        enough = False
+        for some in (alike[:half], alike[half:]):
+            if _without(prober, base, part, [*others, *some]).verdict == "good":
+                alike, enough = some, True
+                break
+    return [*others, *alike]
+
+
+def _without(prober: Prober, base: Variation, part: str, steps: Sequence[CompileStep]) -> Judgement:
+    return prober.judge(base.leaving_out(part, [one.label for one in steps]))
 
 
 def _culprit(
@@ -73,12 +93,12 @@ def _culprit(
         if isinstance(first, PartUndecided):
             return first if not accused else _undecided(part, accused, "leaving them out is not enough")
         accused.append(first)
-        good = prober.judge(base.leaving_out(part, [one.label for one in accused]))
+        good = _without(prober, base, part, accused)
         if good.verdict != "good":
             alike = [one for one in steps if one.kind == first.kind and one not in accused]
-            if alike:
-                good = prober.judge(base.leaving_out(part, [one.label for one in (*accused, *alike)]))
-                accused += alike if good.verdict == "good" else []
+            if alike and _without(prober, base, part, [*accused, *alike]).verdict == "good":
+                accused = _halved(prober, base, part, accused, alike)
+                good = _without(prober, base, part, accused)
         if good.verdict == "good":
             return _confirmed(prober, base, part, steps, accused, good)
         rest = base.leaving_out(part, [one.label for one in accused])
