@@ -55,6 +55,7 @@ RIGHT = Symptom("right", "it agrees")
 WRONG = Symptom("differs", "output is off", (Wrong("output", "value"),))
 OTHER = Symptom("differs", "a gradient is off", (Wrong("grad of x", "value"),))
 ORDER = [one.name for one in STAGES]
+SOURCES = {"triton_0": "triton_0.py", "triton_1": "triton_1.py"}
 Made: TypeAlias = Callable[[str, str], bool]  # whether a step of a part was made
 
 
@@ -258,6 +259,10 @@ def test_the_other_code_generator_tells_a_lowering_from_the_code_that_is_written
 
     (other,) = [one for one in events if isinstance(one, OtherCode)]
     assert other.judgement.verdict == ("good" if symptom is RIGHT else "bad")
+    text = "\n".join(str(one) for one in answer_text(answer(events), SOURCES, cpp=other.judgement.verdict))
+    assert ("but            Inductor's C++ code of it is right" in text) is (symptom is RIGHT)
+    text = "\n".join(str(one) for one in answer_text(answer(events), SOURCES))
+    assert "or             the code that Inductor generates for it" in text
 
 
 @pytest.mark.parametrize("by_tolerances", [True, False])

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from tracing.analyze.bisect.search import Judgement
+from tracing.analyze.bisect.search import JudgeAnswer, Judgement
 from tracing.analyze.bisect_case.case_events import (
     CaseAnswer,
     CaseTried,
@@ -124,11 +124,13 @@ def other_code_text(event: OtherCode) -> Iterator[Line]:
         yield Text(f"    {meaning}")
 
 
-def answer_text(event: CaseAnswer, sources: Mapping[str, str], *, separated: bool = False) -> Iterator[Line]:
+def answer_text(
+    event: CaseAnswer, sources: Mapping[str, str], *, cpp: JudgeAnswer = "skip"
+) -> Iterator[Line]:
     """The answer in one line, the kernels, and the caveats.
 
-    sources   -- path of the source of each kernel, by name
-    separated -- C++ code of the same graphs was judged, too
+    sources -- path of the source of each kernel, by name
+    cpp     -- the verdict on C++ code of the same graphs; "skip": there is none
     """
     yield Text("")
     yield Text.assemble("accused: ", (accused(event), "bold red"))
@@ -154,8 +156,8 @@ def answer_text(event: CaseAnswer, sources: Mapping[str, str], *, separated: boo
     elif event.stage.parts and not event.culprits:
         yield Text("    none by itself: leaving out no part of this stage makes it right")
     last = event.culprits[-1] if event.culprits else None
-    if isinstance(last, Culprit) and last.part == LOWERINGS and not separated:
-        yield Text(f"    {'or':<14} the code that Inductor generates for it: a build leaves out both")
+    if isinstance(last, Culprit) and last.part == LOWERINGS:
+        yield from _code_of_lowering_text(cpp)
     if event.stage.name not in (UNCOMPILED, INDUCTOR):
         yield Text("Later stages were not judged by themselves: once this is mended, search once more.")
     if event.symptom.by_tolerances:
@@ -167,6 +169,16 @@ def answer_text(event: CaseAnswer, sources: Mapping[str, str], *, separated: boo
         yield Text("A suspect, not proof: any code that only a compiled program executes may be wrong.")
         return
     yield Text("A suspect, not proof: leaving out a step also hides a fault of a step that uses its result.")
+
+
+def _code_of_lowering_text(cpp: JudgeAnswer) -> Iterator[Line]:
+    if cpp == "skip":
+        yield Text(f"    {'or':<14} the code that Inductor generates for it: a build leaves out both")
+    if cpp == "good":
+        yield Text(
+            f"    {'but':<14} Inductor's C++ code of it is right: its Triton code is to blame, or a step for "
+            "Triton only"
+        )
 
 
 def accused(event: CaseAnswer) -> str:

@@ -118,9 +118,8 @@ class StepSearch:
                 yield from report.other_code_text(event)
             case CaseAnswer():
                 self._write(event.kernels)
-                judged = [one.judgement.verdict for one in self._events if isinstance(one, OtherCode)]
-                separated = any(verdict != "skip" for verdict in judged)
-                yield from report.answer_text(event, self._sources, separated=separated)
+                cpp = [one.judgement.verdict for one in self._events if isinstance(one, OtherCode)]
+                yield from report.answer_text(event, self._sources, cpp=cpp[-1] if cpp else "skip")
                 yield from self._ending(event)
 
     def _write(self, kernels: Sequence[WrittenKernel]) -> None:
