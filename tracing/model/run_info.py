@@ -125,6 +125,11 @@ class Selection(Record, frozen=True):
     phases: tuple[str, ...] = ()
     ranks: tuple[int, ...] = ()
 
+    @property
+    def selects_all(self) -> bool:
+        """True if it excludes nothing."""
+        return self == Selection()
+
     def wants(self, index: int, kernel: str, phase: str, rank: int | None = None) -> bool:
         """True if the selection includes a launch; rank None: of any rank."""
         return (

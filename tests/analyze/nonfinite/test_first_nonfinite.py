@@ -32,6 +32,7 @@ from tracing.model import (
     ProgramStep,
     Record,
     Segment,
+    Selection,
     StepSelection,
     Values,
 )
@@ -181,6 +182,123 @@ def test_a_run_whose_only_overflow_grad_scaler_skips_has_no_finding(tmp_path: Pa
     assert not list(nan_text(run))
 
 
+def called(*calls: tuple[str, int, tuple[int, ...], int, int]) -> list[Record]:
+    """Operators: name, launches before it, storages (what it writes is the last), NaN read and written."""
+    records: list[Record] = []
+    for number, (name, launches, storages, before, after) in enumerate(calls):
+        reads = len(storages) - 1
+        records += [
+            OperatorSignature(number, name, "", (META,) * reads, (META,)),
+            OperatorCall(number, launches, number, storages),
+            OperatorDigests(number, (Digest(BITS, nan=before),) * reads, (Digest(BITS, nan=after),)),
+        ]
+    return records
+
+
+def test_memory_that_held_a_scaled_value_does_not_make_a_new_tensor_depend_on_the_scale(
+    tmp_path: Path,
+) -> None:
+    # storage 1 holds a scaled gradient, then new data, of which launch 1 makes a NaN that is no overflow
+    operators = called(
+        ("aten::mul", 0, (8, 1), 0, 0),
+        (CHECK, 1, (2, 2), 5, 5),
+        ("aten::randn", 1, (1,), 0, 0),
+        (CHECK, 2, (4, 4), 5, 5),
+        (UPDATE, 2, (8, 8), 0, 0),
+    )
+    run = saved(
+        tmp_path, [step(0, 1, 2, nan_out=5), step(1, 1, 4, nan_out=5)], operators, operators="digests"
+    )
+
+    answer = first_nonfinite(run)
+
+    assert answer.origin is not None and answer.origin.skipped and answer.origin.event.name == "k0"
+    assert answer.later is not None and answer.later.name == "k1"
+
+
+def test_the_scale_of_a_step_is_forgotten_at_its_end(tmp_path: Path) -> None:
+    operators = called(
+        ("aten::mul", 0, (8, 1), 0, 0),
+        (CHECK, 1, (2, 2), 5, 5),
+        (UPDATE, 1, (8, 8), 0, 0),
+        (CHECK, 2, (4, 4), 5, 5),
+        (UPDATE, 2, (8, 8), 0, 0),
+    )
+    run = saved(
+        tmp_path, [step(0, 1, 2, nan_out=5), step(1, 1, 4, nan_out=5)], operators, operators="digests"
+    )
+
+    answer = first_nonfinite(run)
+
+    assert answer.later is not None and answer.later.name == "k1"
+
+
+def test_a_nan_of_gradients_that_the_check_found_infinite_is_no_fault(tmp_path: Path) -> None:
+    # as clip_grad_norm_ multiplies an inf by 0, in a step that is skipped
+    inf = [msgspec.structs.replace(step(0, 1, 2).args[1], after=Digest("1" * 32, inf=5))]
+    overflow = msgspec.structs.replace(step(0, 1, 2), args=(step(0, 1, 2).args[0], *inf))
+    check = [
+        *called(("aten::mul", 0, (8, 1), 0, 0)),
+        OperatorSignature(1, CHECK, "", (META,), (META,)),
+        OperatorCall(1, 1, 1, (2, 2)),
+        OperatorDigests(1, (Digest(BITS, inf=5),), (Digest(BITS, inf=5),)),
+        OperatorSignature(2, "aten::_foreach_mul_.Tensor", "", (META,), (META,)),
+        OperatorCall(2, 1, 2, (2, 2)),
+        OperatorDigests(2, (Digest(BITS, inf=5),), (Digest(BITS, nan=5),)),
+        OperatorSignature(3, UPDATE, "", (META,), (META,)),
+        OperatorCall(3, 1, 3, (8, 8)),
+        OperatorDigests(3, (Digest(BITS),), (Digest(BITS),)),
+    ]
+    run = saved(tmp_path, [overflow, step(1, 3, 4, nan_out=5)], check, operators="digests")
+
+    answers = [first_nonfinite(run), first_nonfinite(run, "nan")]
+
+    assert [one.origin is not None and one.origin.skipped for one in answers] == [True, True]
+    assert [one.later is not None and one.later.name for one in answers] == ["k1", "k1"]
+
+
+def test_an_overflow_that_may_reach_the_check_by_launches_that_were_left_out_is_not_named(
+    tmp_path: Path,
+) -> None:
+    operators = called(
+        ("aten::mul", 0, (8, 1), 0, 0),
+        (CHECK, 1, (2, 2), 5, 5),
+        ("aten::mul", 1, (8, 1), 0, 0),
+        ("aten::mm", 1, (1, 4), 0, 5),
+        (CHECK, 1, (6, 6), 5, 5),
+        (UPDATE, 1, (8, 8), 0, 0),
+    )
+    selection = Selection(launches=(0, 1))
+    launches = [step(0, 1, 2, nan_out=5)]
+
+    answer = first_nonfinite(saved(tmp_path, launches, operators, operators="digests", selection=selection))
+
+    assert answer.later is None
+
+
+def test_the_scale_of_each_of_two_scalers_is_followed(tmp_path: Path) -> None:
+    operators = called(
+        (UPDATE, 0, (9, 9), 0, 0),
+        ("aten::mul", 0, (8, 1), 0, 0),
+        (CHECK, 1, (2, 2), 5, 5),
+        (UPDATE, 1, (8, 8), 0, 0),
+    )
+
+    answer = first_nonfinite(saved(tmp_path, [step(0, 1, 2, nan_out=5)], operators, operators="digests"))
+
+    assert answer.origin is not None and answer.origin.skipped
+
+
+def test_the_path_of_a_nan_ends_where_new_memory_takes_its_address(tmp_path: Path) -> None:
+    operators = called(
+        ("aten::mm", 1, (2, 3), 5, 5), ("aten::log", 1, (7, 2), 0, 5), ("aten::mm", 1, (2, 4), 5, 5)
+    )
+
+    answer = first_nonfinite(saved(tmp_path, [step(0, 1, 2, nan_out=5)], operators, operators="digests"))
+
+    assert answer.origin is not None and [one.source.index for one in answer.origin.chain] == [0]
+
+
 @pytest.mark.parametrize("phase", ["backward", "forward"])
 def test_a_backward_launch_that_gets_its_gradient_as_a_number_may_depend_on_the_scale(
     phase: Phase, tmp_path: Path
@@ -197,10 +315,12 @@ def test_a_backward_launch_that_gets_its_gradient_as_a_number_may_depend_on_the_
 def test_a_second_overflow_by_the_scale_is_not_named_after_the_first(tmp_path: Path) -> None:
     launches = [step(0, 1, 2, nan_out=5), step(1, 1, 2, nan_out=5), step(2, 3, 4, nan_out=5)]
     again: list[Record] = [
-        OperatorCall(3, 2, 1, (2, 2)),
-        OperatorDigests(3, (Digest(BITS, nan=5),), (Digest(BITS, nan=5),)),
-        OperatorCall(4, 2, 2, (8, 8)),
-        OperatorDigests(4, (Digest(BITS),), (Digest(BITS),)),
+        OperatorCall(3, 1, 0, (8, 1)),
+        OperatorDigests(3, (Digest(BITS),), (Digest(BITS),)),
+        OperatorCall(4, 2, 1, (2, 2)),
+        OperatorDigests(4, (Digest(BITS, nan=5),), (Digest(BITS, nan=5),)),
+        OperatorCall(5, 2, 2, (8, 8)),
+        OperatorDigests(5, (Digest(BITS),), (Digest(BITS),)),
     ]
     run = saved(tmp_path, launches, [*skipping(True), *again], operators="digests")
 

@@ -35,6 +35,8 @@ class Carriers:
         """A later event runs; wrote: a tensor that it wrote holds such a value."""
         read = [one for one in event.reads if one.digest is None or one.accessed(self._kind) is not False]
         parents = [self._by_storage[one.storage] for one in read if one.storage in self._by_storage]
+        for storage in event.made:
+            self._by_storage.pop(storage, None)
         wrote = wrote or any(one.accessed(self._kind) is None for one in event.writes)
         if not parents or (event.known and not wrote):
             self.forget(one for one in event.writes if not one.bad(self._kind))

@@ -95,6 +95,23 @@ class DataEvent:
         return isinstance(self.source, Operator) and self.source.allocates
 
     @property
+    def made(self) -> set[int]:
+        """Storages of the new memory that it wrote, or allocated, which may be where other tensors were."""
+        written = {one.storage for one in self.writes if one.storage is not None}
+        if self.allocates:
+            return written
+        name, _, overload = self.name.partition(".")
+        # an operator with `out=` may write a part of a storage
+        if (
+            self.launched
+            or not name.startswith("aten::")
+            or name.endswith("_")
+            or "out" in overload.split("_")
+        ):
+            return set()
+        return written - {one.storage for one in self.reads}
+
+    @property
     def from_python(self) -> bool:
         """True if it computes nothing, and only makes a value of the program a tensor."""
         return isinstance(self.source, Operator) and self.source.from_python

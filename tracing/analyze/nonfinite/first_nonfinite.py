@@ -121,8 +121,9 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
     scaled: bool | None = None  # whether it depends on the scale of torch.amp.GradScaler
     carriers, contents, scale = Carriers(kind), MemoryContents(kind), LossScale(run, process)
     makers = LaterMakers(run, kind)
+    check: DataEvent | None = None  # which found such values in gradients that the origin reads
     for event in data_events(run, process):
-        depends = scale.depends(event)
+        depends, skipped = scale.depends(event), scale.skipped_by(event)
         scale.ran(event)
         if event.allocates:
             contents.allocated(event)
@@ -136,22 +137,25 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
         if origin is not None or unknown is not None:
             carriers.follow(event, wrote=bool(wrote))
             makers.follow(event, wrote=bool(wrote))
-            if wrote and not read and (origin is None or _may_be_meant(origin, scaled, wrote, kind)):
+            wanted = skipped is None and (origin is None or _may_be_meant(origin, scaled, wrote, kind))
+            if wrote and not read and wanted:
                 makers.add(event, wrote, scaled=bool(depends))
             continue
         contents.about_to_run(event)
         undigested, undecided = _from_unknown(read, contents, event)
         if undigested or undecided:
-            unknown, scaled = undigested, depends
+            unknown, check = undigested, skipped
+            scaled = True if skipped is not None else depends
             answer.undecided += undecided
             carriers.begin(event, (*read, *event.writes))
         elif read or wrote:
-            origin, scaled = with_lines(run, _origin(event, read, wrote, kind, contents), kind), depends
+            origin = with_lines(run, _origin(event, read, wrote, kind, contents), kind)
+            scaled, check = True if skipped is not None else depends, skipped
             carriers.begin(event, wrote or read)
         else:
             contents.ran(event)
     answer.later = answer.later or makers.first
-    check = carriers.first(CHECK)
+    check = check or carriers.first(CHECK)
     if unknown is not None:
         _note_reads([replace(one, scaler=check if scaled else None) for one in unknown], answer)
         return None
@@ -264,8 +268,7 @@ def _unknown(run: Run, answer: NonFiniteAnswer) -> None:
     if info.operators == "none":
         answer.unknown.append("operators outside of Triton were not recorded")
         answer.record.append(_DIGESTS)
-    selection = info.selection
-    if selection.kernels or selection.phases or selection.launches or selection.ranks:
+    if not info.selection.selects_all:
         answer.selected = True
         answer.unknown.append("only some launches were recorded")
         answer.record.append("all launches")

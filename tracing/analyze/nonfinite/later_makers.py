@@ -47,7 +47,13 @@ class LaterMakers:
         if event.name == CHECK:
             self._makers = [one for one in self._makers if not (one.scaled and one.scaled.first(CHECK))]
         if updates_scale(event):
-            self._makers = [_Maker(one.event, None) for one in self._makers[:1]]
+            # a launch that the run lacks may take its value to the check
+            certain = (
+                self._makers
+                if self._run.info.selection.selects_all
+                else [m for m in self._makers if not m.scaled]
+            )
+            self._makers = [_Maker(one.event, None) for one in certain[:1]]
 
     def add(self, event: DataEvent, wrote: Sequence[NonFiniteTensor], *, scaled: bool) -> None:
         """Add an event that reads no such value, and wrote some, if it certainly computed them.
