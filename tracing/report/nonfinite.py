@@ -90,6 +90,9 @@ def _origin(
 
 
 def _skips(origin: NonFiniteOrigin, check: DataEvent) -> str:
+    if origin.stepped:
+        finds = f"torch.amp.GradScaler finds it by operator #{check.source.index}"
+        return f"{finds}, and an optimizer steps with it: `scaler.step(optimizer)` skips such a step"
     skips = "skips" if check.known else "may skip"
     text = f"torch.amp.GradScaler {skips} that step of the optimizer, by operator #{check.source.index}"
     if origin.scaled is False:

@@ -289,6 +289,27 @@ def test_the_scale_of_each_of_two_scalers_is_followed(tmp_path: Path) -> None:
     assert answer.origin is not None and answer.origin.skipped
 
 
+@pytest.mark.parametrize("steps", [True, False])
+def test_an_optimizer_that_steps_with_an_overflow_that_grad_scaler_found_is_no_skipped_step(
+    steps: bool, tmp_path: Path
+) -> None:
+    operators = called(
+        ("aten::mul", 0, (8, 1), 0, 0),
+        (CHECK, 1, (2, 2), 5, 5),
+        ("aten::sub_", 1, (2, 7), 5, 5),  # of a parameter, or what the program does with the gradient
+        (UPDATE, 1, (8, 8), 0, 0),
+    )
+    ends = [ProgramStep(0, 1, 3)] if steps else [ProgramStep(0, 1, 4)]
+    run = saved(tmp_path, [step(0, 1, 2, nan_out=5)], [*operators, *ends], operators="digests")
+
+    answer = first_nonfinite(run)
+
+    assert answer.origin is not None and answer.origin.skipped is not steps
+    text = "\n".join(line.plain for line in nonfinite_text(answer, {}, []))
+    assert ("`scaler.step(optimizer)` skips such a step" in text) is steps
+    assert bool(list(nan_text(run))) is steps
+
+
 def test_the_path_of_a_nan_ends_where_new_memory_takes_its_address(tmp_path: Path) -> None:
     operators = called(
         ("aten::mm", 1, (2, 3), 5, 5), ("aten::log", 1, (7, 2), 0, 5), ("aten::mm", 1, (2, 4), 5, 5)

@@ -167,7 +167,8 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
         return _old_origin(contents)
     chain, unwritten = tuple(carriers.chain()), _unwritten(run, process, origin)
     origin = replace(origin, chain=chain, carriers=carriers.count, unwritten=unwritten)
-    return replace(origin, carriers_known=carriers.certain, scaler=check, scaled=scaled)
+    stepped = check is not None and check is scale.taken
+    return replace(origin, carriers_known=carriers.certain, scaler=check, scaled=scaled, stepped=stepped)
 
 
 def _may_be_meant(

@@ -48,12 +48,9 @@ class LaterMakers:
             self._makers = [one for one in self._makers if not (one.scaled and one.scaled.first(CHECK))]
         if updates_scale(event):
             # a launch that the run lacks may take its value to the check
-            certain = (
-                self._makers
-                if self._run.info.selection.selects_all
-                else [m for m in self._makers if not m.scaled]
-            )
-            self._makers = [_Maker(one.event, None) for one in certain[:1]]
+            complete = self._run.info.selection.selects_all
+            certain = [one.event for one in self._makers if complete or one.scaled is None]
+            self._makers = [_Maker(event, None) for event in certain[:1]]
 
     def add(self, event: DataEvent, wrote: Sequence[NonFiniteTensor], *, scaled: bool) -> None:
         """Add an event that reads no such value, and wrote some, if it certainly computed them.

@@ -45,6 +45,7 @@ class NonFiniteOrigin:
     unwritten: tuple[str, ...] = ()  # arguments that it reads, and of which nothing wrote any element
     scaler: DataEvent | None = None  # the check of torch.amp.GradScaler that reads the values, or may
     scaled: bool | None = None  # the event reads what depends on its scale; None: the run updates no scale
+    stepped: bool = False  # an optimizer stepped with what that check found
 
     @property
     def made(self) -> bool:
@@ -53,8 +54,8 @@ class NonFiniteOrigin:
 
     @property
     def skipped(self) -> bool:
-        """True if the scale of torch.amp.GradScaler may cause the values, and its check reads them."""
-        return self.scaler is not None and bool(self.scaled)
+        """True if the scale of torch.amp.GradScaler may cause the values, and it skips the step for them."""
+        return self.scaler is not None and bool(self.scaled) and not self.stepped
 
 
 def with_lines(run: Run, origin: NonFiniteOrigin, kind: Kind) -> NonFiniteOrigin:
