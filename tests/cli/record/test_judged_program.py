@@ -145,6 +145,19 @@ def test_a_judgement_that_sigterm_ends_is_kept_as_far_as_it_came(tmp_path: Path)
     assert tracing("judge", "latest", runs=tmp_path / "runs").returncode == 0
 
 
+@pytest.mark.parametrize(("ranks", "job"), [("1", False), ("2", True)])
+def test_of_a_program_that_was_killed_the_command_that_judges_it_is_printed(
+    ranks: str, job: bool, tmp_path: Path
+) -> None:
+    (path := tmp_path / "ends.py").write_text(f"{SCALED}\nos.kill(os.getpid(), 9)\n")
+
+    done = tracing("run", "--judge", "--no-passes", path, runs=tmp_path / "runs", WORLD_SIZE=ranks, RANK="0")
+
+    (command,) = re.findall(r"may be lost: (.*)", done.stderr)
+    assert command.startswith("torchrun --nproc-per-node=2 ") is job  # `tracing judge` does not repeat a job
+    assert (" --judge --keep-memory 0 " in command) is job and command.startswith("tracing judge ") is not job
+
+
 @pytest.mark.parametrize(("text", "repeated"), [("import torch", False), ("option('--judge')", True)])
 def test_a_proposed_command_repeats_no_judge_that_was_meant_for_tracing(
     text: str, repeated: bool, tmp_path: Path

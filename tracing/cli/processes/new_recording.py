@@ -45,7 +45,7 @@ def record_anew(recorded: RecordedLaunch, runs: Path) -> NewRecording:
     if run.info.kind == "program":
         typed += "; standard input was empty now: add `< INPUT` if the program reads it"
     why = f"the inputs of launch {recorded.launch.index} were not kept"
-    if run.info.ranks_started > 1 or len(run.processes()) > 1:
+    if is_job(run):
         raise Problem(f"{why}, and its program is a job of several processes", typed)
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
         try:
@@ -66,10 +66,15 @@ def record_all_anew(run: store.Run, runs: Path) -> store.Run:
     require_recordable(run.info)
     typed = f"record the run with them: `{hints.keep_inputs(run)}`"
     why = "the inputs and outputs of its launches were not kept"
-    if run.info.ranks_started > 1 or len(run.processes()) > 1:
+    if is_job(run):
         raise Problem(f"{why}, and its program is a job of several processes", typed)
     with tempfile.TemporaryDirectory(prefix="tracing-") as folder:
         return _Commands(run, runs, Path(folder), why).all()
+
+
+def is_job(run: store.Run) -> bool:
+    """True if several processes ran the program, as torchrun starts them: it is not repeated in one."""
+    return run.info.ranks_started > 1 or len(run.processes()) > 1
 
 
 def recorded_before(run: store.Run) -> store.Run | None:
