@@ -60,6 +60,12 @@ def test_the_infs_of_a_mask_are_the_programs_own(tmp_path: Path) -> None:
     assert (sub.name, sub.operands) == ("aten::sub.Tensor", (-math.inf, -math.inf))
 
 
+def test_an_inf_that_is_computed_next_to_those_of_a_mask_is_named(tmp_path: Path) -> None:
+    (exp,) = named(lambda x: (x.masked_fill(x < 0, -math.inf) * 20).exp() + 1, "inf", tmp_path)
+
+    assert (exp.makes, exp.name, exp.index, exp.operands) == ("inf", "aten::exp", (1, 1), (180.0,))
+
+
 @pytest.mark.parametrize(
     "function",
     [

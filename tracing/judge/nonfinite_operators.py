@@ -133,10 +133,13 @@ def _of_kind(
         if one.node.name not in own or one.node.op != "call_function" or not any(map(torch.any, bad)):
             continue
         read = _values(one.read)
-        if any(is_made(value, kind).any() for value in read):
-            continue  # also where the program names the value, as the -inf of a mask
+        by_element = is_pointwise(one.node) and len(bad) == 1
+        # also where the program names the value, as the -inf of a mask
+        passed = (is_made(value, kind) for value in read)
+        if any((mask & bad[0] if by_element else mask).any() for mask in passed):
+            continue
         line = program.graph.line_of(one.node)
-        if not is_pointwise(one.node) or len(bad) != 1:
+        if not by_element:
             yield one.node.name, NonFiniteOperator(kind, one.node.target, line)
             continue
         at = tuple(bad[0].nonzero()[0].tolist())

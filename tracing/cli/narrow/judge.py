@@ -71,10 +71,10 @@ def judge(
     run = consenting(open_run(name, runs), trust)
     _require_one_process(run)
     asked, repeated = run, Repetition()
-    if lacking := _lacking(run):
-        _refuse_code(run, lacking)
+    if lacks := lacking(run):
+        _refuse_code(run, lacks)
         _refuse_failed(run)
-        run, repeated = _recorded_anew(run, lacking, runs)
+        run, repeated = _recorded_anew(run, lacks, runs)
     answer = judgement_of(run, asked, repeated.contents)
     answer.keep(asked, run)
     if as_json:
@@ -89,7 +89,7 @@ def judge(
     raise typer.Exit(answer.status)
 
 
-def _recorded_anew(asked: store.Run, lacking: str, runs: Path) -> tuple[store.Run, Repetition]:
+def _recorded_anew(asked: store.Run, lacks: str, runs: Path) -> tuple[store.Run, Repetition]:
     # raises Problem if its program launches other kernels by now
     run = recorded_before(asked)
     when = "was recorded anew before"
@@ -97,7 +97,7 @@ def _recorded_anew(asked: store.Run, lacking: str, runs: Path) -> tuple[store.Ru
     if run is None or repeated.kernels:
         run, when = record_all_anew(asked, runs), "was recorded anew"
         repeated = repetition(asked, run)
-    err.print(f"{asked.path} {lacking}; it {when}, with the contents of tensors, into {run.path}")
+    err.print(f"{asked.path} {lacks}; it {when}, with the contents of tensors, into {run.path}")
     if repeated.ended:
         raise Problem(
             f"{asked.path} cannot be judged, as its new recording {repeated.ended}",
@@ -122,10 +122,10 @@ def _with_input(asked: store.Run) -> str:
     return f"\n  standard input was empty then; if the program reads it: {command}, then judge that run"
 
 
-def _refuse_code(run: store.Run, lacking: str) -> None:
+def _refuse_code(run: store.Run, lacks: str) -> None:
     if run.info.kind == "code":
         raise Problem(
-            f"{run.path} {lacking}, and no command records what `tracing.recording()` surrounds",
+            f"{run.path} {lacks}, and no command records what `tracing.recording()` surrounds",
             f"record it there: `{hints.judged(run)}`",
         )
 
@@ -145,8 +145,8 @@ def _refuse_failed(run: store.Run) -> None:
             )
 
 
-def _lacking(run: store.Run) -> str:
-    # what a run lacks that the referee needs; "": nothing, or no graph and no reference would need it
+def lacking(run: store.Run) -> str:
+    """What a run lacks that the referee needs; "": nothing, or no graph and no reference would need it."""
     if any(run.records(GraphTensor)) and any(run.records(CompiledGraph)):
         return ""
     if cut_files(run.path):

@@ -22,10 +22,9 @@ from tracing.analyze.runs.outcomes import died
 from tracing.cli.answers import hints
 from tracing.cli.answers.failures import reported
 from tracing.cli.app import err
-from tracing.cli.narrow.judge import judgement_of
+from tracing.cli.narrow.judge import judgement_of, lacking
 from tracing.cli.processes.guard import EndedChild, continued_in_child, unblocked
 from tracing.cli.processes.new_recording import is_job
-from tracing.model import KeptTensor
 
 
 def judged_afterwards() -> Callable[[Path], None] | None:
@@ -47,7 +46,7 @@ def _judged(child: EndedChild) -> NoReturn:
     if terminated or died(run):
         lost = f"not judged, as {child.by} ended the program, and what its launches read may be lost"
         # a job is recorded by torchrun, and not by `tracing judge`
-        next_one = hints.judged(run) if is_job(run) and not any(run.records(KeptTensor)) else _command(run)
+        next_one = hints.judged(run) if is_job(run) and lacking(run) else _command(run)
         err.print(f"tracing: {_rank()}{lost}: {next_one}")
         _end_as(child)
     stop = _Stop(run)
