@@ -87,6 +87,11 @@ def _origin(
     yield from _carried(origin)
     if origin.scaler is not None:
         yield Text(f"    → {_skips(origin, origin.scaler)}")
+    if origin.unread:
+        reads = "nothing reads it after that step"
+        if origin.partial:
+            reads = "the run lacks launches, which may take it to a check"
+        yield Text(f"    → it depends on the scale of torch.amp.GradScaler, and {reads}")
 
 
 def _skips(origin: NonFiniteOrigin, check: DataEvent) -> str:

@@ -276,6 +276,27 @@ def test_an_overflow_that_may_reach_the_check_by_launches_that_were_left_out_is_
     assert answer.later is None
 
 
+@pytest.mark.parametrize("read", [False, True])
+def test_a_scaled_gradient_that_no_optimizer_takes_is_no_fault(read: bool, tmp_path: Path) -> None:
+    # as of the discriminator in a step of the generator: no check reads it; set to zero before its own step
+    operators = called(
+        ("aten::mul", 0, (8, 1), 0, 0),
+        (UPDATE, 1, (8, 8), 0, 0),
+        ("aten::mul", 1, (8, 1), 0, 0),
+        (UPDATE, 2, (8, 8), 0, 0),
+        *([("aten::sub_", 2, (2, 7), 5, 5), ("aten::sub_", 2, (4, 7), 5, 5)] if read else []),
+        (UPDATE, 2, (8, 8), 0, 0),
+    )
+    launches = [step(0, 1, 2, nan_out=5), step(1, 1, 4, nan_out=5)]
+    run = saved(tmp_path, launches, operators, operators="digests")
+
+    answer = first_nonfinite(run)
+
+    assert answer.origin is not None and answer.origin.skipped is not read
+    assert (answer.later is not None) is read
+    assert bool(list(nan_text(run))) is read
+
+
 def test_the_scale_of_each_of_two_scalers_is_followed(tmp_path: Path) -> None:
     operators = called(
         (UPDATE, 0, (9, 9), 0, 0),

@@ -14,7 +14,7 @@ from math import prod
 from tracing.analyze.nonfinite.carriers import Carriers
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor, data_events
 from tracing.analyze.nonfinite.later_makers import LaterMakers
-from tracing.analyze.nonfinite.loss_scale import CHECK, LossScale
+from tracing.analyze.nonfinite.loss_scale import CHECK, LossScale, updates_scale
 from tracing.analyze.nonfinite.memory_contents import MemoryContents, OldContents, Undigested
 from tracing.analyze.nonfinite.nonfinite_origin import NonFiniteOrigin, verb_of, with_lines
 from tracing.analyze.runs.outcomes import cut_off
@@ -122,6 +122,7 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
     carriers, contents, scale = Carriers(kind), MemoryContents(kind), LossScale(run, process)
     makers = LaterMakers(run, kind)
     check: DataEvent | None = None  # which found such values in gradients that the origin reads
+    ended: int | None = None  # how many carried the value on when its step ended
     for event in data_events(run, process):
         depends, skipped = scale.depends(event), scale.skipped_by(event)
         scale.ran(event)
@@ -137,6 +138,7 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
         if origin is not None or unknown is not None:
             carriers.follow(event, wrote=bool(wrote))
             makers.follow(event, wrote=bool(wrote))
+            ended = carriers.count if ended is None and updates_scale(event) else ended
             wanted = skipped is None and (origin is None or _may_be_meant(origin, scaled, wrote, kind))
             if wrote and not read and wanted:
                 makers.add(event, wrote, scaled=bool(depends))
@@ -168,7 +170,10 @@ def _of_process(run: Run, process: str, kind: Kind, answer: NonFiniteAnswer) -> 
     chain, unwritten = tuple(carriers.chain()), _unwritten(run, process, origin)
     origin = replace(origin, chain=chain, carriers=carriers.count, unwritten=unwritten)
     stepped = check is not None and check is scale.taken
-    return replace(origin, carriers_known=carriers.certain, scaler=check, scaled=scaled, stepped=stepped)
+    lacks = not run.info.selection.selects_all
+    unread = bool(scaled) and check is None and (lacks or ended == carriers.count)
+    origin = replace(origin, scaler=check, scaled=scaled, stepped=stepped, unread=unread)
+    return replace(origin, carriers_known=carriers.certain)
 
 
 def _may_be_meant(

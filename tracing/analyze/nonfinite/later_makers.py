@@ -15,12 +15,14 @@ from tracing.store import Run
 class _Maker(NamedTuple):
     event: DataEvent
     scaled: Carriers | None  # of a value that depends on the scale of torch.amp.GradScaler: it may skip it
+    ended: int | None = None  # how many carried that value on when its step ended
 
 
 class LaterMakers:
     """Follows the events after the first one, up to those that certainly compute a value of the kind.
 
-    Left out is what depends on the scale of torch.amp.GradScaler, and reaches its check: it skips that step.
+    Left out is what depends on the scale of torch.amp.GradScaler, and reaches its check, which skips that
+    step, or is not read after the step, as gradients that another optimizer sets to zero.
     """
 
     def __init__(self, run: Run, kind: Kind) -> None:
@@ -31,7 +33,7 @@ class LaterMakers:
     @property
     def first(self) -> DataEvent | None:
         """The first of them."""
-        return self._makers[0].event if self._makers else None
+        return next((one.event for one in self._makers if one.scaled is None), None)
 
     def allocated(self, event: DataEvent) -> None:
         """Memory was allocated: it holds none of their values."""
@@ -47,10 +49,15 @@ class LaterMakers:
         if event.name == CHECK:
             self._makers = [one for one in self._makers if not (one.scaled and one.scaled.first(CHECK))]
         if updates_scale(event):
-            # a launch that the run lacks may take its value to the check
-            complete = self._run.info.selection.selects_all
-            certain = [one.event for one in self._makers if complete or one.scaled is None]
-            self._makers = [_Maker(event, None) for event in certain[:1]]
+            self._end_step()
+        else:
+            self._makers = [_certain(one) for one in self._makers]
+
+    def _end_step(self) -> None:
+        # a launch that the run lacks may take a value to the check
+        complete = self._run.info.selection.selects_all
+        waiting = [one for one in self._makers if one.scaled is None or (complete and one.ended is None)]
+        self._makers = [one._replace(ended=one.scaled.count if one.scaled else None) for one in waiting]
 
     def add(self, event: DataEvent, wrote: Sequence[NonFiniteTensor], *, scaled: bool) -> None:
         """Add an event that reads no such value, and wrote some, if it certainly computed them.
@@ -73,3 +80,9 @@ class LaterMakers:
             return True
         self._constants.add(event.name)
         return False
+
+
+def _certain(one: _Maker) -> _Maker:
+    # after its step something reads the value
+    read = one.scaled is not None and one.ended is not None and one.scaled.count > one.ended
+    return one._replace(scaled=None) if read else one

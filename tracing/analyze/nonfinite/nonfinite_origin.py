@@ -46,6 +46,9 @@ class NonFiniteOrigin:
     scaler: DataEvent | None = None  # the check of torch.amp.GradScaler that reads the values, or may
     scaled: bool | None = None  # the event reads what depends on its scale; None: the run updates no scale
     stepped: bool = False  # an optimizer stepped with what that check found
+    unread: bool = (
+        False  # they depend on its scale, and no check nor, after that step, anything else reads them
+    )
 
     @property
     def made(self) -> bool:
@@ -54,8 +57,8 @@ class NonFiniteOrigin:
 
     @property
     def skipped(self) -> bool:
-        """True if the scale of torch.amp.GradScaler may cause the values, and it skips the step for them."""
-        return self.scaler is not None and bool(self.scaled) and not self.stepped
+        """True if the scale of torch.amp.GradScaler may cause the values, and no optimizer takes them."""
+        return self.unread or (self.scaler is not None and bool(self.scaled) and not self.stepped)
 
 
 def with_lines(run: Run, origin: NonFiniteOrigin, kind: Kind) -> NonFiniteOrigin:
