@@ -276,6 +276,17 @@ def test_an_overflow_that_may_reach_the_check_by_launches_that_were_left_out_is_
     assert answer.later is None
 
 
+def test_a_scaled_value_in_a_run_that_lacks_launches_may_reach_the_check_by_them(tmp_path: Path) -> None:
+    operators = called(("aten::mul", 0, (8, 1), 0, 0), (UPDATE, 1, (8, 8), 0, 0))
+    selection, launches = Selection(launches=(0, 1)), [step(0, 1, 2, nan_out=5)]
+
+    answer = first_nonfinite(saved(tmp_path, launches, operators, operators="digests", selection=selection))
+
+    assert answer.origin is not None and answer.origin.skipped
+    text = "\n".join(line.plain for line in nonfinite_text(answer, {}, []))
+    assert "the run lacks launches, which may take it to a check" in text
+
+
 @pytest.mark.parametrize("read", [False, True])
 def test_a_scaled_gradient_that_no_optimizer_takes_is_no_fault(read: bool, tmp_path: Path) -> None:
     # as of the discriminator in a step of the generator: no check reads it; set to zero before its own step
