@@ -15,9 +15,11 @@ from msgspec.structs import replace
 
 from tracing import store
 from tracing.analyze.compare.verdict import ComparisonVerdict
+from tracing.analyze.runs.results import ResultDiffers
 from tracing.cli.answers import divergence_hints
 from tracing.cli.answers.divergence_answer import print_divergence
 from tracing.model import Digest, NotCovered, Outcome, ReadVariable, Result, TensorValue
+from tracing.report.compare.comparison import equality_text
 
 
 def run(folder: Path, *results: str, case: str = "case", ended: bool = True) -> store.Run:
@@ -279,6 +281,15 @@ def test_equal_commands_for_two_programs_are_printed_with_what_to_do_before_each
 
     said = "before each, restore what differed" in " ".join(capsys.readouterr().out.split())
     assert said == (words == ("train.py",))
+
+
+def test_of_runs_without_launches_whose_results_differ_nothing_else_was_compared(tmp_path: Path) -> None:
+    a, b = (saved(tmp_path / name, []) for name in "ab")
+    differing = ResultDiffers("output", "f32[1] 1", "f32[1] 2")
+
+    (line,) = equality_text(ComparisonVerdict.of(a, b, 64).comparison, 0, [differing])
+
+    assert line.plain == "nothing else was compared: no launch and no result"
 
 
 def test_runs_that_failed_alike_before_their_first_launch_are_not_called_equal(tmp_path: Path) -> None:

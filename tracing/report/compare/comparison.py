@@ -126,7 +126,7 @@ def equality_text(comparison: Comparison, alike: int, differing: Sequence[Result
     if alike:
         parts.append(plural(alike, "result"))
     if not (notes.pairs or alike):
-        yield Text("nothing was compared: no launch and no result")
+        yield Text(f"nothing {'else ' if differing else ''}was compared: no launch and no result")
         return
     whole = notes.complete and not notes.undigested and not notes.left_out
     rest = "the rest is equal" if differing else "equal"
