@@ -19,7 +19,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tracing.launch import hooks
 from tracing.launch.launch_site import Grid, LaunchSite, tensor_of
-from tracing.numerics.equality import EqualityTests
+from tracing.numerics.choices import Choices
 from tracing.numerics.rounding import Noise, wide
 from tracing.numerics.shadow import Shadow
 from tracing.numerics.shadow_storages import is_inexact
@@ -67,7 +67,7 @@ class Reference:
         self._own: dict[str, torch.Tensor] = {}
         self._missing: dict[str, set[str]] = {}
         self._drawn: set[str] = set()
-        self._tests: EqualityTests | None = None
+        self._choices: Choices | None = None
         self._squares: dict[str, torch.Tensor] = {}
         self._extremes: dict[str, Extremes] = {}
 
@@ -97,12 +97,12 @@ class Reference:
                 self._extremes[name] = _extremes(self._own[name], self._exact[name])
         for effect, line in shadow.undeclared.items():
             self._undeclared(effect_text(effect, line))
-        self._tests = shadow.tests
+        self._choices = shadow.choices
         self._ended()
 
     def _run_with_noise(self) -> None:
         exact, own = self._exact, self._own
-        shadow, results = self._followed(Noise(self._runs), self._tests)
+        shadow, results = self._followed(Noise(self._runs), self._choices)
         for name, one in _tensors(results):
             if name in exact and repeats(one, own[name]):
                 self._squares[name] += _squared(shadow.of(one), exact[name])
@@ -116,9 +116,7 @@ class Reference:
         self._runs += 1
         self._progress(self._runs)
 
-    def _followed(
-        self, noise: Noise | None = None, exact: EqualityTests | None = None
-    ) -> tuple[Shadow, Results]:
+    def _followed(self, noise: Noise | None = None, exact: Choices | None = None) -> tuple[Shadow, Results]:
         shadow = Shadow(noise, exact, self._tf32)
         # fused attention has no float64 on a GPU; its parts have
         kernels = nullcontext() if self._fused else sdpa_kernel(SDPBackend.MATH)

@@ -23,9 +23,9 @@ from typing import Any
 
 import torch
 
+from tracing.numerics.choices import Choices
 from tracing.numerics.conversions import with_any_integer
 from tracing.numerics.default_dtype import with_default_dtype
-from tracing.numerics.equality import EqualityTests
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
 from tracing.numerics.tf32 import CONVOLUTION_BACKWARD, narrowed_factors, tf32_factors
@@ -83,17 +83,17 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
     def __init__(
         self,
         noise: Noise | None = None,
-        exact: EqualityTests | None = None,
+        exact: Choices | None = None,
         tf32: Collection[str] | None = None,
     ) -> None:
         """noise -- None: exact results; else every rounding is random
 
-        exact -- the tests for equality of a run without noise
+        exact -- the choices of a run without noise
         tf32  -- products that may be computed in TF32, as `tf32_products`; None: by this process
         """
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self._noise, self._tf32 = noise, tf32
-        self.tests = EqualityTests(exact)
+        self.choices = Choices(exact)
         self._storages = ShadowStorages(noise)
         # what the program's operators do and do not declare: sentences, with the first line
         self.undeclared: dict[str, str] = {}
@@ -183,8 +183,9 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             return
         try:
             with with_default_dtype("float64"):  # in which torch.arange(3) / 2 is exact
+                given = self.choices.sided(name, own[0], given, self._noise, self._storages.exact)
                 computed = self._computed(func, name, own, given)
-            results = self.tests.tested(name, given, computed, self._noise)
+            results = self.choices.tested(name, given, computed, self._noise)
             if self._noise is not None:
                 if self._all_exact(compared(name, own[0]) or rounded(name, own[0])):
                     results = result

@@ -37,7 +37,7 @@ def compared(name: str, args: Any) -> list[torch.Tensor]:
     numbers = [one for one in args if not isinstance(one, torch.Tensor)]
     if not name.startswith(_COMPARING) or not operands:
         return []
-    exact = all(_exact(one, operands[0].dtype) for one in numbers)
+    exact = all(representable(one, operands[0].dtype) for one in numbers)
     return operands if exact and len({one.dtype for one in operands}) == 1 else []
 
 
@@ -57,7 +57,8 @@ def with_rounded_numbers(own: Sequence[Any], given: Sequence[Any]) -> Sequence[A
     return [torch.tensor(one).to(dtype).item() if isinstance(one, float) else one for one in given]
 
 
-def _exact(number: Any, dtype: torch.dtype) -> bool:
+def representable(number: Any, dtype: torch.dtype) -> bool:
+    """True for a number that a dtype has; whole numbers are compared without rounding, whatever it is."""
     if not isinstance(number, (int, float)):
         return False
     return not dtype.is_floating_point or torch.tensor(number, dtype=torch.float64).to(dtype).item() == number
@@ -82,7 +83,7 @@ def without_rounding(func: Any, name: str, own: Any, result: Any) -> bool:
     leaves = tree_leaves(own)
     dtypes = {one.dtype for one in leaves if isinstance(one, torch.Tensor) and one.is_floating_point()}
     numbers = [one for one in leaves if isinstance(one, (int, float))]
-    if torch.float64 in dtypes or not all(_exact(one, dtype) for one in numbers for dtype in dtypes):
+    if torch.float64 in dtypes or not all(representable(one, dtype) for one in numbers for dtype in dtypes):
         return False  # nothing is wider; a number is rounded
     args, kwargs = tree_map(_in_float64, own)
     exact = func(*args, **kwargs)
