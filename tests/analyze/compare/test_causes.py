@@ -601,6 +601,20 @@ def test_memory_that_was_freed_and_filled_by_the_host_was_not_written_by_its_for
     assert cause == Host("", None, proven=False)
 
 
+def test_a_tensor_that_was_overwritten_in_part_has_its_owner_still(why: Why) -> None:
+    # its first writer left other bits than the reader found, because of the second one
+    half = TensorMeta((2,), (1,), "float32", "cpu")
+    sin = operators(("aten::sin", (X,), (Y,)), after=1)
+
+    def run(storage: int, value: str, records: list[Record]) -> Side:
+        into = KernelArg("out_ptr", "out", half, storage, None, Digest("old"), Digest("new"))
+        return [writer(0), launch(1, into, name="second"), reader(2, value, storage)], records
+
+    cause = why(run(X, "x", []), run(Y, "z", sin.records))
+
+    assert cause == OperatorCause(("", "aten::sin"), ("", ""), "b", proven=True)
+
+
 def test_memory_without_a_recorded_writer_may_come_from_the_host(why: Why) -> None:
     assert why(([reader(0, "y")], []), ([reader(0, "z")], [])) == Host("", None, proven=False)
 

@@ -125,11 +125,11 @@ class Causes:
 
     def _answer(self, pair: WritePair, reads: ReadPair, latest: Sequence[int]) -> CauseAnswer:
         a, b, same = pair
+        last = [one is not None and one.order == order for one, order in zip((a, b), latest, strict=True)]
         if a is None or b is None or not same:
-            if _was_freed(a, b, reads):
+            if _was_freed(a, b, reads, last):
                 return Host("", None, proven=False)
             return self._unlike.cause(a, b, reads) if a or b else self._unlike.unseen()
-        last = [a.order == latest[0], b.order == latest[1]]
         if a.kind == "operator":
             return self._operator(a, b, reads, last)
         if a.kind == "allocation":
@@ -146,7 +146,7 @@ class Causes:
     def _operator(self, a: Write, b: Write, reads: ReadPair, last: Sequence[bool]) -> CauseAnswer:
         if a.left.bits and a.left.bits == b.left.bits:
             return self._changed(a, b, reads, last)
-        if _was_freed(a, b, reads):
+        if _was_freed(a, b, reads, last):
             return Host("", None, proven=False)
         if self._is_other_call(a, b, reads) and (other := self._unlike.other_call(a, b, reads)):
             return other
@@ -246,10 +246,12 @@ class Causes:
         return Host(runs, writer, proven=not runs or None not in changed, operator=operator)
 
 
-def _was_freed(a: Write | None, b: Write | None, reads: ReadPair) -> bool:
-    # other bits than what was written: the memory has another owner now, as a checkpoint that was loaded
-    writes = zip((a, b), reads, strict=True)
-    return any(write is not None and changed_since(write, read) for write, read in writes)
+def _was_freed(a: Write | None, b: Write | None, reads: ReadPair, last: Sequence[bool]) -> bool:
+    # other bits than what was written last: the memory has another owner now, as a checkpoint that was loaded
+    writes = zip((a, b), reads, last, strict=True)
+    return any(
+        write is not None and was_last and changed_since(write, read) for write, read, was_last in writes
+    )
 
 
 def _is_proven(answer: CauseAnswer) -> bool:
