@@ -92,7 +92,7 @@ BUGS = (
         "block_sums loads x_ptr[100] of 100 elements"),
     Bug("unwritten_gradient.py", "kernel `double_backward` of the case writes whole blocks only",
         "no reference, because of double_backward"),
-    Bug("dropout.py", "nothing is wrong: other random numbers", "eager's random", "right", "is right"),
+    Bug("dropout.py", "nothing is wrong: other random numbers", "eager's random", "right", "right in"),
     Bug("reused_output.py", "a buffer of the case that is kept from call to call", "passed"),
 )  # fmt: skip
 
