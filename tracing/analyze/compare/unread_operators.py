@@ -11,32 +11,25 @@ do not count: a program may have been edited.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
-from msgspec.structs import replace
-
+from tracing.analyze.compare.computing_calls import Called, CallKind, CallOfKind, ComputingCalls
 from tracing.analyze.compare.divergence_kinds import Cause, Host, OperatorCause
 from tracing.analyze.runs.outcomes import ending
-from tracing.analyze.runs.program_operators import ASYNCHRONOUS, is_check, is_of_program
+from tracing.analyze.runs.program_operators import is_check, is_of_program
 from tracing.analyze.runs.results import ResultDiffers, value_text
-from tracing.model import (
-    CallSite,
-    OperatorCall,
-    OperatorDigests,
-    OperatorSignature,
-    TensorMeta,
-    TensorValue,
-)
+from tracing.model import OperatorDigests, TensorValue
 from tracing.store import Run
-from tracing.views import extent, relation, same_digest
 
 _NOT_WAITED_FOR = "non_blocking=True"
 _DEEP = 64  # operators in a row that are followed back
 
 Bits: TypeAlias = Literal["unknown", "equal", "other inputs", "other results"]
 What: TypeAlias = Literal["arguments", "results", "random"]
+_Pair: TypeAlias = tuple[Called, Called]  # of run a, of run b
+_Sides: TypeAlias = tuple[ComputingCalls, ComputingCalls]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,105 +41,14 @@ class UnreadOperators:
     left_out: tuple[str, ...] = ()  # what was not compared, and the option that records it
 
 
-class _Kind(NamedTuple):
-    # what two calls of a pair have in common; where their tensors begin in a storage does not matter
-    name: str
-    reads: tuple[TensorMeta, ...]
-    writes: tuple[TensorMeta, ...]
-    thread: int
-
-
-class _Called(NamedTuple):
-    call: OperatorCall
-    signature: OperatorSignature
-    site: CallSite | None
-
-    @property
-    def arguments(self) -> str:
-        return self.signature.arguments_of(self.call)
-
-
-def _overlapping(writer: _Called, reader: _Called, position: int) -> Iterator[int]:
-    # the results of a call that hold bytes of an input of another call
-    storage, meta = reader.call.storages[position], reader.signature.reads[position]
-    written = writer.call.storages[len(writer.signature.reads) :]
-    for number, (there, result) in enumerate(zip(written, writer.signature.writes, strict=False)):
-        distance = extent(meta)[0] - extent(result)[0]
-        if there == storage and relation(meta, result, distance) != "disjoint":
-            yield number
-
-
-def _without_offsets(metas: Sequence[TensorMeta]) -> tuple[TensorMeta, ...]:
-    return tuple(replace(one, offset=0) for one in metas)
-
-
-_Write: TypeAlias = tuple[_Kind, _Called]
-
-
-class _Calls:
-    # the calls of one process that compute
-
-    def __init__(self, run: Run, process: str) -> None:
-        self._run, self._process = run, process
-        self._signatures = {one.id: one for one in run.view(process, OperatorSignature, OperatorSignature)}
-        self._sites = run.sites(process)
-        digests = run.view(process, OperatorDigests, OperatorDigests)
-        self._digests = {one.operator: one for one in digests}
-        self.counts = Counter(kind for kind, _ in self.called())
-
-    def called(self) -> Iterator[tuple[_Kind, _Called]]:
-        kinds: dict[tuple[int, int], _Kind] = {}
-        for call in self._run.view(self._process, OperatorCall, OperatorCall):
-            signature = self._signatures.get(call.signature)
-            if signature is None or signature.allocates or not signature.writes:
-                continue
-            if signature.name.startswith(ASYNCHRONOUS):
-                continue
-            key = call.signature, call.thread
-            if key not in kinds:
-                reads, writes = map(_without_offsets, (signature.reads, signature.writes))
-                kinds[key] = _Kind(signature.name, reads, writes, call.thread)
-            yield kinds[key], _Called(call, signature, self._sites.get(call.site))
-
-    def last_writer(self, reader: _Called, position: int) -> _Write | None:
-        """The last call before another one that wrote what it reads there; None: no operator, or unknown."""
-        last = None
-        for kind, one in self.called():
-            if one.call.index >= reader.call.index:
-                break
-            if next(_overlapping(one, reader, position), None) is not None:
-                last = kind, one
-        return last if last is None or self._left(last[1], reader, position) else None
-
-    def _left(self, writer: _Called, reader: _Called, position: int) -> bool:
-        # False: what is read has other bits than the call left, so something else wrote it later
-        read, left = self.digests(reader), self.digests(writer)
-        if read is None or left is None or position >= len(read.before):
-            return True
-        meta, bits = reader.signature.reads[position], read.before[position].bits
-        for number in _overlapping(writer, reader, position):
-            result = writer.signature.writes[number]
-            alike = extent(result)[0] == extent(meta)[0] and same_digest(result, meta)
-            if alike and number < len(left.after) and left.after[number].bits not in ("", bits):
-                return False
-        return True
-
-    def called_by_name(self, name: str) -> int:
-        """How often the operators of a name are called."""
-        return sum(count for kind, count in self.counts.items() if kind.name == name)
-
-    def digests(self, one: _Called) -> OperatorDigests | None:
-        return self._digests.get(one.call.index)
-
-
 def unread_operators(runs: tuple[Run, Run], rank: int, processes: tuple[str, str]) -> UnreadOperators:
     """Compare the operators of one process of each run, of which no launch differs.
 
     Time: some 5 µs a call. Memory: some 500 bytes for each call with digests.
     """
-    a, b = (_Calls(run, process) for run, process in zip(runs, processes, strict=True))
+    a, b = (ComputingCalls(run, process) for run, process in zip(runs, processes, strict=True))
     doubt, undigested, made = "", None, None
-    for one, other in _pairs(a, b, {kind for kind, count in a.counts.items() if count == b.counts[kind]}):
+    for one, other in _pairs(a, b):
         bits = _compared(a.digests(one), b.digests(other))
         arguments = one.arguments, other.arguments
         if bits == "unknown":
@@ -159,9 +61,8 @@ def unread_operators(runs: tuple[Run, Run], rank: int, processes: tuple[str, str
             texts = f"({arguments[0]})", f"({arguments[1]})"
             return UnreadOperators(_difference(rank, (one, other), texts, "arguments"))
         elif bits == "other results" and _NOT_WAITED_FOR in arguments[0]:
-            doubt = (
-                doubt or f"{_named(one)} copies while the program continues: its digest may be of other bits"
-            )
+            asynchronous = f"{one.title} copies while the program continues: its digest may be of other bits"
+            doubt = doubt or asynchronous
         elif bits == "other results":
             texts = _text(one, a.digests(one)), _text(other, b.digests(other))
             if one.signature.random:
@@ -170,29 +71,34 @@ def unread_operators(runs: tuple[Run, Run], rank: int, processes: tuple[str, str
                 return UnreadOperators(_difference(rank, (one, other), texts, "results"))
             if made is None:
                 cause = Host("ab", None, made=True, sites=(one.site, other.site))
-                made = ResultDiffers(f"tensor of {_named(one)}", *texts, rank), cause
+                made = ResultDiffers(f"tensor of {one.title}", *texts, rank), cause
     if made is not None:  # of numbers of the program, as a measured time
         return UnreadOperators(made)
-    left_out, called = [], sum(1 for _ in runs[0].rows(processes[0]))
+    launches = sum(1 for _ in runs[0].rows(processes[0]))
     whole = not any(ending(run, rank) for run in runs)  # else a run may lack the last calls of its program
-    if whole and (latest := _unpaired(a, b)) is not None:
-        by_program, unpaired = latest
-        which = f"operators that the runs call unequally often, as {_named(unpaired)}"
-        # no launch reads what it computes, or perhaps none; calls of torch itself, as in a first run that
-        # compiles, are no doubt
-        if unpaired.call.launch >= called or by_program:
-            doubt = doubt or which
-        else:
-            left_out.append(which)
-    if undigested is not None and undigested.call.launch >= called:
-        what = f"what operators compute after the last launch, as {_named(undigested)}"
+    unequal, left_out = _called_unequally(a, b, launches) if whole else ("", [])
+    if undigested is not None and undigested.call.launch >= launches:
+        what = f"what operators compute after the last launch, as {undigested.title}"
         left_out.append(f"{what}; `--operators digests` records it")
-    return UnreadOperators(None, doubt, tuple(left_out))
+    return UnreadOperators(None, doubt or unequal, tuple(left_out))
 
 
-def _pairs(a: _Calls, b: _Calls, kinds: Collection[_Kind]) -> Iterator[tuple[_Called, _Called]]:
-    # kinds -- those that both processes call equally often
-    later, waiting = _numbered(b, kinds), dict[tuple[_Kind, int], _Called]()
+def _called_unequally(a: ComputingCalls, b: ComputingCalls, launches: int) -> tuple[str, list[str]]:
+    # operators that the runs call unequally often: a doubt, or else calls that were left out
+    # launches -- of run a
+    if (latest := _unpaired(a, b)) is None:
+        return "", []
+    by_program, unpaired = latest
+    which = f"operators that the runs call unequally often, as {unpaired.title}"
+    # no launch reads what it computes, or perhaps none; calls of torch itself, as in a first run that
+    # compiles, are no doubt
+    return (which, []) if unpaired.call.launch >= launches or by_program else ("", [which])
+
+
+def _pairs(a: ComputingCalls, b: ComputingCalls) -> Iterator[_Pair]:
+    # calls of a kind that one run calls more often have no partner
+    kinds = {kind for kind, count in a.counts.items() if count == b.counts[kind]}
+    later, waiting = _numbered(b, kinds), dict[tuple[CallKind, int], Called]()
     for wanted, one in _numbered(a, kinds):
         while wanted not in waiting:
             there, other = next(later)
@@ -200,8 +106,8 @@ def _pairs(a: _Calls, b: _Calls, kinds: Collection[_Kind]) -> Iterator[tuple[_Ca
         yield one, waiting.pop(wanted)
 
 
-def _numbered(calls: _Calls, kinds: Collection[_Kind]) -> Iterator[tuple[tuple[_Kind, int], _Called]]:
-    counts = Counter[_Kind]()
+def _numbered(calls: ComputingCalls, kinds: set[CallKind]) -> Iterator[tuple[tuple[CallKind, int], Called]]:
+    counts = Counter[CallKind]()
     for kind, one in calls.called():
         if kind in kinds:
             yield (kind, counts[kind]), one
@@ -222,7 +128,7 @@ def _compared(a: OperatorDigests | None, b: OperatorDigests | None) -> Bits:
 
 
 def _difference(
-    rank: int, pair: tuple[_Called, _Called], texts: tuple[str, str], what: What
+    rank: int, pair: _Pair, texts: tuple[str, str], what: What
 ) -> tuple[ResultDiffers, OperatorCause]:
     a, b = pair
     cause = OperatorCause(
@@ -238,22 +144,22 @@ def _difference(
     return ResultDiffers(f"output of operator {_numbers(pair)}", *texts, rank), cause
 
 
-def _numbers(pair: tuple[_Called, _Called]) -> str:
+def _numbers(pair: _Pair) -> str:
     a, b = (f"#{one.call.index}" for one in pair)
     return a if a == b else f"{a} | {b}"
 
 
-def _text(one: _Called, digests: OperatorDigests | None) -> str:
+def _text(one: Called, digests: OperatorDigests | None) -> str:
     assert digests is not None
     return value_text(TensorValue(one.signature.writes[0], digests.after[0]))
 
 
-def _differing(pair: tuple[_Called, _Called], of: tuple[_Calls, _Calls], rank: int) -> ResultDiffers:
+def _differing(pair: _Pair, of: _Sides, rank: int) -> ResultDiffers:
     a, b = (_text(one, calls.digests(one)) for one, calls in zip(pair, of, strict=True))
     return ResultDiffers(f"output of operator {_numbers(pair)}", a, b, rank)
 
 
-def _writer(of: tuple[_Calls, _Calls], pair: tuple[_Called, _Called]) -> OperatorCause | None:
+def _writer(of: _Sides, pair: _Pair) -> OperatorCause | None:
     # who wrote what a pair reads: an operator that one run calls more often, or another one in each run
     for _ in range(_DEEP):
         last = _last_writers(of, pair)
@@ -278,17 +184,15 @@ def _writer(of: tuple[_Calls, _Calls], pair: tuple[_Called, _Called]) -> Operato
     return _cause(a[1], b[1]) if unequal else None
 
 
-def _other_values(of: tuple[_Calls, _Calls], pair: tuple[_Called, _Called]) -> str:
+def _other_values(of: _Sides, pair: _Pair) -> str:
     # of a pair whose inputs differ, and no call is known to be the cause: the facts
     a, b = _last_writers(of, pair)
     if a is None or b is None:
-        return f"{_named(pair[0])} reads other values, and what wrote them is not known"
-    return f"{_named(pair[0])} reads other values: {_named(a[1])} wrote them in a, {_named(b[1])} in b"
+        return f"{pair[0].title} reads other values, and what wrote them is not known"
+    return f"{pair[0].title} reads other values: {a[1].title} wrote them in a, {b[1].title} in b"
 
 
-def _last_writers(
-    of: tuple[_Calls, _Calls], pair: tuple[_Called, _Called]
-) -> tuple[_Write | None, _Write | None]:
+def _last_writers(of: _Sides, pair: _Pair) -> tuple[CallOfKind | None, CallOfKind | None]:
     # of the first input that differs
     before = [calls.digests(one) for calls, one in zip(of, pair, strict=True)]
     if before[0] is None or before[1] is None:
@@ -301,12 +205,12 @@ def _last_writers(
     return a, b
 
 
-def _is_only_in(kind: _Kind, mine: _Calls, other: _Calls) -> bool:
+def _is_only_in(kind: CallKind, mine: ComputingCalls, other: ComputingCalls) -> bool:
     # not if the other run calls it on other layouts
     return not other.counts[kind] and mine.called_by_name(kind.name) > other.called_by_name(kind.name)
 
 
-def _cause(a: _Called | None, b: _Called | None) -> OperatorCause:
+def _cause(a: Called | None, b: Called | None) -> OperatorCause:
     return OperatorCause(
         (a.signature.name if a else "", b.signature.name if b else ""),
         (a.arguments if a else "", b.arguments if b else ""),
@@ -316,7 +220,7 @@ def _cause(a: _Called | None, b: _Called | None) -> OperatorCause:
     )
 
 
-def _unpaired(a: _Calls, b: _Calls) -> tuple[bool, _Called] | None:
+def _unpaired(a: ComputingCalls, b: ComputingCalls) -> tuple[bool, Called] | None:
     # of the operators that the runs call unequally often, the latest call, and True if a line of the program
     # makes it: such calls come before those of torch itself
     unequal = {kind for kind in (*a.counts, *b.counts) if a.counts[kind] != b.counts[kind]}
@@ -327,8 +231,3 @@ def _unpaired(a: _Calls, b: _Calls) -> tuple[bool, _Called] | None:
         if kind in unequal
     )
     return max(them, key=lambda one: (one[0], one[1].call.launch), default=None)
-
-
-def _named(one: _Called) -> str:
-    name = f"operator #{one.call.index} {one.signature.name}"
-    return f"{name}, called at {one.site}" if one.site else name
