@@ -44,15 +44,8 @@ _popen = subprocess.Popen.__init__
 _PR_SET_PDEATHSIG = 1  # Source: prctl(2)
 _HEADER = struct.Struct("<cI")  # header of a message from a child: its kind, and its size in bytes
 _MESSAGE, _ANSWER = b"s", b"a"
-_FAULTS = (
-    "SIGABRT",
-    "SIGBUS",
-    "SIGFPE",
-    "SIGILL",
-    "SIGSEGV",
-    "SIGSYS",
-    "SIGTRAP",
-)  # exit status of the code that it ran
+# signals that a fault of the executed code causes: the next call ends by them, too
+_FAULTS = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP")
 _GPUS = ("/dev/nvidia", "/dev/kfd")
 _parent: list[int] = []  # of a child, the pipe to the process that waits for it
 
@@ -67,9 +60,8 @@ class ChildResult:
     stderr: str  # of the child and of what it started
     seconds: float
     signal: str = ""  # "SIGABRT", where one ended it
-    transient: bool = (
-        False  # time, memory or disk ran out, or a user killed it: the next call may end differently
-    )
+    # time, memory or disk ran out, or a user killed it: the next call may end differently
+    transient: bool = False
 
 
 def opened_gpu() -> bool:

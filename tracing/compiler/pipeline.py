@@ -80,9 +80,8 @@ def _starting(original: Callable[..., None]) -> Callable[..., None]:
     def add_stages(backend: Any, stages: dict[str, Any], options: Any, language: Any) -> None:
         original(backend, stages, options, language)
         if current() is None and _factories:
-            source = sys._getframe(1).f_locals.get(
-                "src"
-            )  # triton.compile has it, and passes it to no function
+            # triton.compile has it, and passes it to no function
+            source = sys._getframe(1).f_locals.get("src")
             started = _Started(backend, options, language.name.lower(), source, last=[*stages][-1])
             for name, stage in stages.items():
                 stages[name] = functools.partial(started.stage, name, stage)

@@ -70,9 +70,8 @@ class StallWatch:
         deadline, text = time.perf_counter() + _PATIENCE, b""
         while time.perf_counter() < deadline:
             time.sleep(0.05)
-            more = os.pread(
-                self._stderr, 1 << 20, start
-            )  # a read would move the end at which the child writes
+            # a read would move the end at which the child writes
+            more = os.pread(self._stderr, 1 << 20, start)
             if more and more == text:
                 break
             text = more

@@ -22,9 +22,8 @@ class StopSettings:
     owner: bool  # this process is the program's first, and made the folder
     session: Path | None  # the debug configuration that VSCode is to start
     seconds: float  # to wait for a debugger
-    tracer: (
-        int | None
-    )  # the process that may trace, like its children; None: any process, while it is awaited
+    # the process that may trace, like its children; None: any process, while it is awaited
+    tracer: int | None
 
 
 def stop_settings() -> StopSettings | None:

@@ -14,9 +14,8 @@ from typing import Any
 
 from tracing.upstream.triton.jit import around_language_reads
 
-LANGUAGE = (
-    threading.RLock()
-)  # held by a thread that needs the language in its current state, or parses Python
+# held by a thread that needs the language in its current state, or parses Python
+LANGUAGE = threading.RLock()
 
 
 @contextmanager

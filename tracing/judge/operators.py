@@ -221,9 +221,8 @@ def overwritten(node: FxNode) -> tuple[str, ...]:
     if f"{_KERNEL}_mutation" in node.target:  # of a run that does not say which
         return tuple(references([node.args, node.kwargs]))
     function = _operator(node)
-    if (
-        function is None
-    ):  # one that this process does not know, of a run that does not say which, may write all
+    # an operator that this process does not know, of a run that does not say what it writes, may write all
+    if function is None:
         return tuple(references([node.args, node.kwargs])) if is_custom(node) else ()
     keywords = dict((node.kwargs or {}).get("mapping", []))
     return tuple(references(written_arguments(function, node.args, keywords)))

@@ -80,9 +80,8 @@ class ReusedBuffers:
     """Looks at each launch of generated code once."""
 
     def __init__(self) -> None:
-        self._seen: set[tuple[int, int]] = (
-            set()
-        )  # id of a code object, whose hash costs 0.1 ms, and instruction
+        # id of a code object, whose hash costs 0.1 ms, and instruction
+        self._seen: set[tuple[int, int]] = set()
         self._wrappers: dict[int, tuple[CodeType, _Wrapper | None]] = {}  # by the same id
 
     def seen(self, launched: tuple[CodeType, int]) -> bool:

@@ -18,9 +18,8 @@ _REMEMBERED = 1 << 14  # storages whose numbers are remembered
 
 # Gives the block of memory that an address lies in, of those that are known: start, stop, and what keeps it.
 Reach: TypeAlias = Callable[[int], tuple[int, int, object] | None]
-TouchedMemory: TypeAlias = tuple[
-    int, ...
-]  # of each tensor: address, address of its storage, bytes of its storage
+# of each tensor: address, address of its storage, bytes of its storage
+TouchedMemory: TypeAlias = tuple[int, ...]
 
 
 class Storages:

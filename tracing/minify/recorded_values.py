@@ -52,9 +52,8 @@ class ValueRecorder(Interpreter):
     """Executes a graph in eager and records `values`. Cost: two copies of every tensor that a node reads."""
 
     def __init__(self, module: torch.fx.GraphModule) -> None:
-        super().__init__(
-            module, garbage_collect_values=False
-        )  # keeps the storage alive, so that no other one gets its address
+        # keeps the storage alive, so that no other one gets its address
+        super().__init__(module, garbage_collect_values=False)
         self.values = RecordedValues()
         self._makes_gradients = torch.is_grad_enabled()
         self._storages: dict[int, int] = {}  # address -> number

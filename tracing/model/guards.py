@@ -36,15 +36,13 @@ class FrameCompile(Record, frozen=True, file="guards"):
     """One compile of one frame by Dynamo, successful or not."""
 
     compile_id: str  # Dynamo's number of the frame, and of its compile: "0/0"
-    function: (
-        str  # "forward", or "torch_dynamo_resume_in_forward_at_12"; of a module of torch "Sequential.forward"
-    )
+    # "forward", or "torch_dynamo_resume_in_forward_at_12"; of a module of torch "Sequential.forward"
+    function: str
     python: str  # its first line: "model.py:10"
     operators: int = 0  # of the graph
     graph: Blob = ""  # for people; empty: there is none
-    bytecode: Blob = (
-        ""  # bytecode that replaces that of the function, as `dis` prints it; empty: the frame stays in eager
-    )
+    # bytecode that replaces that of the function, as `dis` prints it; empty: the frame stays in eager
+    bytecode: Blob = ""
     guards: tuple[FrameGuard, ...] = ()
     breaks: tuple[GraphBreak, ...] = ()
     failed: tuple[FailedGuard, ...] = ()  # the latest compile first; empty: the frame's first compile

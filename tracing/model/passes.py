@@ -49,9 +49,8 @@ class PassEnd(Record, frozen=True, file="passends", compressed=True):
 class PassIR(Record, frozen=True, file="passir", compressed=True):
     """The IR on one side of a pass, with locations; it changed nothing where both sides are one blob."""
 
-    process: (
-        str  # the process that recorded the pass, "<host>-<rank>-<pid>": another one may have derived its IR
-    )
+    # the process that recorded the pass, "<host>-<rank>-<pid>": another one may have derived its IR
+    process: str
     compilation: int
     index: int
     side: Literal["before", "after"]

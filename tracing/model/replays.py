@@ -43,9 +43,8 @@ class ReplaySeries(Record, frozen=True):
     outcomes: tuple[Mapping[str, Digest], ...]  # outputs of each replay, by argument; the first one included
     varying: tuple[DifferingElements, ...]  # elements that differ in any replay from the first
     unwritten: tuple[DifferingElements, ...]  # elements that depend on memory whose content was not kept
-    written: Mapping[
-        str, tuple[int, ...]
-    ]  # of arguments in `unwritten` and `untouched`: the ranges of `Digest.tiles` without them
+    # of arguments in `unwritten` and `untouched`: the ranges of `Digest.tiles` without them
+    written: Mapping[str, tuple[int, ...]]
     untouched: tuple[DifferingElements, ...] = ()  # elements of unkept content that the launch does not write
     completed: tuple[str, ...] = ()  # arguments whose untouched elements hold what `launched` recorded
 

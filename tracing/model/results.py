@@ -14,11 +14,13 @@ _EXIT = re.compile(r"(?:exit status |os\._exit\()(-?\d+)\b")  # how the detail o
 class Outcome(Record, frozen=True, file="outcomes"):
     """The ending of the case; a run without one was killed, or is still being recorded."""
 
+    # not decided: no result is known to be wrong, and of some neither compiled nor eager is right
+    # out of bounds: it agrees with eager, but a kernel left its arguments
+    # compiled: nothing was executed
+    # ended: a program, which is not compared with eager
     status: Literal[
         "passed", "differs", "not decided", "out of bounds", "failed", "interrupted", "compiled", "ended"
-    ]  # not decided: no result is known to be wrong, and of some neither compiled nor eager is right;
-    # out of bounds: it agrees with eager, but a kernel left its arguments; compiled: nothing was executed;
-    # ended: a program, which is not compared with eager
+    ]
     detail: str  # the comparison with eager, or the error with the line of the case that it came from
     traceback: str = ""
     message: str = ""  # the whole message of the error; `detail` has its first line
@@ -165,9 +167,8 @@ Value: TypeAlias = TensorValue | PlainValue | Container | Uncomparable
 class Result(Record, frozen=True, file="results"):
     """A result of the compiled case, value by value: its result, gradients, parameters, state."""
 
-    name: (
-        str  # "output", "output['logits']", "grad of input 1", "parameter head.weight", "input 0 afterwards"
-    )
+    # "output", "output['logits']", "grad of input 1", "parameter head.weight", "input 0 afterwards"
+    name: str
     value: Value
 
 

@@ -26,9 +26,8 @@ _TOLERANCES: Mapping[torch.dtype, tuple[float, float]] = {
     torch.float32: (1e-5, 1.3e-6),
     torch.float64: (1e-7, 1e-7),
 }
-_AROUND = (
-    2  # elements of the neighbourhood, before and after the worst one, in each of the last two dimensions
-)
+# elements of the neighbourhood, before and after the worst one, in each of the last two dimensions
+_AROUND = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,9 +86,8 @@ class Judged:
     beyond: int = 0  # integers that rounding decides, and that no run with other roundings gives
     unlike_draws: str = ""  # how the draws of each compile differ from eager's
     instead: torch.Tensor | None = None  # [*] to be compared by tolerances: it draws eager's random numbers
-    undecided: int = (
-        0  # elements within the rounding of the tensor's larger elements, but not within their own
-    )
+    # elements within the rounding of the tensor's larger elements, but not within their own
+    undecided: int = 0
     apart: EagerDifference | None = None  # if exact arithmetic may not decide between compiled and eager
 
     @property

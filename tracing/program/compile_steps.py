@@ -21,9 +21,8 @@ class AskedStep:
 class CompileSteps:
     """Decides by number and by label; records every step in order."""
 
-    first: Mapping[str, int] = field(
-        default_factory=dict
-    )  # by part: the number of steps that are executed; the rest is left out
+    # by part: the number of steps that are executed; the rest is left out
+    first: Mapping[str, int] = field(default_factory=dict)
     without: Mapping[str, Sequence[str]] = field(default_factory=dict)  # labels, by part
     these: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of a part that has an entry no others
     asked: dict[str, list[AskedStep]] = field(default_factory=lambda: defaultdict(list))

@@ -43,9 +43,8 @@ class Device:
         if there and execute and select:
             torch.cuda.set_device(local_rank() % torch.cuda.device_count())  # ranks may share a GPU
         self.type = "cpu" if self.virtual or not there else "cuda"
-        self.caches: Callable[[], contextlib.AbstractContextManager[object]] = (
-            fresh_caches  # contexts of the work: empty caches, removed afterwards
-        )
+        # contexts of the work: empty caches, removed afterwards
+        self.caches: Callable[[], contextlib.AbstractContextManager[object]] = fresh_caches
         wanted = parse_target(target)
         if self.virtual:
             self.name, self.compiled_for = VIRTUAL_GPU, f"{wanted.backend}:{wanted.arch}"

@@ -283,9 +283,8 @@ class OperatorCalls:
         self._signatures.refresh(known)
         storages = recording.storages.numbers(memory)
         number = recording.operators
-        recording.operators += (
-            1  # first: after Ctrl-C in between a number is missing, and none is there twice
-        )
+        # first: after Ctrl-C in between a number is missing, and none is there twice
+        recording.operators += 1
         if not self._flight.paused:
             call = OperatorCall(number, recording.launches, known.number, storages, site, thread, text)
             self.held += recording.writer.encoded(call) + b"\n"

@@ -42,9 +42,8 @@ class ReplayRequest:
     launched: Side
     launch: RecordedLaunch
     inputs: Side
-    given: (
-        RecordedLaunch  # the run whose contents are the inputs; tensors of the same names, shapes and dtypes
-    )
+    # the run whose contents are the inputs; tensors of the same names, shapes and dtypes
+    given: RecordedLaunch
 
 
 def replay(asked: Sequence[ReplayRequest], outputs: Sequence[str], times: int) -> ReplayResult:

@@ -15,9 +15,8 @@ from tracing.launch.launch_site import Grid
 from tracing.program.case import import_file
 from tracing.upstream.triton.jit import JITFunction
 
-Arguments: TypeAlias = Mapping[
-    str, object
-]  # tensors, numbers and constants, by parameter or member of a tuple
+# tensors, numbers and constants, by parameter or member of a tuple
+Arguments: TypeAlias = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)

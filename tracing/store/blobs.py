@@ -28,10 +28,8 @@ class Blobs:
         """Read the blobs below `folders`: the run, then temporary folders of derived blobs."""
         self._folders = folders
         self._where: dict[Blob, PackedBlob] | None = None
-        self._pack: tuple[str, bytes] = (
-            "",
-            b"",
-        )  # the pack that was read last: it mostly contains the next blob
+        # the pack that was read last: it mostly contains the next blob
+        self._pack: tuple[str, bytes] = "", b""
 
     def read(self, blob: Blob, most: int) -> bytes:
         """The content of a blob; raises Problem if it is missing, damaged, or has more than `most` bytes."""

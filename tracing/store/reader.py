@@ -71,9 +71,8 @@ class Run:
         self.name = path.name
         self.scratch = scratch
         self.growing = False  # True: the run is still being recorded, and its complete records are read
-        self.consent: Callable[[str], None] | None = (
-            None  # receives a description of the code to execute; None: execution is refused
-        )
+        # receives a description of the code to execute; None: execution is refused
+        self.consent: Callable[[str], None] | None = None
         if not (path / "run.json").exists():
             raise Problem(
                 f"{path} is not a run: it has no run.json",

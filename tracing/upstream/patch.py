@@ -75,9 +75,8 @@ def _without(layers: list[_Layer], ended: _Layer) -> Any:
     del layers[position]
     old, new = ended.value, ended.below
     for layer in layers[position:]:
-        if (
-            layer.below is not old
-        ):  # another project's replacement lies in between, and refers to the layer that ended
+        # another project's replacement lies in between, and refers to the layer that ended
+        if layer.below is not old:
             return layers[-1].value
         old, layer.below = layer.value, new
         layer.value = new = layer.make(new)

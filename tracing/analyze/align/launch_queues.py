@@ -138,9 +138,8 @@ class QueuePartners(Generic[T]):
         free = self._free()
         scores = {(a, b): self._score(a, b) for a in mine for b in free}
         chosen: dict[Queue, Queue] = {}
-        for a, b in sorted(
-            scores, key=scores.__getitem__, reverse=True
-        ):  # stable: equal scores stay in order
+        # the sort is stable: equal scores stay in order
+        for a, b in sorted(scores, key=scores.__getitem__, reverse=True):
             if scores[a, b].kernels and a not in chosen and b not in chosen.values():
                 chosen[a] = b
         _uncross(chosen, mine, free, scores)

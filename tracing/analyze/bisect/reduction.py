@@ -19,9 +19,8 @@ from tracing.analyze.bisect.reduction_search import Edit, Holds, fewest, tried
 from tracing.mlir import control_flow, edits
 from tracing.mlir.generic import Module, parsed
 
-_NUMBER = re.compile(
-    r"\"[^\"]*\"|(?:(?<![\w.#%^-])|(?<=\dx))(\d+)(?:(?![\w.-])|(?=x))"
-)  # or the text, to skip it
+# a number, or a text in quotes, to skip it
+_NUMBER = re.compile(r"\"[^\"]*\"|(?:(?<![\w.#%^-])|(?<=\dx))(\d+)(?:(?![\w.-])|(?=x))")
 
 
 def reduced(text: str, holds: Holds) -> str:

@@ -65,9 +65,8 @@ class FirstBad:
     of: int  # steps among which it was searched
     bad: Judgement  # with it and all earlier steps, built and judged anew
     good: Judgement  # without it, built and judged anew
-    all_out: (
-        Judgement | None
-    )  # the build without all steps of its name; None: the layer cannot leave them out
+    # the build without all steps of its name; None: the layer cannot leave them out
+    all_out: Judgement | None
     alike: tuple[Step, ...] = ()  # other steps of its name, each of which makes the result bad by itself
     needed: tuple[Step, ...] = ()  # other steps without which the result is good, too
     unavoidable: tuple[Step, ...] = ()  # later steps that cannot be left out and read the output of this one

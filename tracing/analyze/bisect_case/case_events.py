@@ -112,9 +112,8 @@ class CaseAnswer:
 
     symptom: Symptom
     stage: CompileStage
-    culprits: Sequence[
-        Culprit | PartUndecided | TogetherBlamed
-    ]  # from outside to inside: a graph, a part, a step
+    # from outside to inside: a graph, a part, a step
+    culprits: Sequence[Culprit | PartUndecided | TogetherBlamed]
     kernels: tuple[WrittenKernel, ...]  # that compute the accused nodes
     triton: bool = True  # Inductor wrote Triton kernels; False: C++, or nothing
     own_kernels: tuple[OwnKernel, ...] = ()  # hand-written, that take part from this stage on

@@ -15,13 +15,11 @@ class Variation:
     """How far a case is compiled: up to a stage, and without some steps."""
 
     stage: str = INDUCTOR
-    first: Mapping[str, int] = field(
-        default_factory=dict
-    )  # by part: the number of steps that are executed; the rest is left out
+    # by part: the number of steps that are executed; the rest is left out
+    first: Mapping[str, int] = field(default_factory=dict)
     without: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # labels of steps that are left out
-    only: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # by part: the only steps that are executed
+    # by part: the only steps that are executed
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def up_to(self, part: str, count: int) -> Variation:
         """The same with only the first steps of a part."""

@@ -69,9 +69,8 @@ def equal_prefix(
     launches, lines = start
     whole = False
     runs = (_stretches(a, processes[0], start), _stretches(b, processes[1], start))
-    with suppress(
-        Problem
-    ):  # a damaged run is equal up to the damage; the comparison launch by launch reports it
+    # a damaged run is equal up to the damage; the comparison launch by launch reports it
+    with suppress(Problem):
         for one in runs[0]:
             other = next(runs[1], None)
             if other is None or one[1] is None or not equal(one, other):

@@ -35,9 +35,8 @@ class CompilerDivergence:
     kind: CompilerDivergenceKind
     where: str  # "graph 0/0 forward", "kernel triton_poi_fused_add_0"
     stage: str  # "joint pass remove_noop_ops", "ttgir pass tritongpu-coalesce"
-    texts: tuple[
-        str, str
-    ]  # the IR of a and of b after it, with b's values renamed as in a; "stopped": the IR before it
+    # the IR of a and of b after it, with b's values renamed as in a; "stopped": the IR before it
+    texts: tuple[str, str]
     only: Literal["a", "b"] | None = None  # the compiler that has this pass
 
 

@@ -38,9 +38,8 @@ class NonFiniteTensor:
     untouched: NonFiniteCounts = (0, 0)  # of those in the digest, in elements that the event did not access
     exact: bool = True  # False: `untouched` is an upper limit
     before: Digest | None = None  # of a tensor that a launch writes
-    unwritten: tuple[int, int] | None = (
-        None  # elements that nothing has ever written: the first, and how many
-    )
+    # elements that nothing has ever written: the first, and how many
+    unwritten: tuple[int, int] | None = None
 
     @property
     def elements(self) -> int:
@@ -137,9 +136,8 @@ def data_events(run: Run, process: str) -> Iterator[DataEvent]:
     # an operator that says "launch 3" ran when three launches had been made
     rank, join = rank_of(process), run.joiner(process)
     accesses = functools.cache(lambda: {one.launch: one for one in run.view(process, Access, Access)})
-    overwrites = (
-        run.info.digests == "all"
-    )  # a written tensor without a digest before is overwritten as a whole
+    # a written tensor without a digest before is overwritten as a whole
+    overwrites = run.info.digests == "all"
     operators = run.operators(process)
     waiting = next(operators, None)
     for row in run.rows(process):

@@ -181,9 +181,8 @@ def _symbol(label: str) -> str:
 
 
 def _absent(source: _Module, result: _Module) -> list[str]:
-    gone = [
-        (-number, name) for name, number in counts(source.text).items() if name not in result.text
-    ]  # as text: implicit-check-not looks at all of it
+    # as text: implicit-check-not looks at all of it
+    gone = [(-number, name) for name, number in counts(source.text).items() if name not in result.text]
     return sorted(name for _, name in sorted(gone)[:_ABSENT])
 
 

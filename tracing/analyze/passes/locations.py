@@ -80,9 +80,8 @@ class _Locations:
         """The stacks of the content of a `loc(…)`."""
         if content not in self._known:
             self._known[content] = ()  # ends the recursion of an alias of itself
-            with contextlib.suppress(
-                IndexError, ValueError, RecursionError
-            ):  # incomplete or too deep: the location is unknown
+            # incomplete or too deep: the location is unknown
+            with contextlib.suppress(IndexError, ValueError, RecursionError):
                 self._known[content] = self._read(_TOKEN.findall(content)[::-1])
         return self._known[content]
 

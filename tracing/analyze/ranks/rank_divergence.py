@@ -26,9 +26,8 @@ class RankDivergence:
     event: RankEvent  # of the first rank that has it
     groups: Groups
     argument: str = ""  # of a launch; which tensor, of a landmark
-    before: Mapping[int, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # latest events of each rank that diverged
+    # latest events of each rank that diverged
+    before: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()  # of a launch that differs: what it wrote differently
     code: CodeDifference | None = None  # of the kernels of a launch
     calls: tuple[UnlikeArguments, ...] = ()  # of an update: operators before it

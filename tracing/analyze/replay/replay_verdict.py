@@ -20,9 +20,8 @@ from tracing.analyze.runs.determinism import Rate
 from tracing.digest.columns import RANGE
 from tracing.model import DifferingElements, Digest, ReplayResult, ReplaySeries, Side
 
-Recorded: TypeAlias = Mapping[
-    Side, Mapping[str, Digest]
-]  # recorded outputs of the launch in each run, by argument
+# recorded outputs of the launch in each run, by argument
+Recorded: TypeAlias = Mapping[Side, Mapping[str, Digest]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,9 +222,8 @@ def of_rank_update(run: store.Run) -> list[str]:
 def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str | None:
     """The command that settles an uncertain cause; None: the cause is certain."""
     cause = divergence.cause if isinstance(divergence, InputDiffers) else None
-    if accused(divergence).certain or isinstance(
-        cause, OtherTensor
-    ):  # no other recording identifies the tensor
+    # no other recording identifies the tensor
+    if accused(divergence).certain or isinstance(cause, OtherTensor):
         return None
     if may_have_other_seeds(runs, divergence):
         return of_one_seed(*runs)

@@ -122,9 +122,8 @@ def _require_one_case(run: store.Run, other: store.Run | None, against_launch: i
         if against_launch is not None:
             raise Problem("--against-launch is the launch of another run", "name the run: `--against RUN`")
         return
-    cases = [
-        one.info.case.partition("+")[0] for one in (run, other)
-    ]  # options may differ: "gated_mlp+width=32"
+    # options may differ: "gated_mlp+width=32"
+    cases = [one.info.case.partition("+")[0] for one in (run, other)]
     if cases[0] != cases[1]:
         raise Problem(
             f"the runs are of different cases: {cases[0]} and {cases[1]}",

@@ -41,10 +41,8 @@ _PRINTER = (  # flags and options with a value that MLIR's own printer reads
     "mlir-elide-resource-strings-if-larger",
     "mlir-print-elementsattrs-with-hex-if-larger",
 )
-_NOTHING = (
-    "mlir-disable-threading",
-    "mlir-print-ir-module-scope",
-)  # accepted, because it is the behaviour here anyway
+# accepted, because it is the behaviour here anyway
+_NOTHING = ("mlir-disable-threading", "mlir-print-ir-module-scope")
 _PASSES = ("mlir-print-ir-before", "mlir-print-ir-after")  # with names of passes
 _REPRODUCER = "mlir-pass-pipeline-crash-reproducer"
 _WITH_VALUE = ("o", "pass-pipeline", "debug-only", _REPRODUCER, *_PASSES)
@@ -95,9 +93,8 @@ def command(arguments: Sequence[str]) -> OptCommand:
             passes.append(PassText(name, options_in(value)))
     if len(files) > 1:
         raise Problem(f"one file is read, not {len(files)}: {' '.join(files)}", "triton-opt takes one too")
-    if (
-        printer and "mlir-print-debuginfo" in values
-    ):  # flags of Triton's bindings override those of the printer
+    # flags of Triton's bindings override those of the printer
+    if printer and "mlir-print-debuginfo" in values:
         del values["mlir-print-debuginfo"]
         printer.append("-mlir-print-debuginfo")
     settings = OptSettings(

@@ -119,9 +119,8 @@ class BatchedArray(NDArrayOperatorsMixin):
 
     def astype(self, dtype: npt.DTypeLike) -> BatchedArray:
         target = np.dtype(dtype)
-        if (
-            self.dtype.kind == "f" and target.kind in "iu"
-        ):  # out of range, the result depends on the instruction
+        # out of range, the result depends on the instruction
+        if self.dtype.kind == "f" and target.kind in "iu":
             result: BatchedArray = each_program(np.ndarray.astype, self, target)
             return result
         return BatchedArray(self.each.astype(target))

@@ -45,9 +45,8 @@ class Accesses:
         self.reported: list[Callable[[OutsideAccesses], None]] = []  # called before the access happens
         self.ended: list[Callable[[], None]] = []  # called after the kernel has run or raised
         self.interrupted = False  # True: the launch ended early, so its later accesses are unknown
-        self.conflict: tuple[Conflict, str] | None = (
-            None  # between programs, or else between threads, and the line
-        )
+        # between programs, or else between threads, and the line
+        self.conflict: tuple[Conflict, str] | None = None
         self.undecided: tuple[Conflict, str] | None = None  # between programs, and the line
         self.before = HappensBefore()
         self._batched = False  # several programs access memory in one call

@@ -55,8 +55,7 @@ class ErrorChain:
         for wanted in (self.case.__eq__, lambda path: is_users(str(path))):
             for frame, line in reversed(self.frames):
                 path = Path(frame.f_code.co_filename)
-                if (
-                    wanted(path) and frame.f_code.co_firstlineno != line
-                ):  # else the frame of a compiled function
+                # a compiled function has a frame of its own, at its first line
+                if wanted(path) and frame.f_code.co_firstlineno != line:
                     return f"{path.name}:{line}"
         return ""

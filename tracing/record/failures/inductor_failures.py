@@ -42,10 +42,8 @@ def operator_failure(chain: ErrorChain) -> Failure | None:
         one.graph
         for frame in chain.innermost()
         for one in frame.f_locals.values()
-        if isinstance(
-            one, (torch.fx.GraphModule, torch.fx.Tracer)
-        )  # torch 2.15 empties the graph that failed
-        and hasattr(one, "graph")
+        # torch 2.15 empties the graph that failed
+        if isinstance(one, (torch.fx.GraphModule, torch.fx.Tracer)) and hasattr(one, "graph")
     )
     for node in (node for graph in graphs for node in graph.nodes if node.op == "call_function"):
         name = str(node.target)

@@ -34,9 +34,8 @@ class WatchedLaunch:
     accesses: Accesses
     tensors: Mapping[str, torch.Tensor]
     positions: Mapping[str, int]  # of these tensors among the arguments
-    fresh: dict[str, UnwrittenBytes] = field(
-        default_factory=dict
-    )  # the unwritten bytes of tensors that are not completely written
+    # the unwritten bytes of tensors that are not completely written
+    fresh: dict[str, UnwrittenBytes] = field(default_factory=dict)
     uninitialised: dict[int, tuple[int, int]] = field(default_factory=dict)  # by position
     unwritten: dict[int, tuple[int, int]] = field(default_factory=dict)  # when it has run, by position
     reported: dict[int, int] = field(default_factory=dict)  # accesses out of bounds that are written down

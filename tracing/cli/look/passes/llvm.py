@@ -35,9 +35,8 @@ def derived_llvm(run: store.Run, chosen: Compilation, seconds: float) -> LlvmPas
     another version of Triton is installed than recorded the run.
     """
     derived = llvm_passes(run, chosen)
-    if (
-        derived is not None and not derived.differs
-    ):  # another environment may reproduce the recorded compilation
+    # another environment may reproduce the recorded compilation
+    if derived is not None and not derived.differs:
         return derived
     require_same_triton(run, "ask", "LLVM's passes are not derived yet")
     run.require_trust("LLVM's passes on its IR")

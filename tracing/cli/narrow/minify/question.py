@@ -27,9 +27,8 @@ class Question:
     seed: int
     predicate: PredicateName
     times: int = TIMES  # executions of the predicate `unstable`
-    settings: Mapping[str, bool | int | str] = field(
-        default_factory=dict
-    )  # settings of Inductor for the predicate `kernels`
+    # settings of Inductor for the predicate `kernels`
+    settings: Mapping[str, bool | int | str] = field(default_factory=dict)
     constraints: CheckOptions = field(default_factory=CheckOptions)
 
     def __post_init__(self) -> None:
