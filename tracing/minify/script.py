@@ -21,8 +21,9 @@ from tracing.minify.graph_results import flat, graph_results, weights
 from tracing.minify.predicate import Fails, GraphPredicate, OtherKernels, Unstable, Violates
 from tracing.minify.small_graph import SmallGraph
 from tracing.minify.source_text import SourceText
+from tracing.numerics.one_rounding import rounding
 from tracing.numerics.reference import reference
-from tracing.numerics.verdict import FARTHEST, FARTHEST_NARROW, TYPICAL, TYPICAL_NARROW, rounding
+from tracing.numerics.verdict import FARTHEST, FARTHEST_NARROW, TYPICAL, TYPICAL_NARROW
 from tracing.upstream.inductor import script_parts as parts
 from tracing.upstream.torch.symbolic_sizes import example
 

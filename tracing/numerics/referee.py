@@ -13,6 +13,7 @@ import torch
 
 from tracing.errors import message
 from tracing.numerics.draws import Draw, draws_noted, unlike
+from tracing.numerics.one_rounding import rounding
 from tracing.numerics.reference import (
     MORE_SAMPLES,
     SAMPLES,
@@ -22,7 +23,7 @@ from tracing.numerics.reference import (
     reference,
     repeats,
 )
-from tracing.numerics.verdict import TYPICAL, Judged, judge, needs_more_runs, rounding
+from tracing.numerics.verdict import TYPICAL, Judged, judge, needs_more_runs
 from tracing.program.state import stepped, steps_as_compiled
 
 

@@ -1,10 +1,6 @@
 """Decide whether a result is off, or within rounding of exact arithmetic.
 
-The distance of an element from its exact value is measured in roundings. One rounding is the spread of runs
-with random roundings, plus the distance to the next number of its dtype, plus, because elements may happen to
-be small, a fraction of both over the elements of usual size. An element that is far larger than those in
-which compiled and eager differ, such as a mask's fill of -1e9, is not of usual size: it says nothing about
-the others.
+The distance of an element from its exact value is measured in roundings, as of `one_rounding`.
 """
 
 from __future__ import annotations
@@ -15,25 +11,24 @@ from typing import Literal
 import torch
 
 from tracing.numerics.eager_difference import EagerDifference, Far, eager_difference, index_of
+from tracing.numerics.one_rounding import common_noise, own_noise, wider, without_overflow
 from tracing.numerics.reference import Expected
-from tracing.numerics.rounding import real, units
 from tracing.numerics.shadow_storages import is_inexact
 
 Verdict = Literal[
     "within rounding", "compiled is off", "eager is off", "both are off", "not decided", "no reference"
 ]
 
-FARTHEST = 64.0  # greatest distance of one element of a right result, in roundings; of 16 bits and less:
-FARTHEST_NARROW = 24.0
-_FARTHEST_8_BITS = 4.0  # in which sums are not rounded, but once their result: 24 are a factor of 8
-TYPICAL = 8.0  # limit for the mean over a tensor; of 16 bits and less, of which 8 roundings are 5 %:
-TYPICAL_NARROW = 3.0
-_SHARE = 1 / 16  # of the root mean square of the usual noise of a tensor, which each element may have
-_USUAL = 16.0  # the usual noise is at most that many times the lower quartile of the elements that differ
+# limits of a right result, in roundings
+FARTHEST = 64.0  # of one element
+FARTHEST_NARROW = 24.0  # of one element of 16 bits or less
+_FARTHEST_8_BITS = 4.0  # of 8 bits, to which only the result of a sum is rounded: 24 are a factor of 8
+TYPICAL = 8.0  # of the mean over a tensor
+TYPICAL_NARROW = 3.0  # of the mean over a tensor of 16 bits or less, of which 8 roundings are 5 %
+
 FEW = 1 / 64  # of the elements of a tensor: more runs may explain them
 _LOST = 1 / 2  # of the elements of a tensor: bad luck of rounding leaves no number in fewer
 _NO_NUMBER = 1e150  # a spread above it: some samples are infinite or NaN
-_OVERFLOWN = 1 / 1024  # of the value: one rounding where eager overflows
 _LIBRARY = 16.0  # factor for library functions such as erf, imprecise where they are nearly constant
 UNKNOWN_NOISE = 4.0  # factor of eager's distance that is accepted: covers unknown noise, as of TF32
 _NOTICED = 1 / 12  # of the limit: a right result that is farther away may be called less precise
@@ -137,8 +132,8 @@ def judge(
     Memory: some six float64 copies of the tensor.
     """
     differing = (compiled != eager) & ~(compiled.isnan() & eager.isnan())
-    noise = _without_overflow(_noise(expected, compiled.dtype), compiled, eager, expected)
-    usual = noise + _common(noise, expected, differing)
+    noise = without_overflow(own_noise(expected, compiled.dtype), compiled, eager, expected)
+    usual = noise + common_noise(noise, expected, differing)
     results = _Results(compiled, eager, expected, narrow)
     far = results.roundings(usual)
     verdict, ours, theirs = results.decided(far)
@@ -186,21 +181,21 @@ class _Results:
 
     def only_eager_is_finite(self) -> bool:
         """True if an element is a number in eager only: exact arithmetic that has none acquits nothing."""
-        others = _wider(self.compiled).isfinite() | self.expected.exact.isfinite()
-        return bool((_wider(self.eager).isfinite() & ~others).any())
+        others = wider(self.compiled).isfinite() | self.expected.exact.isfinite()
+        return bool((wider(self.eager).isfinite() & ~others).any())
 
     def lost_by_rounding(self, far: torch.Tensor, limit: float) -> bool:
         """True if in all elements that are off rounding decides whether there is a number, and it does."""
         if not is_inexact(self.expected.exact):
             return False
         off = far > limit
-        numbers = _wider(self.compiled).isfinite() & self.expected.exact.isfinite()
+        numbers = wider(self.compiled).isfinite() & self.expected.exact.isfinite()
         explained = ~numbers & (self.expected.spread > _NO_NUMBER)
         return 0 < int(off.sum()) <= _LOST * off.numel() and not bool((off & ~explained).any())
 
     def off_where_eager_overflows(self, far: torch.Tensor, limit: float) -> bool:
         """True if an element is infinite in eager, and a number far from the exact one in compiled."""
-        overflown = _wider(self.eager).isinf() & _wider(self.compiled).isfinite()
+        overflown = wider(self.eager).isinf() & wider(self.compiled).isfinite()
         return bool(((far > limit) & overflown).any())
 
     def _compared(self, far: Far) -> tuple[Verdict, Distance, Distance]:
@@ -269,53 +264,6 @@ def _beyond(compiled: torch.Tensor, expected: Expected) -> int:
         return 0
     numbers, (least, largest) = compiled.to(torch.int64), expected.extremes
     return int(((numbers < least) | (numbers > largest)).sum())
-
-
-def rounding(expected: Expected, differing: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The effect of one rounding on each element of a result of that dtype: [*] float64, as `exact`.
-
-    differing -- [*] bool, elements in which compiled and eager differ
-    """
-    noise = _noise(expected, dtype)
-    return noise + _common(noise, expected, differing)
-
-
-def _noise(expected: Expected, dtype: torch.dtype) -> torch.Tensor:
-    # of each element, whatever the others are; integers have none
-    if not is_inexact(expected.exact):
-        return expected.spread
-    return expected.spread + units(expected.exact.abs().to(torch.float64), real(dtype))
-
-
-def _without_overflow(
-    noise: torch.Tensor, compiled: torch.Tensor, eager: torch.Tensor, expected: Expected
-) -> torch.Tensor:
-    # where eager overflows, so do the runs that measure the spread: it would explain any number in compiled,
-    # that of a cast that saturates, too
-    if not is_inexact(expected.exact):
-        return noise
-    sizes = expected.exact.abs().to(torch.float64)
-    overflown = _wider(eager).isinf() & _wider(compiled).isfinite() & sizes.isfinite()
-    return torch.where(overflown, torch.minimum(noise, sizes * _OVERFLOWN), noise)
-
-
-def _wider(values: torch.Tensor) -> torch.Tensor:
-    # torch does not know which float8 are finite
-    return values.to(torch.float32) if values.is_floating_point() and values.itemsize == 1 else values
-
-
-def _common(noise: torch.Tensor, expected: Expected, differing: torch.Tensor) -> float:
-    # the noise that every element may have, from elements of usual size
-    if not is_inexact(expected.exact):
-        return 0.0
-    finite = torch.isfinite(noise) & torch.isfinite(expected.exact)
-    values = finite & (expected.exact != 0)
-    some = noise[values & differing] if bool((values & differing).any()) else noise[values]
-    if not some.numel():
-        return 0.0
-    quartile = float(some.kthvalue((some.numel() + 3) // 4).values)
-    usual = noise[finite & (noise <= _USUAL * quartile)]
-    return _SHARE * float((usual * usual).mean().sqrt())
 
 
 def _alike(values: torch.Tensor, exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
