@@ -21,7 +21,8 @@ from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
 from tracing.model import GraphTensor, KernelLaunch
-from tracing.report.nonfinite import nonfinite_json, nonfinite_text
+from tracing.report.nonfinite import nonfinite_text
+from tracing.report.nonfinite_json import nonfinite_json
 
 
 class KindOption(str, Enum):

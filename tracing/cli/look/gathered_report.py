@@ -30,7 +30,7 @@ from tracing.report.html.kernel_data import KernelSources
 from tracing.report.html.report import ReportedComparison, ReportedRun
 from tracing.report.html.report import report as report_of
 from tracing.report.html.run_table import run_table
-from tracing.report.nonfinite import nonfinite_json
+from tracing.report.nonfinite_json import nonfinite_json
 
 
 @dataclass(frozen=True, slots=True)
