@@ -42,7 +42,7 @@ from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.passes.pass_table import compilation, compilations
-from tracing.cli.answers import divergence_hints, hints
+from tracing.cli.answers import divergence_hints, hints, recording_hints
 from tracing.cli.app import app
 from tracing.model import FrameCompile, KeptOperatorTensor, KernelLaunch, Outcome, Record
 from tracing.store.runs import NEW_RECORDINGS
@@ -527,7 +527,7 @@ def test_repetitions_that_decide_on_unwritten_memory_have_the_same_inputs(
 
     assert hints.of_unwritten(run) == command
     assert hints.of_unwritten(run_of(run.path / NEW_RECORDINGS)) == command
-    assert ("--seed" in hints.record_anew(run)) is (seed is not None)
+    assert ("--seed" in recording_hints.record_anew(run)) is (seed is not None)
 
 
 def test_a_launch_whose_program_was_edited_is_replayed_on_the_inputs_of_the_other_run(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from handmade.records import launch
 from handmade.runs import saved
 
 from tracing import store
-from tracing.cli.answers import hints
+from tracing.cli.answers import hints, recording_hints
 from tracing.model import KeptAnswer
 
 SCALED = """
@@ -166,7 +166,7 @@ def test_a_proposed_command_repeats_no_judge_that_was_meant_for_tracing(
     run = saved(tmp_path, [launch(0)], kind="program", program=(str(path), "--judge", "--epochs", "3"))
 
     words = f"{path} --judge --epochs 3" if repeated else f"{path} --epochs 3"
-    for command in (hints.judged(run), hints.keep_inputs(run), hints.bisection(run)):
+    for command in (recording_hints.judged(run), recording_hints.keep_inputs(run), hints.bisection(run)):
         assert command.endswith(f" {words}")
 
 

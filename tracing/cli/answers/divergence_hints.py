@@ -33,16 +33,15 @@ from tracing.analyze.runs.results import differing_results
 from tracing.analyze.runs.winners import choices
 from tracing.cli.answers.hints import (
     is_kept,
-    latest,
     of_facts,
     of_launch,
     of_one_seed,
     of_results,
     of_unwritten,
-    record_anew,
     repro_of,
     repro_of_operator,
 )
+from tracing.cli.answers.recording_hints import latest, record_anew
 from tracing.cli.options.run_pair import RunPair
 from tracing.store.recorded_launch import find_launch
 

@@ -10,22 +10,18 @@ from msgspec.structs import replace
 from tracing import store
 from tracing.analyze.passes.pass_table import compilations, passes_of
 from tracing.analyze.replay import swap_plan
-from tracing.analyze.runs.outcomes import died
 from tracing.analyze.runs.program_differences import incomparable
-from tracing.analyze.runs.recorded_steps import options_of, steps_on_disk
 from tracing.analyze.runs.recording_commands import (
     command,
     elsewhere,
     is_virtual,
-    recording,
-    recording_call,
     seed_of,
     target_of,
     what_ran,
     with_variables,
 )
 from tracing.cli.answers.pass_hints import of_passes
-from tracing.cli.app import RUNS
+from tracing.cli.answers.recording_hints import anew, below, latest, record_anew, runs_option
 from tracing.errors import Problem
 from tracing.model import (
     Compilation,
@@ -66,9 +62,9 @@ def of_one_seed(a: store.Run, b: store.Run) -> str:
 def _both_anew(a: store.Run, b: store.Run, *options: str) -> str:
     # into one folder, as standard output belongs to the program, and names no run
     absolute = any(elsewhere(run.info) for run in (a, b))
-    below = _runs_option(folder_of_runs(b.path), absolute=absolute)
-    both = "; ".join(_anew(run, *options, "--operators", "digests", *below) for run in (a, b))
-    return f"{both}; tracing compare latest~1 {join(['latest', *below])}{_anyway(a, b)}"
+    folder = runs_option(folder_of_runs(b.path), absolute=absolute)
+    both = "; ".join(anew(run, *options, "--operators", "digests", *folder) for run in (a, b))
+    return f"{both}; tracing compare latest~1 {join(['latest', *folder])}{_anyway(a, b)}"
 
 
 def _has_all(info: RunInfo) -> bool:
@@ -81,7 +77,7 @@ def of_seeds(a: store.Run, b: store.Run) -> str | None:
     if a.info.seed == b.info.seed or b.info.kind == "code":
         return None
     info = replace(b.info, seed=a.info.seed)
-    recorded = join([*with_variables(b), *elsewhere(info), *command(info, *_below(b))])
+    recorded = join([*with_variables(b), *elsewhere(info), *command(info, *below(b))])
     return f"{recorded}; tracing compare {quote(str(a.path))} {latest(b)}{_anyway(a, b)}"
 
 
@@ -113,7 +109,7 @@ def bisection(run: store.Run) -> str:
         options += ["--target", target_of(info.environment)]
     if info.kind == "program" and info.environment.device == "CPU":
         options += ["--no-virtual-gpu"]
-    options += _below(run)
+    options += below(run)
     return join([*with_variables(run), *elsewhere(info), "tracing", "bisect", *what_ran(info, *options)])
 
 
@@ -226,69 +222,12 @@ def repro_of_operator(run: store.Run, index: int, rank: int = 0) -> list[str]:
     return [f"{record}; tracing repro {latest(run)} --operator {index}{whose}"]
 
 
-def record_anew(run: store.Run, *options: str) -> str:
-    """The command that records a run's program once more, with further options, or the call in its code."""
-    return _anew(run, *options, *_below(run))
-
-
-def _anew(run: store.Run, *options: str) -> str:
-    return recording_call(run.info, *options) if run.info.kind == "code" else join(recording(run, *options))
-
-
 def with_one_seed(run: store.Run) -> list[str]:
     """The command that repeats a program with equal random numbers, unless its run had a seed."""
     if run.info.kind != "program" or run.info.seed is not None or run.info.ranks_started > 1:
         return []
-    words = what_ran(run.info, "--seed", "0", *_below(run))
+    words = what_ran(run.info, "--seed", "0", *below(run))
     return [join([*elsewhere(run.info), "tracing", "repeat", *words])]
-
-
-def keep_inputs(run: store.Run, *options: str) -> str:
-    """The command that records a run of one process once more, its steps if it has some, with contents."""
-    return record_anew(run, *options, "--keep-inputs", *_held(run), *options_of(steps_on_disk(run)))
-
-
-def _held(run: store.Run) -> tuple[str, ...]:
-    # what it holds in memory is lost when it dies
-    return ("--keep-memory", "0") if died(run) else ()
-
-
-def judged(run: store.Run) -> str:
-    """The command that records a run once more, with all that `tracing judge` reads, and judges it."""
-    if run.info.kind == "code":
-        return f"{keep_inputs(run, '--graph-passes')}; tracing judge {latest(run)}"
-    return record_anew(run, "--judge", *_held(run), *options_of(steps_on_disk(run)))
-
-
-def keep_inputs_of_ranks(run: store.Run) -> str:
-    """The command that records each rank of a job once more, into a run of its own, with contents."""
-    words = recording(run, "--keep-inputs", *_below(run))
-    return join(word for word in words if word != "--rank-aware")
-
-
-def all_ranks(run: store.Run) -> str:
-    """The command that records all ranks of a job, two if it had one, into one run, and compares them."""
-    if run.info.kind == "code":
-        return recording_call(run.info, "--rank-aware")
-    info = replace(run.info, world_size=max(2, run.info.ranks_started))
-    recorded = join([*with_variables(run), *elsewhere(info), *command(info, *_below(run))])
-    return f"{recorded}; tracing ranks {latest(run)}"
-
-
-def latest(run: store.Run) -> str:
-    """The words that name the run which `record_anew` makes."""
-    return join(["latest", *_below(run)])
-
-
-def _below(run: store.Run) -> list[str]:
-    return _runs_option(folder_of_runs(run.path), absolute=bool(elsewhere(run.info)))
-
-
-def _runs_option(folder: Path, *, absolute: bool) -> list[str]:
-    # absolute -- a program runs in another directory
-    if absolute:
-        return ["--runs", str(folder.absolute())]
-    return [] if folder.absolute() == RUNS.absolute() else ["--runs", str(folder)]
 
 
 def of_results(a: store.Run, b: store.Run) -> str | None:
@@ -316,7 +255,7 @@ def of_unwritten(run: store.Run) -> str:
     if run.info.kind == "code" or run.info.ranks_started > 1:
         return ""
     # in a program without a seed the inputs of each run differ already
-    what = what_ran(run.info, "--times", "4", "--perturb", *seed_of(run.info, 0), *_below(run))
+    what = what_ran(run.info, "--times", "4", "--perturb", *seed_of(run.info, 0), *below(run))
     words = [*with_variables(run), *elsewhere(run.info), "tracing", "repeat", *what]
     return join(words)
 

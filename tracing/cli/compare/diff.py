@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from tracing import store
-from tracing.cli.answers import hints
+from tracing.cli.answers import recording_hints
 from tracing.cli.answers.kept_answer import IntoOption, finite_cells, keep_answer, run_for_answer
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.backends import known_backends_of
@@ -110,7 +110,7 @@ def _require(names: list[str], backends: str | None, rank: int, runs: Path) -> N
         case [_, _] if backends is None:
             for run in [store.open_run(name, runs) for name in names]:  # a name that is none is refused first
                 if not run.processes(KeptTensor):
-                    command = hints.record_anew(run, "--keep-outputs")
+                    command = recording_hints.record_anew(run, "--keep-outputs")
                     raise Problem(f"{run.path} kept no tensors", f"record it with them: `{command}`")
                 kept_process(run, rank)
         case [_, _]:

@@ -16,7 +16,7 @@ from tracing.analyze.nonfinite.nonfinite_elements import nonfinite_elements
 from tracing.analyze.nonfinite.nonfinite_operator import Made, NonFiniteOperator
 from tracing.analyze.runs.recorded_steps import options_of
 from tracing.analyze.runs.recording_commands import is_virtual
-from tracing.cli.answers import hints
+from tracing.cli.answers import hints, recording_hints
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run
@@ -132,7 +132,7 @@ def _of_origin(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     own = [] if run.info.kind == "code" else hints.of_launch(run, launch, origin.event.rank)
     operator = []
     if origin.computes and not run.processes(GraphTensor):  # it is not known
-        operator.append(f"{hints.keep_inputs(run)}; tracing nan {hints.latest(run)}")
+        operator.append(f"{recording_hints.keep_inputs(run)}; tracing nan {recording_hints.latest(run)}")
     return [*operator, shown, replay, *own, *_other_kind(run, answer), *recorded_anew]
 
 
@@ -146,8 +146,8 @@ def _complete(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     until = (steps.until if lacks else "") or (answer.kind if steps.drops else "")
     whole = replace(steps, every=1, start=0, stop=None, until=until)
     kept = ["--keep-inputs"] if run.processes(GraphTensor) else []  # so that operators are named
-    anew = hints.record_anew(run, "--operators", "digests", *kept, *options_of(whole))
-    return [f"{anew}; tracing nan {hints.latest(run)}"]
+    anew = recording_hints.record_anew(run, "--operators", "digests", *kept, *options_of(whole))
+    return [f"{anew}; tracing nan {recording_hints.latest(run)}"]
 
 
 def _deciding(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
@@ -155,11 +155,11 @@ def _deciding(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     if run.info.kind == "code" or all(one.certain for one in answer.undecided):
         return []
     if run.info.digests == "declared":
-        return [hints.record_anew(run, "--digests", "all")]
+        return [recording_hints.record_anew(run, "--digests", "all")]
     if is_virtual(run.info.environment):
         return [hints.of_unwritten(run)]
     no_gpu = ["env", "CUDA_VISIBLE_DEVICES=", "HIP_VISIBLE_DEVICES="]  # there the accesses are exact
-    anew = f"{join(no_gpu)} {hints.record_anew(run)}; tracing nan {hints.latest(run)}"
+    anew = f"{join(no_gpu)} {recording_hints.record_anew(run)}; tracing nan {recording_hints.latest(run)}"
     return [anew, hints.of_unwritten(run)]
 
 

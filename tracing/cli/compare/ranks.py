@@ -11,7 +11,7 @@ from tracing import store
 from tracing.analyze.ranks.ranks import RankComparison
 from tracing.analyze.runs.winners import choices
 from tracing.cli.answers import divergence_hints
-from tracing.cli.answers.hints import all_ranks
+from tracing.cli.answers.recording_hints import all_ranks
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out
 from tracing.cli.options.named import RunArgument
 from tracing.cli.options.opened import open_run

@@ -25,7 +25,7 @@ from tracing.analyze.runs.repetition import Repetition, changed_since, other_res
 from tracing.analyze.runs.unchecked_kernels import knows_eager, unchecked_kernels
 from tracing.analyze.runs.unlaunched import left_out
 from tracing.analyze.runs.winners import unlaunched_configurations
-from tracing.cli.answers import hints
+from tracing.cli.answers import hints, recording_hints
 from tracing.cli.answers.findings import memory_findings_text, nan_text, unwritten_reads_text
 from tracing.cli.answers.judge_answer import JudgedRun
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
@@ -99,9 +99,10 @@ def _recorded_anew(asked: store.Run, lacks: str, runs: Path) -> tuple[store.Run,
         repeated = repetition(asked, run)
     err.print(f"{asked.path} {lacks}; it {when}, with the contents of tensors, into {run.path}")
     if repeated.ended:
+        record = recording_hints.keep_inputs(asked)
         raise Problem(
             f"{asked.path} cannot be judged, as its new recording {repeated.ended}",
-            f"record it with the contents of tensors: `{hints.keep_inputs(asked)}`{_with_input(asked)}",
+            f"record it with the contents of tensors: `{record}`{_with_input(asked)}",
         )
     if repeated.kernels:
         other = f"{repeated.kernels}{changed_since(asked)}"
@@ -118,7 +119,7 @@ def _recorded_anew(asked: store.Run, lacks: str, runs: Path) -> tuple[store.Run,
 def _with_input(asked: store.Run) -> str:
     if asked.info.kind != "program":
         return ""
-    command = f"`{hints.keep_inputs(asked)} < INPUT`"
+    command = f"`{recording_hints.keep_inputs(asked)} < INPUT`"
     return f"\n  standard input was empty then; if the program reads it: {command}, then judge that run"
 
 
@@ -126,7 +127,7 @@ def _refuse_code(run: store.Run, lacks: str) -> None:
     if run.info.kind == "code":
         raise Problem(
             f"{run.path} {lacks}, and no command records what `tracing.recording()` surrounds",
-            f"record it there: `{hints.judged(run)}`",
+            f"record it there: `{recording_hints.judged(run)}`",
         )
 
 
@@ -136,7 +137,7 @@ def _refuse_failed(run: store.Run) -> None:
         if outcome.status == "failed" and run.info.kind != "case":
             require_recordable(run.info)
             problem = f"the program of {run.path} failed, and what its launches read was not kept"
-            with_them = f"record it with them: `{hints.keep_inputs(run)}`"
+            with_them = f"record it with them: `{recording_hints.keep_inputs(run)}`"
             raise Problem(f"{problem}: {outcome.detail}", with_them)
         if outcome.status == "failed":
             raise Problem(
@@ -198,7 +199,8 @@ def judgement_of(
 def _require_one_process(run: store.Run) -> None:
     count = len(run.processes(LaunchLine))
     if count > 1:
-        each = f"record each rank into a run of its own, and judge one: `{hints.keep_inputs_of_ranks(run)}`"
+        record = recording_hints.keep_inputs_of_ranks(run)
+        each = f"record each rank into a run of its own, and judge one: `{record}`"
         several = "judge a run of one process" if run.info.world_size == 1 else each
         raise Problem(f"{run.path} has launches of {count} processes", several)
 
@@ -289,9 +291,9 @@ def _next(run: store.Run, asked: store.Run, judgement: RunJudgement) -> list[str
         return [*hints.of_launch(run, launch), *further]
     lacking = [_lacks_passes(one) for one in judgement.findings if _is_of_passes(one)]
     if lacking and all(lacking) and (run.info.kind == "program" or not bisect):
-        return [hints.judged(run)]
+        return [recording_hints.judged(run)]
     if judgement.other_contents:  # a run that keeps its tensors is judged itself
-        return [f"{hints.keep_inputs(run)}; tracing judge {hints.latest(run)}"]
+        return [f"{recording_hints.keep_inputs(run)}; tracing judge {recording_hints.latest(run)}"]
     shown = [*dict.fromkeys(_graph_passes(run, asked, judgement.findings))]
     unexplained = judgement.findings or judgement.differs or run.info.kind == "program"
     return [*(bisect if unexplained else []), *shown]

@@ -11,7 +11,7 @@ import typer
 from tracing import store
 from tracing.analyze.passes.lit import LIMIT, LitTest, lit_test, survival_test
 from tracing.analyze.passes.pass_table import find_pass, passes_of
-from tracing.cli.answers.hints import record_anew
+from tracing.cli.answers.recording_hints import record_anew
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err
 from tracing.cli.narrow.other_compiler import unlike_next, unlike_result
 from tracing.cli.options.chosen_kernel import chosen_kernel

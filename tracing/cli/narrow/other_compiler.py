@@ -12,7 +12,7 @@ from tracing import store
 from tracing.analyze.passes.pass_table import DIGITS
 from tracing.analyze.passes.renaming import renamed
 from tracing.analyze.passes.spelling import same
-from tracing.cli.answers.hints import record_anew
+from tracing.cli.answers.recording_hints import record_anew
 from tracing.model import PassRecord
 from tracing.report.bisect.bisect import DIFF_LINES
 from tracing.report.passes.passes import diff_text

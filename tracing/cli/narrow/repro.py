@@ -17,7 +17,7 @@ from rich.text import Text
 from tracing import store
 from tracing.analyze.runs.outcomes import outcome_of
 from tracing.analyze.runs.repetition import repetition
-from tracing.cli.answers.hints import latest, record_anew
+from tracing.cli.answers.recording_hints import latest, record_anew
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.options.launch_options import ExpectedKernelOption, RankOption, chosen_launch
 from tracing.cli.options.named import RunArgument

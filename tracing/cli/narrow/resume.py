@@ -16,7 +16,7 @@ from tracing import store
 from tracing.analyze.bisect.probes import Artefacts
 from tracing.analyze.passes.pass_table import find_pass, passes_of
 from tracing.analyze.passes.spelling import same as same_but
-from tracing.cli.answers.hints import record_anew
+from tracing.cli.answers.recording_hints import record_anew
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.narrow.other_compiler import (
     UnlikeResult,

@@ -18,7 +18,7 @@ from tracing.analyze.runs.outcomes import died, ending, failed_anew
 from tracing.analyze.runs.recorded_steps import options_of, steps_on_disk
 from tracing.analyze.runs.recording_commands import command, recording, require_recordable, variables
 from tracing.analyze.runs.winners import choices
-from tracing.cli.answers import hints
+from tracing.cli.answers import recording_hints
 from tracing.cli.app import spinner
 from tracing.environment import with_variables
 from tracing.errors import Problem
@@ -41,7 +41,7 @@ def record_anew(recorded: RecordedLaunch, runs: Path) -> NewRecording:
     """
     run = recorded.run
     require_recordable(run.info)
-    typed = f"record the run with them: `{hints.record_anew(run, '--keep-inputs')}`"
+    typed = f"record the run with them: `{recording_hints.record_anew(run, '--keep-inputs')}`"
     if run.info.kind == "program":
         typed += "; standard input was empty now: add `< INPUT` if the program reads it"
     why = f"the inputs of launch {recorded.launch.index} were not kept"
@@ -64,7 +64,7 @@ def record_all_anew(run: store.Run, runs: Path) -> store.Run:
     Raises Problem, with the command that records it, if that cannot be done.
     """
     require_recordable(run.info)
-    typed = f"record the run with them: `{hints.keep_inputs(run)}`"
+    typed = f"record the run with them: `{recording_hints.keep_inputs(run)}`"
     why = "the inputs and outputs of its launches were not kept"
     if is_job(run):
         raise Problem(f"{why}, and its program is a job of several processes", typed)
@@ -159,7 +159,7 @@ class _Commands:
         remedy = "record the run with them"
         if self._run.info.kind == "program":
             remedy += "; standard input was empty now, so give a program that reads it the same input"
-        command = hints.record_anew(self._run, "--keep-inputs")
+        command = recording_hints.record_anew(self._run, "--keep-inputs")
         return Problem(f"{self._why}, and recording it anew failed: {error}", f"{remedy}: `{command}`")
 
 

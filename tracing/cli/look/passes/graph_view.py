@@ -8,7 +8,7 @@ import sys
 from tracing import store
 from tracing.analyze.graphs.graph_pass_table import GraphPass, chain_of, graph_passes
 from tracing.analyze.passes.pass_table import find_pass, no_pass
-from tracing.cli.answers import hints
+from tracing.cli.answers import recording_hints
 from tracing.cli.app import out
 from tracing.cli.look.passes.question import PassQuestion
 from tracing.errors import Problem
@@ -30,7 +30,7 @@ def print_graph(run: store.Run, number: int, asked: PassQuestion, *, as_json: bo
         raise Problem(f"{run.path} has no graph {number}", f"its graphs: {known or 'none was called'}")
     chain = chain_of(run, graphs[number])
     if chain is None:
-        anew = f"record them: `{hints.record_anew(run, '--graph-passes')}`"
+        anew = f"record them: `{recording_hints.record_anew(run, '--graph-passes')}`"
         raise Problem(f"{run.path} has no passes of graph {number}", anew)
     passes = list(graph_passes(run, chain))
     if asked.which is not None:

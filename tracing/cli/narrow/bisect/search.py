@@ -38,7 +38,7 @@ from tracing.analyze.bisect.snapshot_search import SnapshotSearch
 from tracing.analyze.bisect.snapshots import FirstSeen
 from tracing.analyze.passes.pass_table import compilations, label
 from tracing.analyze.passes.source_map import artefacts
-from tracing.cli.answers.hints import latest, record_anew
+from tracing.cli.answers.recording_hints import latest, record_anew
 from tracing.cli.app import err, out, progress, silent, spinner
 from tracing.cli.narrow.bisect.builder import VariantBuilder
 from tracing.cli.narrow.bisect.execution import meaning_of, signatures_of
