@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from tracing.analyze.compare.divergence_kinds import (
@@ -125,21 +125,29 @@ def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
     elif cause.target:
         yield from _redirected(cause, calls[0], names)
     elif cause.runs != "ab":
-        one = calls[0] if cause.runs == "a" else calls[1]
-        if cause.elsewhere:
-            there, other = names if cause.runs == "a" else names[::-1]
-            yield f"{one} wrote this tensor last, outside of Triton, in {there};"
-            yield f"{other} calls that operator as often, at another point of the program"
-        elif cause.more:
-            there, other = names if cause.runs == "a" else names[::-1]
-            times = "once" if cause.more == 1 else f"{cause.more} times"
-            yield f"{one} wrote this tensor last, outside of Triton; by then"
-            yield f"{there} has called that operator on it {times} more than {other}"
-        else:
-            yield f"{one} wrote this tensor last, outside of Triton, only in {_runs(cause.runs, names)}"
-            if cause.also:
-                yield f"{', '.join(cause.also)} wrote other parts of it, only there, too"
-    elif all(cause.given) and not cause.proven:
+        yield from _in_one_run(cause, calls["ab".index(cause.runs)], names)
+    else:
+        yield from _in_both_runs(cause, calls, names)
+
+
+def _in_one_run(cause: OperatorCause, call: str, names: Names) -> Iterator[str]:
+    there, other = names if cause.runs == "a" else names[::-1]
+    if cause.elsewhere:
+        yield f"{call} wrote this tensor last, outside of Triton, in {there};"
+        yield f"{other} calls that operator as often, at another point of the program"
+    elif cause.more:
+        times = "once" if cause.more == 1 else f"{cause.more} times"
+        yield f"{call} wrote this tensor last, outside of Triton; by then"
+        yield f"{there} has called that operator on it {times} more than {other}"
+    else:
+        yield f"{call} wrote this tensor last, outside of Triton, only in {there}"
+        if cause.also:
+            yield f"{', '.join(cause.also)} wrote other parts of it, only there, too"
+
+
+def _in_both_runs(cause: OperatorCause, calls: Sequence[str], names: Names) -> Iterator[str]:
+    # calls -- of each run
+    if all(cause.given) and not cause.proven:
         yield f"{calls[0]} wrote this tensor last;"
         yield f"it reads what {cause.given[0]} wrote in {names[0]}, what {cause.given[1]} wrote in {names[1]}"
     elif all(cause.given):
