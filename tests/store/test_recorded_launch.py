@@ -23,6 +23,15 @@ def test_every_command_lists_the_launches_of_a_run_that_lacks_one(index: int, tm
         assert f"has no launch {index}: its launches are 0 to 3\n" in answer.err
 
 
+def test_a_rank_that_a_run_lacks_is_named(tmp_path: Path) -> None:
+    run = saved(tmp_path, [launch(0)])
+
+    for command in ("replay", "repro"):
+        answer = ask(command, str(run.path), "--launch", "0", "--rank", "3")
+
+        assert f"{run.path} has no launches of rank 3\n" in answer.err
+
+
 def test_a_run_without_launches_has_no_launch(tmp_path: Path) -> None:
     run = saved(tmp_path, [])
 

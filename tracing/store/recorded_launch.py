@@ -113,11 +113,15 @@ def find_launch(run: Run, index: int, rank: int | None = None) -> tuple[str, Ker
     if len(having) > 1:
         raise Problem(
             f"{len(having)} processes of {run.path} have a launch {index}",
-            f"name its rank: `--rank R`;  {lists}",
+            f"name its rank: `--rank R`; {lists}",
         )
     if not having:
         first = max(map(run.first_launch, processes), default=0)
         deleted = f"; launches 0:{first} were deleted while it was recorded" if 0 <= index < first else ""
+        if rank is not None and not processes:
+            raise Problem(
+                f"{run.path} has no launches of rank {rank}", f"`tracing show {run.path}` lists its launches"
+            )
         raise Problem(f"{run.path} has no launch {index}: {launches_text(indices)}{deleted}", lists)
     process, row = having[0]
     return process, run.joiner(process).launch(row)

@@ -44,13 +44,18 @@ def find_operator(run: Run, index: int, rank: int | None = None) -> RecordedOper
     """Call `index` of an operator of a run, to be read and not executed; arguments as `recorded_operator`."""
     processes = [one for one in run.processes(OperatorSignature) if rank in (None, rank_of(one))]
     having = [(one, call) for one in processes for call in run.operators(one) if call.index == index]
-    if len(having) != 1:
+    lists = f"`tracing show {run.path} --operators` lists them"
+    if len(having) > 1:
+        raise Problem(
+            f"{len(having)} processes of {run.path} have an operator {index}",
+            f"name its rank: `--rank R`; {lists}",
+        )
+    if not having:
         last = max((call.index for one in processes for call in run.operators(one)), default=-1)
-        why = f"its operators are 0 to {last}" if last >= 0 else "it has none"
-        why = f"{len(having)} processes of it have one" if having else why
-        record = "`tracing run --operators digests --keep-inputs` records operators"
-        remedy = "name its rank: `--rank R`" if having else record
-        raise Problem(f"{run.path} has no single operator {index}: {why}", remedy)
+        if last < 0:
+            record = "`tracing run --operators digests --keep-inputs` records operators"
+            raise Problem(f"{run.path} has no operator {index}: it has none", record)
+        raise Problem(f"{run.path} has no operator {index}: its operators are 0 to {last}", lists)
     process, call = having[0]
     kept = run.view(process, KeptOperatorTensor, KeptOperatorTensor)
     return RecordedOperator(run, call, {one.position: one.blob for one in kept if one.operator == index})

@@ -69,4 +69,4 @@ def test_a_page_that_is_not_there_is_refused(long: Path) -> None:
     shown = tracing("show", str(long), "--page", "4", runs=long)
 
     assert shown.returncode == 2
-    assert "has 3 pages" in shown.stderr
+    assert "has no page 4: it has 3 pages\n" in shown.stderr

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
 _MAPS = 12  # heat maps that are kept
 
-ToleranceOption = Annotated[
-    float | None, typer.Option(min=0, help="Tolerance. Default: by dtype, as torch.testing.assert_close.")
-]
+_BY_DTYPE = "Default: by dtype, as torch.testing.assert_close."
 BackendsOption = Annotated[
     str | None,
     typer.Option(
@@ -50,8 +48,8 @@ def diff(
         typer.Argument(metavar="CASE | A B", help="A case, or two runs.", autocompletion=case_and_run_names),
     ],
     backends: BackendsOption = None,
-    atol: ToleranceOption = None,
-    rtol: ToleranceOption = None,
+    atol: Annotated[float | None, typer.Option(min=0, help=f"Absolute tolerance. {_BY_DTYPE}")] = None,
+    rtol: Annotated[float | None, typer.Option(min=0, help=f"Relative tolerance. {_BY_DTYPE}")] = None,
     ulp: Annotated[
         float | None, typer.Option(min=0, help="Allowed distance in units in the last place.")
     ] = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from shlex import quote
 
 import typer
 from rich.text import Text
@@ -85,7 +86,10 @@ def _follow(run: store.Run, whole: bool) -> None:
 
 def print_run(opened: store.Run, page: int | None = 1) -> None:
     if page is not None and page > 1 and page > (count := pages(opened)):
-        raise Problem(f"{opened.path} has {plural(count, 'page')}", "give `--page` one of them")
+        raise Problem(
+            f"{opened.path} has no page {page}: it has {plural(count, 'page')}",
+            f"the last one: `tracing show {quote(str(opened.path))} --page {count}`",
+        )
     for line in run_text(opened, page):
         out.print(line)
     for command in hints.of_outcome(opened):

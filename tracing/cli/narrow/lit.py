@@ -15,9 +15,8 @@ from tracing.cli.answers.recording_hints import record_anew
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err
 from tracing.cli.narrow.other_compiler import unlike_next, unlike_result
 from tracing.cli.options.chosen_kernel import chosen_kernel
-from tracing.cli.options.completion import pass_names
 from tracing.cli.options.derived import open_derived
-from tracing.cli.options.named import OneKernelOption, RunArgument
+from tracing.cli.options.named import OneKernelOption, OnePassOption, RunArgument
 from tracing.cli.options.outputs import OutputFileOption
 from tracing.cli.options.trust import Trust
 from tracing.errors import Problem
@@ -32,10 +31,7 @@ if TYPE_CHECKING:
 @app.command(rich_help_panel=NARROW)
 def lit(
     name: RunArgument,
-    which: Annotated[
-        str,
-        typer.Option("--pass", autocompletion=pass_names, help="The pass: its index, its name, or NAME#2."),
-    ],
+    which: OnePassOption,
     kernel: OneKernelOption = None,
     grep: Annotated[
         str | None, typer.Option(help="Check only lines that match this regular expression.")

@@ -16,9 +16,8 @@ from tracing.analyze.passes.pass_table import find_pass, passes_of
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, spinner
 from tracing.cli.narrow.other_compiler import unlike_next, unlike_result
 from tracing.cli.options.chosen_kernel import chosen_kernel
-from tracing.cli.options.completion import pass_names
 from tracing.cli.options.derived import open_derived
-from tracing.cli.options.named import OneKernelOption, RunArgument
+from tracing.cli.options.named import OneKernelOption, OnePassOption, RunArgument
 from tracing.cli.options.outputs import OutputFileOption
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.options.trust import Trust
@@ -33,15 +32,12 @@ if TYPE_CHECKING:
 @app.command(rich_help_panel=NARROW)
 def reduce(
     name: RunArgument,
+    which: OnePassOption,
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="[-- COMMAND]", help="Judges the output, if the pass does not die."),
     ] = None,
     kernel: OneKernelOption = None,
-    which: Annotated[
-        str,
-        typer.Option("--pass", autocompletion=pass_names, help="The pass: its index, its name, or NAME#2."),
-    ] = "",
     stage: Annotated[str | None, typer.Option(help="Stage of the pass: ttir, ttgir or llir.")] = None,
     output: OutputFileOption = None,
     seconds: Annotated[float, typer.Option(help="Time limit of one run of the pass or of COMMAND.")] = 20.0,
@@ -68,7 +64,7 @@ def reduce(
 
     Exit status: 0 if the IR was reduced, 2 if the pass does not fail on it.
     """
-    run = open_derived(name, runs, kernel, _required(which, name), stage, trust=trust)
+    run = open_derived(name, runs, kernel, which, stage, trust=trust)
     run.require_trust(f"Triton's passes on its IR at {which}")
     chosen = chosen_kernel(run, kernel, crashed=not command)
     passes = passes_of(run, chosen)
@@ -146,10 +142,3 @@ def _print_smallest(search: _Reduction, text: str, output: Path | None, *, as_js
         print(json.dumps({**of, "operations": operations, **to}, indent=2))
     elif output is None:
         print(pretty, end="")
-
-
-def _required(which: str, name: str) -> str:
-    if not which:
-        listed = f"`tracing passes {shlex.quote(name)}` lists kernels, and with `--kernel` the passes of one"
-        raise Problem("no pass is named", f"{listed}: `--pass NAME`")
-    return which

@@ -26,9 +26,8 @@ from tracing.cli.narrow.other_compiler import (
     unlike_text,
 )
 from tracing.cli.options.chosen_kernel import chosen_kernel
-from tracing.cli.options.completion import pass_names
 from tracing.cli.options.derived import open_derived
-from tracing.cli.options.named import OneKernelOption, RunArgument
+from tracing.cli.options.named import OneKernelOption, OnePassOption, RunArgument
 from tracing.cli.options.outputs import OutputFolderOption
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.options.trust import Trust
@@ -43,9 +42,7 @@ _OTHER_PTXAS = "torch brings a ptxas of its own: name it in TRITON_PTXAS_PATH, o
 @app.command(rich_help_panel=NARROW)
 def resume(
     name: RunArgument,
-    which: Annotated[
-        str, typer.Option("--pass", autocompletion=pass_names, help="A pass by index, by name, or NAME#2.")
-    ],
+    which: OnePassOption,
     kernel: OneKernelOption = None,
     stage: Annotated[str | None, typer.Option(help="Stage of the pass: ttir, ttgir or llir.")] = None,
     after: Annotated[

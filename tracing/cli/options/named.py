@@ -1,4 +1,4 @@
-"""Arguments and options that name a run, a case, a target, a kernel or an output; shells complete them."""
+"""Arguments and options that name a run, a case, a target, a kernel or a pass; shells complete them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tracing.cli.options.completion import (
-    case_names,
-    kernel_names,
-    run_names,
-)
+from tracing.cli.options.completion import case_names, kernel_names, pass_names, run_names
 from tracing.model.chips import CHIPS
 
 
@@ -36,6 +32,9 @@ OneKernelOption = Annotated[
     typer.Option(
         help="A kernel by name, by the first digits of its hash, or NAME#2.", autocompletion=kernel_names
     ),
+]
+OnePassOption = Annotated[
+    str, typer.Option("--pass", autocompletion=pass_names, help="The pass: its index, its name, or NAME#2.")
 ]
 RecordSeedOption = Annotated[
     int | None,

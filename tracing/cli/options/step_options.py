@@ -34,7 +34,7 @@ class StepOptions:
     steps: Annotated[str, typer.Option(help="Record these steps, START:STOP.")] = ":"
     until: Annotated[
         UntilOption | None,
-        typer.Option(help="Stop recording after the first step with a NaN, an inf, or any of both."),
+        typer.Option(help="Stop recording after the first step with a NaN, with an inf, or with either."),
     ] = None
     disk: Annotated[
         int | None,

@@ -20,7 +20,6 @@ from tracing.cli.app import out, spinner
 from tracing.cli.look.passes.question import PassQuestion
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.derived import open_derived
-from tracing.cli.options.opened import open_run
 from tracing.environment import installed
 from tracing.errors import Problem
 from tracing.model import Compilation, Kernel
@@ -97,7 +96,7 @@ def _not_in(run: store.Run, only: Sequence[Compilation]) -> list[Compilation]:
 
 
 def _opened(name: str, runs: Path) -> store.Run:
-    run = open_run(name, runs)
+    run = store.open_run(name, runs)
     env = run.info.environment
     if run.underived() and env.triton != installed("triton"):
         torch, folder = env.torch.partition("+")[0], f".venv-{env.triton}"

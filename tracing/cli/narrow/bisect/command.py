@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,20 +94,19 @@ def bisect(
     try:
         with printed_answer("bisect", run_for_answer(into, runs)) as answer:
             words = [name, *(command or [])]
+            of_replay: dict[str, object] = {"--launch": launch, "--atol": atol, "--rtol": rtol}
             if is_program(words):
-                _require_no(
-                    ("--kernel", kernel),
-                    ("--launch", launch),
-                    ("--crash", crash),
-                    ("--good-torch", good_torch),
-                )
+                of_others = {"--kernel": kernel, "--crash": crash, "--good-torch": good_torch}
+                _require_no("a program", of_others | of_replay)
                 search = _of_program(words, target, seed, times, seconds, runs, virtual=not no_virtual_gpu)
                 answer.status = search.printed(fresh=fresh, as_json=as_json)
             elif no_virtual_gpu:
                 raise Problem("--no-virtual-gpu is for a program", "leave it out")
             elif good_torch is not None:
+                _require_no("a case", of_replay)
                 answer.status = _with_good_torch(name, good_torch, target, seed or 0, runs, seconds, as_json)
             elif not (command or kernel or crash) and names_case(name, runs):
+                _require_no("a case", of_replay)
                 answer.status = _of_case(name, target, seed or 0, times, seconds, runs, fresh, as_json)
             else:
                 run, chosen = _compilation(name, kernel, runs, trust, crash)
@@ -141,12 +141,12 @@ def _of_case(
     return search_case(name, target, seed, times, seconds, runs, fresh=fresh, as_json=as_json)
 
 
-def _require_no(*options: tuple[str, object]) -> None:
-    for option, value in options:
-        if value not in (None, False):
+def _require_no(what: str, options: Mapping[str, object]) -> None:
+    for option, value in options.items():
+        if value is not None and value is not False:  # 0.0 == False
             raise Problem(
-                f"{option} is not for a program",
-                "of a case or a recorded run: `tracing run PROGRAM`, then `tracing bisect latest --kernel K`",
+                f"{option} is not for {what}",
+                "leave it out, or record a run: `tracing run …`, then `tracing bisect latest --kernel K`",
             )
 
 

@@ -21,9 +21,9 @@ CommandArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="[-- COMMAND]", help="Judges a build, as for `git bisect run`."),
 ]
-LaunchOption = Annotated[int | None, typer.Option(help="Without COMMAND: the launch to replay.")]
-AtolOption = Annotated[float | None, typer.Option(help="Without COMMAND: absolute tolerance.")]
-RtolOption = Annotated[float | None, typer.Option(help="Without COMMAND: relative tolerance.")]
+LaunchOption = Annotated[int | None, typer.Option(help="RUN, without COMMAND: the launch to replay.")]
+AtolOption = Annotated[float | None, typer.Option(min=0, help="RUN, without COMMAND: absolute tolerance.")]
+RtolOption = Annotated[float | None, typer.Option(min=0, help="RUN, without COMMAND: relative tolerance.")]
 BuildSecondsOption = Annotated[float, typer.Option(help="Time limit of a compile, COMMAND or replay.")]
 RepeatJudgeOption = Annotated[
     int, typer.Option("--repeat-judge", min=1, help="Calls of a flaky COMMAND for each build.")

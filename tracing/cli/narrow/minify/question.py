@@ -78,8 +78,13 @@ def _require_settings(names: Iterable[str]) -> None:
     known = setting_names()
     for name in names:
         if name not in known:
-            near = ", ".join(get_close_matches(name, known)) or "none"
-            raise Problem(f"torch._inductor.config has no setting {name}", f"nearest: {near}")
+            near = get_close_matches(name, known)
+            remedy = (
+                f"nearest: {', '.join(near)}"
+                if near
+                else "name an attribute of torch._inductor.config, as max_fusion_size=1"
+            )
+            raise Problem(f"torch._inductor.config has no setting {name}", remedy)
 
 
 def settings(texts: list[str]) -> dict[str, bool | int | str]:
