@@ -283,16 +283,16 @@ class StepReferee:
         self, name: str, held: BufferContent, wrong: WrongElements, called: CalledOperator
     ) -> Overwritten | LibraryOff:
         assert held.value is not None
-        operator, lines = held.wrong, self.lines([held.value.node])
+        operator = held.wrong
         readers, right = self.writers.undeclared(name, held), called.repeats_right()
         if not readers and right and (misread := called.misread()) is not None:
-            name, instead = misread
-            buffer, source = self.memory.schedule.location(name), self.memory.held[name]
+            read, instead = misread
+            buffer, source = self.memory.schedule.location(read), self.memory.held[read]
             by = self.writers.before(source, held.step)
             launch, kernel = (by.index, by.kernel_name) if by is not None else (None, "")
             return Overwritten(
-                self.graph, operator, buffer, buffer, launch, kernel, GENERATED, wrong, lines,
-                instead="" if by is not None else instead,
+                self.graph, operator, buffer, buffer, launch, kernel, GENERATED, wrong,
+                self.lines([held.value.node]), instead="" if by is not None else instead,
             )  # fmt: skip
         before = self._unread(held.value.node, called.plan)
         others = tuple(f"{self._operator(node)} (node {node})" for node in before)

@@ -97,7 +97,8 @@ class LaunchRecorder:
             self._flight.watch.declared = digests == "declared"
         self._catalogue = self._recording.catalogue
         self._lines = LaunchWriter(writer)
-        self._digests = LaunchDigests(self._catalogue, self._lines.digested) if digests != "none" else None
+        digested = digests != "none"
+        self._digests = LaunchDigests(self._catalogue, self._lines.digested) if digested else None
         self._records_operators = operators != "none"
         self._selection = selection
         extras = LaunchExtras(writer, self._catalogue.not_covered, keep=keep, time=time, hash_fn=hash_fn)
@@ -105,37 +106,25 @@ class LaunchRecorder:
         self._lock = self._recording.lock
         self._templates = LaunchTemplates(self._catalogue, self._recording.storages, digests)
         self._writers = LastWriters()
-        values, called = digests != "none", operators != "none"
-        operator_digests = (
-            OperatorDigestQueue(writer, self._catalogue.not_covered) if operators == "digests" else None
-        )
+        queue = OperatorDigestQueue(writer, self._catalogue.not_covered) if operators == "digests" else None
         self.allow_out_of_bounds = allow_out_of_bounds
         self._host = HostLaunches(
-            self._recording, digests=values, operators=called, allow_out_of_bounds=allow_out_of_bounds
-        )
+            self._recording, digests=digested, operators=self._records_operators,
+            allow_out_of_bounds=allow_out_of_bounds,
+        )  # fmt: skip
         self._captured = RecordedCudaGraphs(
             self._recording, self._lines, self._writers, self.failsafe, self._admitted, self._templates,
-            digests=values, operators_digested=operator_digests.arrived if operator_digests else None,
+            digests=digested, operators_digested=queue.arrived if queue else None,
         )  # fmt: skip
         self._calls = OperatorCalls(
-            self._recording,
-            self._writers,
-            self._host,
-            self._captured,
-            self._flight,
-            digests=operator_digests,
-            inputs=extras.operator_inputs(selection.launches),
-        )
+            self._recording, self._writers, self._host, self._captured, self._flight,
+            digests=queue, inputs=extras.operator_inputs(selection.launches),
+        )  # fmt: skip
         self._operators = RecordedOperators(self._recording, self._calls, self.failsafe)
         self._landmarks = Landmarks(
-            writer,
-            self._catalogue,
-            lambda: self.count,
-            lambda: self._recording.operators,
-            values,
-            self._flight.is_paused,
-            self.failsafe.end,
-        )
+            writer, self._catalogue, lambda: self.count, lambda: self._recording.operators, digested,
+            self._flight.is_paused, self.failsafe.end,
+        )  # fmt: skip
         self._overwritten = OverwrittenBuffers(writer)
         self._graphs = (
             GraphRecorder(self._recording, extras.keeper, self._flight.is_paused) if graphs else None
