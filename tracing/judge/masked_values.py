@@ -17,7 +17,7 @@ from tracing.analyze.nonfinite.nonfinite_operator import Made
 from tracing.judge.fx_program import FxProgram
 from tracing.judge.fx_values import FxPlan, Given
 from tracing.store.graph_file import FxNode
-from tracing.upstream.torch.pytrees import tree_leaves
+from tracing.upstream.torch.pytrees import tree_tensors
 
 _NUMBERS = (1.0, 0.5, 3.0)  # one may become a NaN itself: 1 in log(x - 1)
 
@@ -60,18 +60,13 @@ class MaskedValues:
         # where a stored value is one of the kind, if some nodes compute a number instead
         def replace(node: FxNode, result: Any) -> None:
             if node.name in replaced:
-                for tensor in tensors_in(result):
+                for tensor in tree_tensors(result):
                     tensor.masked_fill_(is_made(tensor, replaced[node.name]), number)
 
         values = self.program.run(self.plan, self.given, replace)
-        return [is_made(one, self.kind) for value in values.values() for one in tensors_in(value)]
+        return [is_made(one, self.kind) for value in values.values() for one in tree_tensors(value)]
 
 
 def is_made(tensor: torch.Tensor, kind: Made) -> torch.Tensor:
     """[*] bool: where elements are NaN, or inf."""
     return torch.isnan(tensor) if kind == "nan" else torch.isinf(tensor)
-
-
-def tensors_in(value: Any) -> list[torch.Tensor]:
-    """The tensors in a result of an operator."""
-    return [one for one in tree_leaves(value) if isinstance(one, torch.Tensor)]

@@ -19,14 +19,14 @@ from tracing.judge.contents import Contents
 from tracing.judge.fx_program import ExecutedNode, FxProgram
 from tracing.judge.fx_values import FxPlan, FxValue, Given
 from tracing.judge.graph_memory import inputs_without_tensors
-from tracing.judge.masked_values import MaskedValues, is_made, tensors_in
+from tracing.judge.masked_values import MaskedValues, is_made
 from tracing.judge.no_reference import FAILURES, NoReference
 from tracing.judge.operators import is_pointwise
 from tracing.judge.values import values_of
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch
 from tracing.store import Run
 from tracing.store.graph_file import Schedule, ScheduleStep, read_graph, read_schedule
-from tracing.upstream.torch.pytrees import tree_leaves
+from tracing.upstream.torch.pytrees import tree_leaves, tree_tensors
 
 
 def nonfinite_operators(
@@ -129,7 +129,7 @@ def _of_kind(
 ) -> Iterator[tuple[str, NonFiniteOperator]]:
     # those of the launch that make one in eager, by node
     for one in executed:
-        bad = [is_made(value, kind) for value in tensors_in(one.result)]
+        bad = [is_made(value, kind) for value in tree_tensors(one.result)]
         if one.node.name not in own or one.node.op != "call_function" or not any(map(torch.any, bad)):
             continue
         read = _values(one.read)

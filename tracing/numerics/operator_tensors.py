@@ -1,4 +1,4 @@
-"""The tensors of a call of an operator: those that it contains, and those that it writes."""
+"""The arguments that a call of an operator writes, and whether its results are views of them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ import torch
 
 from tracing.operators.effects import undeclared_writes
 from tracing.upstream.torch.operator_schemas import schema_of
-from tracing.upstream.torch.pytrees import tree_leaves
-
-
-def tensors_in(value: Any) -> list[torch.Tensor]:
-    """The tensors in arguments or results, also those in lists of them."""
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+from tracing.upstream.torch.pytrees import tree_tensors
 
 
 def gives_views(func: Any) -> bool:
@@ -34,5 +29,5 @@ def written_tensors(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -
     names = written_names(func, args, kwargs)
     positional = zip((one.name for one in schema_of(func).arguments), args, strict=False)
     return [
-        one for name, value in (*positional, *kwargs.items()) if name in names for one in tensors_in(value)
+        one for name, value in (*positional, *kwargs.items()) if name in names for one in tree_tensors(value)
     ]

@@ -25,7 +25,7 @@ import torch
 from tracing.numerics.choices import Choices
 from tracing.numerics.conversions import with_any_integer
 from tracing.numerics.default_dtype import with_default_dtype
-from tracing.numerics.operator_tensors import gives_views, tensors_in, written_names, written_tensors
+from tracing.numerics.operator_tensors import gives_views, written_names, written_tensors
 from tracing.numerics.rounding import Noise, rounded_at_random
 from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
 from tracing.numerics.ties import (
@@ -41,7 +41,7 @@ from tracing.program.building import is_building
 from tracing.upstream.torch.dispatch_modes import OperatorMode
 from tracing.upstream.torch.higher_order import DENSE
 from tracing.upstream.torch.operator_schemas import draws, is_composite, is_operator, schema_of
-from tracing.upstream.torch.pytrees import tree_leaves, tree_map
+from tracing.upstream.torch.pytrees import tree_leaves, tree_map, tree_tensors
 from tracing.upstream.torch.quantized_decomposed import quantization_parts
 from tracing.upstream.torch.tensor_subclasses import as_tensor, is_zero
 
@@ -100,7 +100,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
                     return dense(*args, **kwargs)
             return self._as_it_is(func, args, kwargs)
         own: Any = tree_map(_as_tensor, (args, kwargs))
-        if not all(map(_is_strided, tensors_in(own))):  # a sparse tensor has no shadow
+        if not all(map(_is_strided, tree_tensors(own))):  # a sparse tensor has no shadow
             return self._as_it_is(func, args, kwargs)
         if _all_plain(own) and is_composite(func.name()):
             # in inference mode `linear` is not taken apart, nor are `to` and `reshape`, which may copy
@@ -133,7 +133,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         # a higher order operator, or one of other layouts
         result = func(*args, **kwargs)
         written = written_tensors(func, args, kwargs) if is_operator(func) else []
-        for tensor in [*written, *tensors_in(tree_map(_as_tensor, result))]:
+        for tensor in [*written, *tree_tensors(tree_map(_as_tensor, result))]:
             if _all_plain(tensor) and _is_strided(tensor):
                 self._storages.take(tensor, ValueOrigin(frozenset([str(func)])))
         return result
@@ -151,7 +151,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         if draws(func, *own):
             if "attention" in name:  # it computes more than random numbers
                 origin |= ValueOrigin(frozenset([name]))
-            for tensor in filter(_is_strided, [*written, *tensors_in(result)]):
+            for tensor in filter(_is_strided, [*written, *tree_tensors(result)]):
                 self._storages.take(tensor, origin)
             return
         try:
@@ -165,9 +165,9 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
                 results = with_any_integer(name, given[0], results, self._noise)
             if selects(name) and self._storages.exact(own[0][0]):
                 results = first(own, results)
-            exact_result = self._all_exact(tensors_in(own)) and without_rounding(func, name, own, result)
+            exact_result = self._all_exact(tree_tensors(own)) and without_rounding(func, name, own, result)
         except UNSUPPORTED:
-            for tensor in filter(_is_strided, [*written, *tensors_in(result)]):
+            for tensor in filter(_is_strided, [*written, *tree_tensors(result)]):
                 self._storages.take(tensor, origin | ValueOrigin(frozenset([name])))
             return
         for tensor in written:
@@ -225,7 +225,7 @@ def _as_tensor(leaf: Any) -> Any:
 
 
 def _all_plain(given: Any) -> bool:
-    return all(type(one) in _PLAIN and not one.is_meta for one in tensors_in(given))
+    return all(type(one) in _PLAIN and not one.is_meta for one in tree_tensors(given))
 
 
 def _is_strided(tensor: torch.Tensor) -> bool:

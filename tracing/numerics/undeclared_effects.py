@@ -26,7 +26,7 @@ from tracing.upstream.torch.custom_operators import custom_operator
 from tracing.upstream.torch.dispatch_modes import OperatorMode
 from tracing.upstream.torch.fake_tensors import fake_result
 from tracing.upstream.torch.operator_schemas import OWN_NAMESPACES, is_composite, is_operator, schema_of
-from tracing.upstream.torch.pytrees import tree_leaves
+from tracing.upstream.torch.pytrees import tree_leaves, tree_tensors
 from tracing.upstream.torch.tensor_subclasses import has_storage, storage_key
 
 
@@ -73,7 +73,7 @@ class UndeclaredEffects(OperatorMode):  # type: ignore[no-untyped-call, unused-i
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if not self._observes(func) or not all(map(has_memory, _tensors((args, kwargs)))):
+        if not self._observes(func) or not all(map(has_memory, tree_tensors((args, kwargs)))):
             return func(*args, **kwargs)
         with HiddenComputation():
             inputs = InputBits(func, args, kwargs)
@@ -177,11 +177,7 @@ def _named(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[st
 
 
 def _storages(value: Any) -> set[int]:
-    return {storage_key(one.untyped_storage()) for one in _tensors(value) if has_storage(one)}
-
-
-def _tensors(value: Any) -> list[torch.Tensor]:
-    return [one for one in tree_leaves(value) if isinstance(one, torch.Tensor)]
+    return {storage_key(one.untyped_storage()) for one in tree_tensors(value) if has_storage(one)}
 
 
 def _written(argument: Any) -> bool:

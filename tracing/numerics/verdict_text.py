@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from tracing.model.first_names import first_names
 from tracing.model.numbers import number_text
 from tracing.numerics.eager_difference import EagerDifference
 from tracing.numerics.verdict import Judged
@@ -14,8 +15,7 @@ _NAMED = 5  # names that a text has
 
 def some(names: list[str]) -> str:
     """Names as text: the first of many, and how many more there are."""
-    further = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {further} more" if further > 0 else "")
+    return first_names(names, _NAMED)
 
 
 def judged_text(judged: Judged) -> str:

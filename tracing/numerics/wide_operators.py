@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tracing.numerics.operator_tensors import gives_views, tensors_in, written_tensors
+from tracing.numerics.operator_tensors import gives_views, written_tensors
 from tracing.numerics.rounding import Noise, perturbed, rounded_at_random, wide
 from tracing.numerics.shadow_storages import is_inexact
 from tracing.numerics.tf32 import CONVOLUTION_BACKWARD, narrowed_factors, tf32_factors
@@ -16,7 +16,7 @@ from tracing.numerics.ties import compares_number, with_rounded_numbers
 from tracing.upstream.torch.decompositions import decomposition
 from tracing.upstream.torch.dispatch_modes import OperatorMode
 from tracing.upstream.torch.operator_schemas import is_operator, schema_of
-from tracing.upstream.torch.pytrees import tree_map
+from tracing.upstream.torch.pytrees import tree_map, tree_tensors
 
 # These operators round each partial sum of many terms to float32: perturb their inputs, too.
 REDUCING = tuple(
@@ -83,12 +83,12 @@ class WideOperators:
         if (
             self._noise is not None
             and name.startswith(_ACCUMULATING)
-            and not any(map(_is_wide, tensors_in(own)))
+            and not any(map(_is_wide, tree_tensors(own)))
         ):
             return _accumulated(func, args, kwargs)
         if self._noise is None or schema_of(func).is_mutable:
             return func(*args, **kwargs)
-        computed_in = _computed_in(tensors_in(own))
+        computed_in = _computed_in(tree_tensors(own))
         if name.startswith(_SORTING):
             return self._sorted(func, args, kwargs)
         if name.startswith(REDUCING):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import torch
 from torch.utils import _pytree
 
 from tracing.upstream.contract import require
@@ -28,6 +29,11 @@ def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
 def tree_leaves(tree: Any) -> list[Any]:
     """The leaves, in order."""
     return [*_leaves(tree)]
+
+
+def tree_tensors(tree: Any) -> list[torch.Tensor]:
+    """The leaves that are tensors, in order."""
+    return [one for one in _leaves(tree) if isinstance(one, torch.Tensor)]
 
 
 def _leaves(tree: Any) -> Iterator[Any]:
