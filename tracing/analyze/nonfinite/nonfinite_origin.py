@@ -46,9 +46,8 @@ class NonFiniteOrigin:
     scaler: DataEvent | None = None  # the check of torch.amp.GradScaler that reads the values, or may
     scaled: bool | None = None  # the event reads what depends on its scale; None: the run updates no scale
     stepped: bool = False  # an optimizer stepped with what that check found
-    unread: bool = (
-        False  # they depend on its scale, and no check nor, after that step, anything else reads them
-    )
+    # they depend on its scale, and no check nor, after that step, anything else reads them
+    unread: bool = False
 
     @property
     def made(self) -> bool:
