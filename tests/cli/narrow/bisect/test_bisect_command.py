@@ -215,6 +215,13 @@ def test_without_a_command_and_without_a_gpu_a_command_is_asked_for(run: Run) ->
     assert "there is no GPU" in done.stderr and "-- COMMAND" in done.stderr
 
 
+def test_options_of_a_replay_are_refused_with_a_command(run: Run) -> None:
+    done = bisect(run, "--atol", "0", "--", "true")
+
+    assert done.returncode == 2
+    assert "--launch, --atol and --rtol have no effect with COMMAND\n" in done.stderr
+
+
 def test_the_judge_imports_nothing_that_opens_the_gpu() -> None:
     """Builds are launched in forked children, which cannot use a GPU that their parent has opened."""
     importing = "import tracing.cli.narrow.bisect.build_judge, sys; print(*sys.modules)"

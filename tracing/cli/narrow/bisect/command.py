@@ -219,6 +219,10 @@ def _judge(
         from tracing.cli.narrow.bisect.build_judge import replay_judge
 
         return replay_judge(run, chosen, *replay, seconds)
+    if any(one is not None for one in replay):
+        raise Problem(
+            "--launch, --atol and --rtol have no effect with COMMAND", "leave out these, or COMMAND"
+        )
     from tracing.compiler.resume import stages_of
 
     return CommandJudge(command, [one for one in stages_of(chosen) if one in STAGES], seconds)
