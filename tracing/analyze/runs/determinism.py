@@ -17,6 +17,8 @@ from tracing.analyze.compare.divergence_kinds import (
 )
 from tracing.model import Perturbed
 
+_Z = 1.96  # standard deviations of a normal distribution: 95% confidence
+
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
@@ -63,14 +65,14 @@ class Rate:
     runs: int
     what: str = "runs"
 
-    def interval(self, z: float = 1.96) -> tuple[float, float]:
-        """The Wilson score interval of the probability that a run differs; z = 1.96: at 95% confidence.
+    def interval(self) -> tuple[float, float]:
+        """The Wilson score interval of the probability that a run differs, at 95% confidence.
 
         Unlike p ± z·sqrt(p(1-p)/n), it has a width if no run or every run differed.
 
         Source: E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", 1927.
         """
-        n, p = self.runs, self.differing / self.runs
+        n, p, z = self.runs, self.differing / self.runs, _Z
         centre = (p + z * z / (2 * n)) / (1 + z * z / n)
         half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
         return max(0.0, centre - half), min(1.0, centre + half)
