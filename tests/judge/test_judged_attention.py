@@ -111,7 +111,8 @@ def test_right_flex_attention_is_right(
     said = judgement(recorded(Program(function, long_heads(dtype), backward=True), tmp_path, device))
 
     assert (said.status, said.findings) == (0, ())
-    assert not [one for one in said.not_covered if "Dynamo" in one]
+    by_dynamo = [one for one in said.not_covered if "Dynamo" in one]
+    assert not [one for one in by_dynamo if "rounding of its larger elements" not in one]  # of a few
 
 
 def test_gradients_of_flex_attention_that_are_a_little_wrong_are_found(

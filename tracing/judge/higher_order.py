@@ -72,7 +72,7 @@ def flex_attention_backward(
         raise NoReference("the gradients of what a score_mod of flex_attention captures")
     if grad_out is not None:  # the gradient of a sum's logarithm counts as what a row has in common does
         wide = logsumexp.dtype
-        moved = (out.to(wide) * (grad_out.to(wide) - rounded_anew(grad_out).to(wide))).sum(-1) * math.log(2)
+        moved = (out.to(wide) * (grad_out.to(wide) - rounded_anew(grad_out))).sum(-1) * math.log(2)
         grad_logsumexp = moved if grad_logsumexp is None else grad_logsumexp + moved
     return upstream.DENSE["flex_attention_backward"](
         query, key, value, out, logsumexp, grad_out, grad_logsumexp, _single(score_mod), joint,

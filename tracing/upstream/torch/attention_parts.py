@@ -78,12 +78,12 @@ def weighed(
 
 
 def rounded_anew(gradient: torch.Tensor) -> torch.Tensor:
-    """[*] the gradient of a result, with roundings of its own.
+    """[*] the gradient of a result, in float32 or float64, with a rounding of its own.
 
     Code that also computes this gradient takes from it, before it is rounded, what the gradients of a row's
     weights have in common.
     """
-    return gradient / 3 * 3
+    return (gradient / 3).to(torch.promote_types(gradient.dtype, torch.float32)) * 3
 
 
 def _applied(function: type[torch.autograd.Function], *given: Any) -> tuple[torch.Tensor, ...]:
@@ -141,8 +141,8 @@ class _Weighed(torch.autograd.Function):
         factor = kept.to(wide) / (1 - ctx.chance)
         of_value = (weights * factor).to(value.dtype).mT @ gradient
         of_weights = gradient.to(wide) @ value.to(wide).mT * factor
-        weighing = rounded_anew(gradient) if ctx.generated else gradient
-        in_common = (weighing.to(wide) * result.to(wide)).sum(-1, keepdim=True)
+        weighing = rounded_anew(gradient) if ctx.generated else gradient.to(wide)
+        in_common = (weighing * result.to(wide)).sum(-1, keepdim=True)
         of_scores = (weights * (of_weights - in_common)).sum_to_size(weights.shape)
         return of_scores, of_value.sum_to_size(value.shape), None, None
 
