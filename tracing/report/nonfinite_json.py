@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracing.analyze.nonfinite.data_events import DataEvent, NonFiniteTensor
-from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer
+from tracing.analyze.nonfinite.nonfinite_answer import NonFiniteAnswer
 from tracing.analyze.nonfinite.nonfinite_elements import ranges
 from tracing.analyze.nonfinite.nonfinite_operator import NonFiniteOperator
 from tracing.model import KernelLaunch

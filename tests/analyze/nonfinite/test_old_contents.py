@@ -14,7 +14,8 @@ from handmade.records import INFO, arg, launch
 from handmade.runs import Operators, saved
 
 from tracing import store
-from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, first_nonfinite
+from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
+from tracing.analyze.nonfinite.nonfinite_answer import NonFiniteAnswer
 from tracing.cli.compare.nan import commands_of_nan
 from tracing.model import Access, Digest, Environment, KernelArg, Outcome, RecordingStop, StepSelection
 from tracing.record.launches.launch_recorder import LaunchRecorder

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from tracing import recording, step, store
 from tracing.analyze.nonfinite.data_events import Kind
-from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, first_nonfinite
+from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
+from tracing.analyze.nonfinite.nonfinite_answer import NonFiniteAnswer
 from tracing.cli.compare.nan import commands_of_nan
 from tracing.model import Cut, Outcome, StepSelection
 from tracing.record.launches.launch_recorder import LaunchRecorder

@@ -48,7 +48,7 @@ class Meaning:
     ] = ()  # one of these passes changes the results; empty: no pass is known to change them
     what: str = ""  # text about one value that differs
     last: Step | None = None  # the last pass whose IR could be executed; None: none could
-    why: str = ""  # it could not
+    why: str = ""  # the reason why no IR could be executed
     tolerance: float = RELATIVE  # relative difference that counts as equal
 
     @property

@@ -11,7 +11,8 @@ import typer
 from msgspec.structs import replace
 
 from tracing import store
-from tracing.analyze.nonfinite.first_nonfinite import NonFiniteAnswer, first_nonfinite
+from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
+from tracing.analyze.nonfinite.nonfinite_answer import NonFiniteAnswer
 from tracing.analyze.nonfinite.nonfinite_elements import nonfinite_elements
 from tracing.analyze.nonfinite.nonfinite_operator import Made, NonFiniteOperator
 from tracing.analyze.runs.recorded_steps import options_of

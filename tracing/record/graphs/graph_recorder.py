@@ -28,6 +28,7 @@ from tracing.record.recording import Recording
 from tracing.store.graph_file import FxGraph, GraphFile, Schedule
 from tracing.upstream.inductor.graphs import GraphFacts, around_graphs, attached, compiles_followed
 from tracing.upstream.patch import Method
+from tracing.upstream.torch.cuda_graphs import is_capturing
 from tracing.upstream.torch.float32_precision import float32_precision, tf32_products
 
 _UNCACHED = "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1"
@@ -205,7 +206,10 @@ class _Known(msgspec.Struct, frozen=True):
 def _generators(inputs: Sequence[Any]) -> dict[int, tuple[int, int]]:
     # from which the operators of a checkpoint draw; one on the CPU has no offset
     own = {i: one for i, one in enumerate(inputs) if isinstance(one, torch.Generator)}
-    return {i: (one.initial_seed(), one.get_offset()) for i, one in own.items() if one.device.type == "cuda"}
+    own = {i: one for i, one in own.items() if one.device.type == "cuda"}
+    if not own or is_capturing():  # a generator tells nothing while a CUDA graph is captured
+        return {}
+    return {i: (one.initial_seed(), one.get_offset()) for i, one in own.items()}
 
 
 def _overwritten(schedule: Schedule, traced: FxGraph) -> tuple[int, ...]:

@@ -83,6 +83,7 @@ def rounded_anew(gradient: torch.Tensor) -> torch.Tensor:
     Code that also computes this gradient takes from it, before it is rounded, what the gradients of a row's
     weights have in common.
     """
+    # a third has other bits, which are rounded
     return (gradient / 3).to(torch.promote_types(gradient.dtype, torch.float32)) * 3
 
 
