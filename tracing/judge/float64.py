@@ -124,9 +124,13 @@ def executed(program: FxProgram, plan: FxPlan, given: Given) -> dict[FxValue, to
 
     Raises NoReference if the plan cannot be executed.
     """
-    return {
-        value: one.own for value, one in _expected(program, plan, given)(0).items() if one.own is not None
-    }
+    exact = exact_values(program, plan, given)
+    return {value: one.own for value, one in exact.items() if one.own is not None}
+
+
+def exact_values(program: FxProgram, plan: FxPlan, given: Given) -> dict[FxValue, Expected]:
+    """The values of a plan in float64, without their spread; raises NoReference if it cannot be executed."""
+    return _expected(program, plan, given)(0)
 
 
 def wrong_elements(name: str, buffer: str, value: FxValue, verdict: Judged, of: int) -> WrongElements:

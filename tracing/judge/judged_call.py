@@ -9,8 +9,13 @@ import torch
 
 from tracing.analyze.judge.findings import BEFORE_INDUCTOR, SharedResult, TracedOff
 from tracing.judge.contents import Content
-from tracing.judge.judged_results import JudgedResults, refused
+from tracing.judge.first_difference import FirstDifference, first_difference, received_values
+from tracing.judge.fx_program import FxProgram
+from tracing.judge.judged_results import JudgedResults, as_recorded, refused
+from tracing.judge.no_reference import NoReference
 from tracing.judge.traced_program import ExecutedGraph
+from tracing.model import GraphCall
+from tracing.numerics.reference import Reference
 from tracing.store.graph_file import FxNode, PythonLine
 
 
@@ -30,6 +35,31 @@ class JudgedCall(JudgedResults):
 
     def _executed(self) -> ExecutedGraph:
         return self._program.run(self._inputs, self._call.overlapping, self._drawn)
+
+    def first_difference(self, wrong: str, inner: GraphCall, received: FxProgram) -> FirstDifference | None:
+        """Where Dynamo's graph and the graph that Inductor received part; None: that is not known.
+
+        wrong    -- a node of Dynamo's graph whose value is off
+        inner    -- the call of the compiled graph
+        received -- this graph, as Inductor received it
+        """
+        try:
+            with as_recorded(self._call, self._contents.device), refused():
+                made = Reference(self._values, tf32=self._tf32).expected(0)
+                others = received_values(inner, received, self._contents)
+            return first_difference(self._program.graph, made, others, wrong)
+        except NoReference:
+            return None
+
+    def _values(self) -> dict[str, torch.Tensor]:
+        values: dict[str, torch.Tensor] = {}
+
+        def receive(node: FxNode, result: Any) -> None:
+            if isinstance(result, torch.Tensor):
+                values[node.name] = result.clone()
+
+        self._program.run(self._inputs, self._call.overlapping, self._drawn, receive)
+        return values
 
     def _by_name(self, executed: ExecutedGraph) -> dict[str, Any]:
         outputs = {f"output {i}": one for i, one in enumerate(executed.results)}
@@ -74,7 +104,11 @@ class JudgedCall(JudgedResults):
 
     def _lines(self, name: str) -> tuple[PythonLine, ...]:
         node = self._node(name)
-        line = self._program.graph.line_of(node) if node is not None else None
+        return self.lines_of(node) if node is not None else ()
+
+    def lines_of(self, node: FxNode) -> tuple[PythonLine, ...]:
+        """The line of the program that a node of Dynamo's graph comes from, if it is known."""
+        line = self._program.graph.line_of(node)
         return (line,) if line is not None else ()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -57,7 +57,7 @@ class JudgedResults(ABC):
 
     def findings(self) -> list[TracedOff | SharedResult]:
         """What is off; raises NoReference if the graph cannot be executed."""
-        with _as_recorded(self._call, self._contents.device):
+        with as_recorded(self._call, self._contents.device):
             try:
                 return [*self._findings()]
             except OtherNumbers as numbers:  # without them, results that depend on none are judged
@@ -145,8 +145,11 @@ class JudgedResults(ABC):
 
     @functools.cached_property
     def _reference(self) -> Reference:
-        tf32 = allowed_tf32(self._contents.run.info.environment, self._call)
-        return Reference(self._made, tf32=tf32)
+        return Reference(self._made, tf32=self._tf32)
+
+    @property
+    def _tf32(self) -> Collection[str]:
+        return allowed_tf32(self._contents.run.info.environment, self._call)
 
     def _verdicts(
         self, actual: Mapping[str, torch.Tensor], expected: Mapping[str, Expected]
@@ -196,8 +199,8 @@ def refused() -> Iterator[None]:
 
 
 @contextmanager
-def _as_recorded(call: TracedCall, device: torch.device) -> Iterator[None]:
-    # the settings around the call; raises NoReference if this device has not its autocast
+def as_recorded(call: TracedCall, device: torch.device) -> Iterator[None]:
+    """The settings around a call; raises NoReference if this device has not its autocast."""
     if "cuda" in call.autocast and device.type != "cuda":
         raise NoReference("autocast of cuda, which is not the device of this judgement")
     with ExitStack() as stack:

@@ -139,11 +139,11 @@ class _RunReferee:
                 self._hidden.update(call.graph for call in one.inner)
                 continue
             self._progress(f"judging: call {one.record.index} of a graph that Dynamo traced")
-            judged = referee.judge(one, self._unjudged(one.inner), draws.get(one.call, ()))
+            received = self._program(one.graph)[0]
+            judged = referee.judge(one, self._unjudged(one.inner), draws.get(one.call, ()), received)
             if judged.off:
                 off.add(one.call)
-            nodes = self._program(one.graph)[0].graph
-            self._findings += located(judged, one.inner, nodes, self._contents)
+            self._findings += located(judged, one.inner, received.graph, self._contents)
             self._not_covered += judged.not_covered
         if unchecked and not of_case:
             stopped = f"{self._stopped_by()} ended the judgement before it" if self._stopped_by() else ""

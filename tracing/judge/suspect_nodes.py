@@ -32,7 +32,8 @@ def located(
     known = map(graph.line_of, suspect_nodes(graph, wrong, right))
     lines = tuple(dict.fromkeys(one for one in known if one is not None))
     for finding in judged.off:
-        yield replace(finding, lines=lines) if lines and isinstance(finding, TracedOff) else finding
+        unknown = isinstance(finding, TracedOff) and not finding.first
+        yield replace(finding, lines=lines) if lines and unknown else finding
 
 
 def _results(graph: FxGraph) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
@@ -29,6 +29,7 @@ from tracing.upstream.torch.traced_functions import differentiates, traced_funct
 _UNWRITTEN = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
 _OF_STORAGE = ("as_strided", "as_strided_")
 _ATTENTION = ".scaled_dot_product_attention"
+Receive: TypeAlias = Callable[[FxNode, Any], None]
 _FILLED = itertools.count(1)
 _HIGHER = "torch.ops.higher_order."
 _CHECKPOINT = f"{_HIGHER}tag_activation_checkpoint"
@@ -91,11 +92,13 @@ class TracedProgram:
         inputs: Sequence[Any],
         overlapping: Mapping[int, OverlappingInput],
         drawn: Sequence[DrawnNumbers] | None = None,
+        receive: Receive | None = None,
     ) -> ExecutedGraph:
         """Execute the graph on copies of its inputs.
 
         overlapping -- as of `TracedCall`: the copies of these share memory, too
         drawn       -- the random numbers that it draws, in order; None: others in each execution
+        receive     -- called with each node that calls a function, and its result; later ones may change it
 
         Raises OtherNumbers if it draws others than these.
         """
@@ -103,7 +106,7 @@ class TracedProgram:
         versions = [one._version if isinstance(one, torch.Tensor) else 0 for one in own]
         passed = passed_inputs(own)
         with torch.set_grad_enabled(_differentiates(self.graph)):
-            results = self._drawing(drawn, own)
+            results = self._drawing(drawn, own, receive)
         changed = tuple(
             i for i, one in enumerate(own) if isinstance(one, torch.Tensor) and one._version != versions[i]
         )
@@ -158,16 +161,18 @@ class TracedProgram:
             own[i] = view
         return own
 
-    def _drawing(self, drawn: Sequence[DrawnNumbers] | None, inputs: Sequence[Any]) -> list[Any]:
+    def _drawing(
+        self, drawn: Sequence[DrawnNumbers] | None, inputs: Sequence[Any], receive: Receive | None = None
+    ) -> list[Any]:
         with levels_restored(), autocast_restored(), dropout_as_traced():
             if drawn is None:
-                return self._called(*inputs)
+                return self._called(*inputs, receive=receive)
             with GivenNumbers(drawn) as numbers:
-                results = self._called(*inputs)
+                results = self._called(*inputs, receive=receive)
             numbers.require_all_drawn()
             return results
 
-    def _called(self, *inputs: Any) -> list[Any]:
+    def _called(self, *inputs: Any, receive: Receive | None = None) -> list[Any]:
         pairs = [*zip(self.inputs, inputs, strict=True)]
         if self._reaches:
             self._incomplete = {
@@ -179,6 +184,8 @@ class TracedProgram:
                 values[node.name] = self._attribute(node)
             elif node.name in self._functions:
                 values[node.name] = self._executed(node, values)
+                if receive is not None:
+                    receive(node, values[node.name])
             if node.op != "output":
                 for name in self._last.get(node.name, ()):
                     del values[name]

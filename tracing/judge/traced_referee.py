@@ -7,19 +7,21 @@ each launch is right by the graph that Inductor received; only the graph that Dy
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from tracing.analyze.judge.findings import SharedResult, TracedOff
 from tracing.analyze.judge.judgement import BY_DYNAMO
 from tracing.judge.contents import Content, Contents
 from tracing.judge.drawn_numbers import GraphDraws
+from tracing.judge.fx_program import FxProgram
 from tracing.judge.judged_backward import JudgedBackward
 from tracing.judge.judged_call import JudgedCall
 from tracing.judge.judged_results import JudgedResults, refused
 from tracing.judge.no_reference import NoReference
 from tracing.judge.traced_executions import TracedExecution
 from tracing.judge.traced_program import TracedProgram
-from tracing.model import TracedBackward, TracedCall, TracedGraph
+from tracing.model import GraphCall, TracedBackward, TracedCall, TracedGraph
 from tracing.store import Run
 from tracing.store.graph_file import read_graph
 
@@ -42,16 +44,23 @@ class TracedReferee:
         self._programs: dict[int, TracedProgram] = {}
 
     def judge(
-        self, one: TracedExecution, unjudged: Sequence[str], draws: Sequence[GraphDraws] = ()
+        self,
+        one: TracedExecution,
+        unjudged: Sequence[str],
+        draws: Sequence[GraphDraws] = (),
+        received: FxProgram | None = None,
     ) -> TracedFindings:
         """Judge one call, or one backward of a call.
 
         unjudged -- launches of it that have no reference
         draws    -- of the call, in order
+        received -- the graph that has its results, as Inductor received it
         """
         try:
             judged = self._judged(one, unjudged, draws)
             off = tuple(judged.findings())
+            if received is not None and isinstance(judged, JudgedCall) and len(one.inner) == 1:
+                off = _with_first_difference(off, judged, one.inner[0], received)
             names = [*judged.right, *(one.wrong.name for one in off if isinstance(one, TracedOff))]
             kept = {name: content for name in names if (content := judged.content(name)) is not None}
             return TracedFindings(off, tuple(judged.not_covered), kept)
@@ -81,3 +90,15 @@ class TracedReferee:
             with refused():
                 self._programs[graph] = TracedProgram(nodes, self._contents.device, virtual=virtual)
         return self._programs[graph]
+
+
+def _with_first_difference(
+    off: tuple[TracedOff | SharedResult, ...], judged: JudgedCall, inner: GraphCall, received: FxProgram
+) -> tuple[TracedOff | SharedResult, ...]:
+    wrong = next((one for one in off if isinstance(one, TracedOff)), None)
+    first = judged.first_difference(wrong.wrong.node, inner, received) if wrong is not None else None
+    if wrong is None or first is None:
+        return off
+    operators = tuple(dict.fromkeys(one.target for one in (first.node, *reversed(first.before))))
+    named = replace(wrong, first=first.node.name, operators=operators, lines=judged.lines_of(first.node))
+    return tuple(named if one is wrong else one for one in off)

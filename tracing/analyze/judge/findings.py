@@ -160,6 +160,10 @@ class TracedOff:
     unjudged: tuple[str, ...] = ()  # launches of the call without a reference
     lines: tuple[PythonLine, ...] = ()
     passes: tuple[EarlierPass, ...] | None = None  # that change the graph; None: they are not known
+    first: str = ""  # first node of Dynamo's graph that Inductor's graph does not compute; "": not known
+    operators: tuple[
+        str, ...
+    ] = ()  # of this node, and of those that it reads: what these pass on may be wrong
 
 
 ResultFinding: TypeAlias = Overwritten | PassesOff | OutputOff  # of a result that is off

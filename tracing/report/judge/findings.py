@@ -111,7 +111,8 @@ def finding_text(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[s
             yield from passes_text(finding)
         case TracedOff():
             yield f"✗ {finding.wrong.name} is not what the graph that Dynamo traced computes"
-            yield f"    graph     {finding.graph}: {finding.wrong.node}"
+            first = f"; the first node that differs is {finding.first}" if finding.first else ""
+            yield f"    graph     {finding.graph}: {finding.wrong.node}{first}"
             yield from before_inductor_text(finding)
             if finding.unjudged:
                 yield f"    unjudged  {some(finding.unjudged)}"

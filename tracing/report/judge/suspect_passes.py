@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tracing.analyze.graphs.changing_passes import ChangingPass, EarlierPass
 from tracing.analyze.judge.findings import PassesOff, SharedResult, TracedOff
@@ -15,8 +15,9 @@ _SHOWN = 2  # suspect passes of torch whose lines are printed; `tracing passes` 
 
 def before_inductor_text(finding: TracedOff | SharedResult) -> Iterator[str]:
     """What precedes Inductor's post-grad passes: suspects, and passes that are cleared."""
+    decomposition = _decomposition(finding.operators if isinstance(finding, TracedOff) else ())
     if finding.passes is None:
-        yield "    suspect   a pre-grad pass, a decomposition or a joint pass: the run did not record them"
+        yield f"    suspect   a pre-grad pass, {decomposition} or a joint pass: the run did not record them"
         return
     suspects = [one for one in finding.passes if not one.cleared]
     cleared = [*dict.fromkeys(one.name for one in finding.passes if one.cleared)]
@@ -31,12 +32,18 @@ def before_inductor_text(finding: TracedOff | SharedResult) -> Iterator[str]:
     if any(one.changes_dtype for one in suspects):
         yield f"    so        this pass gives {result} its wrong dtype"
     elif suspects:
-        yield "    or        a decomposition"
+        yield f"    or        {decomposition}"
     else:
         what = how if cleared else "the graph"
-        yield f"    suspect   a decomposition, as no pre-grad or joint pass changes {what}"
+        yield f"    suspect   {decomposition}, as no pre-grad or joint pass changes {what}"
     if cleared:
         yield f"    cleared   {first_names(cleared, _LINES)}: no change of {how}"
+
+
+def _decomposition(operators: Sequence[str]) -> str:
+    first, *before = operators or ("",)
+    read = f", or of {first_names(before, _SHOWN)}, which it reads" if before else ""
+    return f"the decomposition of {first}{read}" if first else "a decomposition"
 
 
 def _change(one: EarlierPass) -> str:
