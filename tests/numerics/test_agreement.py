@@ -58,6 +58,20 @@ def test_integers_from_the_bits_of_computed_numbers_are_not_decided() -> None:
     assert "because of a view as torch.int32, whose last bits rounding decides" in verdict.detail
 
 
+def test_a_branch_that_rounding_decides_is_not_decided() -> None:
+    def branch() -> Results:
+        above = (X.sin().square() + X.cos().square() - 1).sum() > 0
+        return {"output": torch.cond(above, lambda x: x * 1.1, lambda x: x * 1.2, (X,))}
+
+    referee = Referee(branch, branch, lambda stage: None)
+    eager = branch()["output"]
+
+    verdict = judged(facts_of(eager * 1.1, "output"), facts_of(eager, "output"), referee)
+
+    assert verdict.status == "not decided"
+    assert "because of cond, which rounding decides" in verdict.detail
+
+
 @pytest.mark.parametrize(("actual", "alone"), [((X + 1, X), True), ((X + 1, 7), False), ((X, X), False)])
 def test_tolerances_decide_where_each_wrong_result_has_no_reference(actual: Any, alone: bool) -> None:
     referee = Referee(unable, unable, lambda stage: None)

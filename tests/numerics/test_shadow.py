@@ -10,7 +10,10 @@ import pytest
 import torch
 import torch.ao.quantization.fx._decomposed
 import torch.nn.functional as functional
+from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.out_dtype import out_dtype
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
 from torch.nn.attention.flex_attention import flex_attention
 
 from tracing.numerics.reference import Expected, reference
@@ -44,6 +47,27 @@ def _in_place(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def _branches(x: torch.Tensor) -> torch.Tensor:
+    return torch.cond(x.sum() > -99, lambda x: (x * 1.1).sin(), lambda x: x.cos(), (x,)) * 0.3
+
+
+def _gradient(program: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    x = x.detach().requires_grad_()
+    return torch.autograd.grad(program(x).sum(), x)[0] * 0.7
+
+
+def _iterations(x: torch.Tensor) -> torch.Tensor:
+    step = torch.zeros((), dtype=torch.int64)
+    return while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, (x * 1.1).sin()), (step, x))[1] * 0.3
+
+
+def _scanned(x: torch.Tensor) -> torch.Tensor:
+    last, rows = scan(lambda c, r: ((c + r).tanh(), c * r), torch.zeros_like(x[0]), x)
+    sums = associative_scan(lambda a, b: a + b * 0.1, x, 0, combine_mode="generic")
+    mapped = torch._higher_order_ops.map(lambda row, last: (row + last).exp(), x, last)
+    return rows + last + sums + mapped
+
+
 PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "pointwise": lambda x: (x.sin() * 1.1 + x.exp() / 3).tanh(),
     "in place": _in_place,
@@ -57,6 +81,12 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "forward mode": lambda x: torch.func.jvp(lambda y: (y.sin() * 1.1).tanh() * 0.3, (x,), (x.cos(),))[1],
     "parameter": lambda x: (Held(x) * 1.1).sin().exp() * 0.7,
     "subclass": lambda x: ((x * 1.1).as_subclass(Named).sin() + x.exp()).as_subclass(torch.Tensor) * 0.7,
+    "cond": _branches,
+    "gradient of cond": lambda x: _gradient(_branches, x),
+    "gradient of while_loop": lambda x: _gradient(_iterations, x),
+    "gradient of scan": lambda x: _gradient(_scanned, x),
+    "while_loop": _iterations,
+    "scan": _scanned,
 }
 
 
@@ -319,6 +349,37 @@ def test_a_result_names_the_operator_without_float64_that_it_depends_on() -> Non
     assert expected(lambda: halved(x) + 1).missing == ("shadow_tests::halved",)
     assert expected(lambda: halved(x, "asserts") + 1).missing == ("shadow_tests::halved",)
     assert expected(lambda: x + 1).missing == ()
+
+
+def _loop_of(x: torch.Tensor, far: float) -> torch.Tensor:
+    more = (x.sin().square() + x.cos().square() - 1).sum() + far
+    return while_loop(lambda i, x: i < more, lambda i, x: (i + 1, x * 1.1), (torch.zeros(()), x))[1]
+
+
+def _branch_of(x: torch.Tensor, far: float) -> torch.Tensor:
+    one = (x.sin().square() + x.cos().square() - 1).sum() + far > 0
+    return torch.cond(one, lambda x: x * 1.1, lambda x: x * 1.2, (x,))
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [(_branch_of, "cond, which rounding decides"), (_loop_of, "while_loop, which rounding decides")],
+)
+def test_what_depends_on_a_branch_that_rounding_decides_has_no_reference(program: Any, name: str) -> None:
+    x = torch.randn(64, generator=torch.Generator().manual_seed(0))
+
+    known = reference(lambda: {"near": program(x, 0.0) * 3, "far": program(x, 0.5) * 3})
+
+    assert known["near"].missing == (f"{name}, which rounding decides",)
+    assert known["far"].missing == ()
+
+
+def test_a_branch_that_random_numbers_decide_is_drawn() -> None:
+    def program() -> torch.Tensor:
+        torch.manual_seed(0)
+        return torch.cond(torch.rand(()) > 0.5, lambda x: x * 1.1, lambda x: x * 1.2, (torch.ones(8),))
+
+    assert expected(program).drawn
 
 
 def test_quantization_is_followed_though_its_operators_refuse_float64() -> None:

@@ -105,6 +105,7 @@ class Reference:
         shadow, results = self._followed(Noise(self._runs), self._choices)
         for name, one in _tensors(results):
             if name in exact and repeats(one, own[name]):
+                self._missing[name] |= shadow.missing(one)  # a branch that this rounding decides
                 self._squares[name] += _squared(shadow.of(one), exact[name])
                 if name in self._extremes:
                     self._extremes[name] = _extremes(*self._extremes[name], shadow.of(one))

@@ -11,7 +11,7 @@ from tracing.digest.host import digest
 from tracing.numerics.fact_difference import value_difference
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import UNREPEATABLE
-from tracing.numerics.shadow_storages import BITS_AS, is_inexact
+from tracing.numerics.shadow_storages import BITS_AS, BY_ROUNDING, is_inexact
 from tracing.numerics.verdict import Judged
 from tracing.numerics.verdict_text import (
     apart_text,
@@ -55,9 +55,10 @@ class ResultVerdicts:
         if judged.verdict == "no reference":
             self.eager_repeats &= UNREPEATABLE not in judged.missing
             why = some(list(judged.missing))
-            if not is_inexact(expected) and any(one.startswith(BITS_AS) for one in judged.missing):
-                rounded = "whose last bits rounding decides"
-                self._tolerated.append(f"{name}: it has no reference, because of {why}, {rounded}")
+            read_as_bits = not is_inexact(expected) and any(one.startswith(BITS_AS) for one in judged.missing)
+            if read_as_bits or any(one.endswith(BY_ROUNDING) for one in judged.missing):
+                why += ", whose last bits rounding decides" if read_as_bits else ""
+                self._tolerated.append(f"{name}: it has no reference, because of {why}")
                 return "", 0.0
             self.by_tolerances.append(name)
             self._without.append(f"fixed tolerances decide on {name}: it has no reference, because of {why}")

@@ -12,12 +12,12 @@ is rounded anew at each use, because in a fused kernel one use may read it unrou
 Limits: a Triton kernel that the program launches, an operator without float64, NumPy and other writes of the
 host use the program's own values. `missing` names them for every result that depends on them,
 except for writes of the host, which cannot be observed. Decisions in Python (`.item()`) are those of the
-program.
+program, and so are those of `cond` and `while_loop`; `missing` names these where rounding makes another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ from tracing.numerics.conversions import with_any_integer
 from tracing.numerics.default_dtype import with_default_dtype
 from tracing.numerics.operator_tensors import gives_views, written_names, written_tensors
 from tracing.numerics.rounding import Noise, rounded_at_random
-from tracing.numerics.shadow_storages import ShadowStorages, ValueOrigin, is_inexact
+from tracing.numerics.shadow_storages import BY_ROUNDING, ShadowStorages, ValueOrigin, is_inexact
 from tracing.numerics.ties import (
     compared,
     first,
@@ -38,8 +38,8 @@ from tracing.numerics.ties import (
 from tracing.numerics.undeclared_effects import InputBits, calling_line, undeclared_effects
 from tracing.numerics.wide_operators import REDUCING, UNSUPPORTED, WideOperators
 from tracing.program.building import is_building
-from tracing.upstream.torch.dispatch_modes import OperatorMode
-from tracing.upstream.torch.higher_order import DENSE
+from tracing.upstream.torch.dispatch_modes import OperatorMode, dispatch_disabled
+from tracing.upstream.torch.higher_order import DECIDING, DENSE
 from tracing.upstream.torch.operator_schemas import draws, is_composite, is_operator, schema_of
 from tracing.upstream.torch.pytrees import tree_leaves, tree_map, tree_tensors
 from tracing.upstream.torch.quantized_decomposed import quantization_parts
@@ -96,8 +96,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         kwargs = kwargs or {}
         if not is_operator(func):  # a higher order operator
             if (dense := DENSE.get(str(func))) is not None:
-                with self:
-                    return dense(*args, **kwargs)
+                return self._in_operators(str(func), dense, args, kwargs)
             return self._as_it_is(func, args, kwargs)
         own: Any = tree_map(_as_tensor, (args, kwargs))
         if not all(map(_is_strided, tree_tensors(own))):  # a sparse tensor has no shadow
@@ -128,6 +127,37 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         for effect in undeclared_effects(inputs, changed, func, args, kwargs, result):
             self.undeclared.setdefault(effect, calling_line())
         return result
+
+    def _in_operators(
+        self, name: str, dense: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        # a higher order operator by what it executes; a branch or a number of iterations is the program's
+        origin = ValueOrigin()
+
+        def decided(pred: Any) -> bool:
+            nonlocal origin
+            origin |= self._origin_of_decision(name, pred)
+            return bool(pred)
+
+        if name in DECIDING:
+            first, *others = args
+            decision = (lambda *values: decided(first(*values))) if callable(first) else decided(first)
+            args = (decision, *others)
+        with self:
+            result = dense(*args, **kwargs)
+        if origin != ValueOrigin():
+            for tensor in tree_tensors(result):
+                self._storages.mark(tensor, origin)
+        return result
+
+    def _origin_of_decision(self, name: str, pred: Any) -> ValueOrigin:
+        if not isinstance(pred, torch.Tensor) or (known := self._storages.known(pred)) is None:
+            return ValueOrigin()
+        with dispatch_disabled():
+            unlike = bool(self._storages.view(pred)) != bool(pred)
+        return known.origin | ValueOrigin(
+            frozenset([name.removesuffix("_stack_output") + BY_ROUNDING] if unlike else ())
+        )
 
     def _as_it_is(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         # a higher order operator, or one of other layouts

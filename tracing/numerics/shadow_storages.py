@@ -12,6 +12,7 @@ from tracing.numerics.rounding import Noise, perturbed, wide
 from tracing.upstream.torch.tensor_subclasses import is_zero, negated_view
 
 BITS_AS = "a view as"  # of an origin: bits that are read as another dtype
+BY_ROUNDING = ", which rounding decides"  # the end of an origin: a branch, or a number of iterations
 _MOST = 256  # number of shadows beyond which those of freed storages are dropped
 
 

@@ -1,7 +1,7 @@
-"""Higher-order operators: FlexAttention in operators of ATen, for where nothing compiles it; scans.
+"""Higher-order operators in operators of ATen, as torch executes them where nothing compiles them (`DENSE`).
 
-FlexAttention by its parts rounds as its kernels do, also in gradients; what torch executes where nothing
-compiles it (`DENSE`) differs from that in its gradients, which autograd derives from other operators.
+FlexAttention by its parts rounds as its kernels do, also in gradients; its dense form differs from that in
+its gradients, which autograd derives from other operators.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -20,10 +21,32 @@ from tracing.upstream.torch.attention_parts import autocast_done, scores, weighe
 
 # torch._higher_order_ops.flex_attention is the operator: it hides the module of that name
 _module = import_module("torch._higher_order_ops.flex_attention")
+_while_loop = import_module("torch._higher_order_ops.while_loop").while_loop_dense
+_scan = import_module("torch._higher_order_ops.scan").generic_scan
+_associative_scan = import_module("torch._higher_order_ops.associative_scan").generic_associative_scan
+
+
+def _cond(
+    pred: Any, true_graph: Callable[..., Any], false_graph: Callable[..., Any], operands: Sequence[Any] = ()
+) -> Any:
+    return (true_graph if pred else false_graph)(*operands)
+
+
 DENSE: Mapping[str, Callable[..., Any]] = {
     "flex_attention": _module.sdpa_dense,
     "flex_attention_backward": _module.sdpa_dense_backward,
+    "cond": _cond,
+    "while_loop": _while_loop,
+    "while_loop_stack_output": partial(_while_loop, stack_output=True),
+    "map_impl": import_module("torch._higher_order_ops.map").map_dense,
+    "scan": lambda combine, init, xs, others=(): _scan(combine, init, xs, additional_inputs=others),
+    "associative_scan": lambda combine, xs, others=(): _associative_scan(
+        combine, xs, additional_inputs=others
+    ),
+    "invoke_subgraph": lambda subgraph, _name, *operands: subgraph(*operands),
 }
+# Of these, the ones whose first argument decides what is executed: a bool, or a function that returns one.
+DECIDING = ("cond", "while_loop", "while_loop_stack_output")
 # Asks whether the tensors are on a GPU: only there `combine_mode="pointwise"` becomes a kernel.
 ASSOCIATIVE_SCAN = "torch._higher_order_ops.associative_scan"
 
@@ -91,6 +114,18 @@ def contract() -> None:
     left, right = (torch.autograd.grad(one[0].square().sum(), (x, bias)) for one in (own, known))
     near = all(torch.allclose(a, b, atol=1e-4) for a, b in zip(left, right, strict=True))
     require(near, "gradients of FlexAttention by its parts")
+    x, one = torch.ones(3), torch.ones((), dtype=torch.int64)
+    grown = DENSE["while_loop"](lambda i, x: bool(i < 3), lambda i, x: (i + 1, x * 2), (one, x), ())
+    rows = DENSE["while_loop_stack_output"](
+        lambda i, x: bool(i < 3), lambda i, x: (i + 1, x * 2), (one, x), ()
+    )
+    require(torch.equal(grown[1], x * 4) and torch.equal(rows[0], one + torch.arange(1, 3)), "while_loop")
+    last, sums = DENSE["scan"](lambda c, x, y: (c + x, c * y), (one * 0.0,), (x,), (one * 2,))
+    require(last.item() == 3 and torch.equal(sums, torch.arange(3.0) * 2), "scan")
+    (sums,) = DENSE["associative_scan"](lambda a, b, c: (a + b + c,), (x,), (one,))
+    require(torch.equal(sums, torch.tensor([1.0, 3.0, 5.0])), "associative_scan")
+    (rows,) = DENSE["map_impl"](lambda x, y: (x + y,), (x,), (one,))
+    require(torch.equal(rows, x + 1), "map")
     require(
         getattr(import_module(ASSOCIATIVE_SCAN), "associative_scan", None), "associative_scan in its module"
     )
