@@ -12,7 +12,7 @@ is rounded anew at each use, because in a fused kernel one use may read it unrou
 Limits: a Triton kernel that the program launches, an operator without float64, NumPy and other writes of the
 host use the program's own values. `missing` names them for every result that depends on them,
 except for writes of the host, which cannot be observed. Decisions in Python (`.item()`) are those of the
-program, and so are those of `cond` and `while_loop`; `missing` names these where rounding makes another one.
+program, and so are those of `cond` and `while_loop`; `missing` names a branch that rounding decides.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from tracing.upstream.torch.quantized_decomposed import quantization_parts
 from tracing.upstream.torch.tensor_subclasses import as_tensor, is_zero
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_READ = "aten::_local_scalar_dense"  # by Python, as `if` does
 _EMPTY = ("aten::empty", "aten::new_empty", "aten::_empty")
 
 
@@ -68,6 +69,7 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
         self._operators = WideOperators(noise, tf32)
         self.choices = Choices(exact)
         self._storages = ShadowStorages(noise)
+        self._branches: frozenset[str] = frozenset()  # of Python, on which all that follows depends
         # what the program's operators do and do not declare: sentences, with the first line
         self.undeclared: dict[str, str] = {}
 
@@ -111,11 +113,13 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
             with self:
                 return parts(*args, **kwargs)
         given = self._given(func, *own)
+        if func.name() == _READ and own[0][0].dtype == torch.bool and self._decided_by_rounding(own[0][0]):
+            self._branches = frozenset([f"a branch{BY_ROUNDING}"])
         sources = [known for leaf in tree_leaves(own) if (known := self._storages.known(leaf)) is not None]
         # the inputs of a compiled program are those of eager, whatever they were made of
         drawn = draws(func, args, kwargs) and not is_building()
         origin = ValueOrigin(
-            frozenset(name for one in sources for name in one.origin.missing),
+            self._branches.union(*(one.origin.missing for one in sources)),
             any(one.origin.drawn for one in sources) or drawn,
         )
         inputs = InputBits(func, args, kwargs)
@@ -136,9 +140,14 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
 
         def decided(pred: Any) -> bool:
             nonlocal origin
-            origin |= self._origin_of_decision(name, pred)
-            return bool(pred)
+            with dispatch_disabled():
+                known = self._storages.known(pred)
+                if known is not None:
+                    by_rounding = [f"{shown}{BY_ROUNDING}"] if self._decided_by_rounding(pred) else []
+                    origin |= known.origin | ValueOrigin(frozenset(by_rounding))
+                return bool(pred)
 
+        shown = name.removesuffix("_stack_output")
         if name in DECIDING:
             first, *others = args
             decision = (lambda *values: decided(first(*values))) if callable(first) else decided(first)
@@ -150,14 +159,8 @@ class Shadow(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore]
                 self._storages.mark(tensor, origin)
         return result
 
-    def _origin_of_decision(self, name: str, pred: Any) -> ValueOrigin:
-        if not isinstance(pred, torch.Tensor) or (known := self._storages.known(pred)) is None:
-            return ValueOrigin()
-        with dispatch_disabled():
-            unlike = bool(self._storages.view(pred)) != bool(pred)
-        return known.origin | ValueOrigin(
-            frozenset([name.removesuffix("_stack_output") + BY_ROUNDING] if unlike else ())
-        )
+    def _decided_by_rounding(self, pred: torch.Tensor) -> bool:
+        return bool(self._storages.view(pred)) != bool(pred)
 
     def _as_it_is(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         # a higher order operator, or one of other layouts

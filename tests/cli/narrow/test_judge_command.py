@@ -205,6 +205,26 @@ def test_a_judgement_of_other_contents_is_no_answer_for_the_run(program: tuple[P
     assert "a new recording has them: `tracing repro " in repro.stderr and "/anew/" in repro.stderr
 
 
+BITS = """
+import torch
+from tracing import Workload
+
+def build(device):
+    x = torch.rand(64, 999, device=device)
+    return Workload(lambda x: x.exp().sum(-1).view(torch.int32) & 0xFF, (x,))
+"""
+
+
+def test_a_case_whose_results_are_not_decided_is_judged(tmp_path: Path) -> None:
+    (path := tmp_path / "bits.py").write_text(BITS)
+    ran = tracing("run", "--target", "sm_90", "--no-passes", str(path), runs=tmp_path)
+    assert ran.returncode == 2 and "not decided" in ran.stdout + ran.stderr
+
+    done = tracing("judge", "bits", runs=tmp_path)
+
+    assert "the comparison with eager does not decide" in done.stdout, done.stderr
+
+
 STEPS = """
 import torch, tracing
 

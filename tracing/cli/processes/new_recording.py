@@ -146,8 +146,8 @@ class _Commands:
         lines = printed.splitlines()
         if is_program:  # a program has its own output and exit status
             run = _written_by(process.pid, runs, "*" if died(self._run) else "outcomes")
-        else:  # 1: the results differ from eager's
-            run = Path(lines[-1]) if process.returncode in (0, 1) and lines else None
+        else:  # 1: the results differ from eager's, 2: that is not decided, or the case failed
+            run = Path(lines[-1]) if process.returncode in (0, 1, 2) and lines else None
         if run is None:
             raise self._failed(_ended_by(process.returncode) or _error(errors) or "it wrote no run")
         anew = store.Run(run)
