@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from tracing import store
 from tracing.analyze.graphs.compiler_divergence import two_compilers
-from tracing.analyze.judge.findings import JudgedLaunch, LibraryOff, WrongElements
+from tracing.analyze.judge.findings import JudgedLaunch, LibraryOff, NotLaunched, WrongElements
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.passes.operations import counts
 from tracing.analyze.passes.pass_table import compilations
@@ -240,7 +240,8 @@ def test_judge() -> None:
         JudgedLaunch(1, "mine", -1, "no reference", why="a reason"),
     )
     finding = LibraryOff(0, "aten::mm", wrong, (line,))
-    said = JudgedRun(RunJudgement(launches, (finding,), ("more",)), ("tracing bisect case.py",))
+    missing = NotLaunched(0, "triton_poi_fused_cos_0", ("cos",), 3, (line,))
+    said = JudgedRun(RunJudgement(launches, (finding, missing), ("more",)), ("tracing bisect case.py",))
 
     of_run = {"run": "runs/a", "memory_evidence": []}
     require_documented(json.dumps({**of_run, **said.json()}), "## `tracing judge`")

@@ -19,11 +19,12 @@ from judged_programs import PROGRAMS, reinplaced, values
 from planted_kernels import Program, edits, first_change, judgement, launches, recorded
 from torch._inductor import config as inductor
 from torch._inductor import ir
+from torch._inductor.codecache import PyCodeCache
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.graph import GraphLowering
 
 from tracing import store
-from tracing.analyze.judge.findings import LibraryOff, OutputOff, Overwritten, SharedResult
+from tracing.analyze.judge.findings import LibraryOff, NotLaunched, OutputOff, Overwritten, SharedResult
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.cli.narrow.judge import judge
 from tracing.model import CompiledGraph, Selection, TracedGraph
@@ -164,6 +165,63 @@ def test_a_launch_that_is_passed_another_buffer_is_found(
     findings = [one for one in said.findings if isinstance(one, Overwritten)]
     assert {(one.buffer, one.instead) for one in findings} == {("arg0_1", "arg1_1"), ("arg1_1", "arg0_1")}
     assert said.status == 1
+
+
+@pytest.mark.parametrize("operators", ["writers", "none"])
+def test_a_launch_that_is_passed_the_product_of_another_operator_is_found(
+    operators: Literal["writers", "none"], device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = PyCodeCache.write
+
+    def exchanged(source: str, *others: Any, **options: Any) -> Any:
+        if "async_compile.wait(globals())" in source:
+            source, count = re.subn(r"(triton_poi\w+\.run\()(\w+), (\w+), ", r"\1\3, \2, ", source)
+            assert count == 1
+        return write(source, *others, **options)
+
+    monkeypatch.setattr(PyCodeCache, "write", exchanged)
+    given = values(64, 64), values(64, 64, g=1), values(64, 64, g=2)
+    program = Program(lambda x, y, w: ((x @ w).sin() - (y @ w).cos() * 2) @ w, lambda: given, calls=2)
+
+    with inductor.patch(force_disable_caches=True):
+        said = judgement(recorded(program, runs, device, operators=operators))
+
+    readers = {one.reader.partition(" ")[0] for one in said.findings if isinstance(one, Overwritten)}
+    assert readers == {"launch" if operators == "writers" else "aten::mm"}
+    if operators == "writers":
+        pairs = {(one.buffer, one.instead) for one in said.findings if isinstance(one, Overwritten)}
+        assert pairs == {("buf0", "buf1"), ("buf1", "buf0")} and len(said.findings) == 4
+
+
+def four_kernels(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return (((x.sin() @ w).cos() @ w).softmax(-1) @ w).exp()
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_a_launch_that_is_missing_in_a_later_call_is_found_and_no_operator_accused(
+    position: int, device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = PyCodeCache.write
+
+    def dropped(source: str, *others: Any, **options: Any) -> Any:
+        calls = [*re.finditer(r"\n +(?=triton_\w+\.run\()", source)]
+        if "async_compile.wait(globals())" in source and len(calls) == 4:
+            end, line = calls[position].end(), calls[position].group()
+            counts = f"globals().update(made=globals().get('made', 0) + 1){line}"
+            source = f"{source[:end]}{counts}if made == 1: {source[end:]}"
+        return write(source, *others, **options)
+
+    monkeypatch.setattr(PyCodeCache, "write", dropped)
+    program = Program(four_kernels, lambda: (values(64, 64), values(64, 64, g=1)), calls=2)
+
+    with inductor.patch(force_disable_caches=True):
+        said = judgement(recorded(program, runs, device))
+
+    (missing,) = said.findings
+    first = [one for one in said.launches if one.launch == position]
+    assert isinstance(missing, NotLaunched)
+    assert [(one.kernel, one.launch) for one in first] == [(missing.kernel, missing.elsewhere)]
+    assert {*verdicts(said)} == {"right", "inputs wrong"} and said.status == 1
 
 
 def layered(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -33,7 +33,8 @@ class BufferContent:
     step: ScheduleStep | None = None  # that made it; None: an input
     by: KernelLaunch | None = None
     storage: int | None = None  # that `by` wrote it to
-    wrong: str = ""  # the launch or operator that is off and that it depends on
+    wrong: str = ""  # "launch 3 k is off": on which it depends
+    unknown: str = ""  # why it is not known what reads it, or what it was made from: "k was not launched"
 
 
 @dataclass(slots=True)

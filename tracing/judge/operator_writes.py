@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -54,6 +54,20 @@ class OperatorWrites:
             for storage, meta in zip(call.storages[len(known.reads) :], known.writes, strict=False):
                 written[storage].append((call.launch, meta))
         return written
+
+    def written_before(self, launch: int, thread: int) -> Sequence[tuple[str, int]]:
+        """The operators that a thread called between a launch and the one before it, in order.
+
+        Each with the storage of the only tensor that it writes: ("aten::mm", 3), of `mm.out`, too.
+        """
+        signatures = self._signatures()
+        calls = self.run.view(self.process, OperatorCall, OperatorCall)
+        known = ((one, signatures.get(one.signature)) for one in calls if one.launch == launch)
+        return [
+            (made.name.partition(".")[0], call.storages[len(made.reads)])
+            for call, made in known
+            if made is not None and call.thread == thread and len(call.storages) == len(made.reads) + 1
+        ]
 
     def first(self, storages: Collection[int | None], launches: tuple[int, int]) -> str:
         """The first operator that writes to one of some storages, and does not allocate it; "": none.

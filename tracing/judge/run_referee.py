@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from tracing.analyze.judge.findings import Finding, JudgedLaunch, OutputOff
 from tracing.analyze.judge.judgement import RunJudgement
-from tracing.analyze.judge.launched_steps import made_steps
+from tracing.analyze.judge.launched_steps import LaunchedStep, made_steps
 from tracing.analyze.runs.recorded_steps import not_covered
 from tracing.errors import page
 from tracing.judge.allowed_tf32 import allowed_tf32
@@ -20,6 +20,7 @@ from tracing.judge.fx_program import FxProgram
 from tracing.judge.fx_values import FxValue
 from tracing.judge.graph_memory import BufferContent, GraphMemory, generator_states, inputs_without_tensors
 from tracing.judge.graph_referee import GraphReferee
+from tracing.judge.missing_launches import MissingLaunches
 from tracing.judge.operator_writes import OperatorWrites
 from tracing.judge.operators import callers_of_graphs, is_custom
 from tracing.judge.overwritten_inputs import OverwrittenInputs
@@ -80,6 +81,7 @@ class _RunReferee:
         self._operators = OperatorWrites(run, process)
         self._graphs = {one.id: one for one in run.view(process, CompiledGraph, CompiledGraph)}
         self._programs: dict[int, tuple[FxProgram, FxProgram, Schedule]] = {}
+        self._missing: dict[int, MissingLaunches] = {}  # by graph
         self._draws: dict[int, GraphDraws] = {}  # of calls of compiled graphs
         self._launches: list[JudgedLaunch] = []
         self._findings: list[Finding] = []
@@ -92,18 +94,17 @@ class _RunReferee:
         launches = [one for one in map(self._run.joiner(self._process).launch, self._run.rows(self._process))]
         calls = sorted(self._run.view(self._process, GraphCall, GraphCall), key=lambda one: one.index)
         judged: set[int] = set()
+        own = {call.index: _launched_by(call, launches) for call in calls}
+        self._find_missing(calls, own)
         for done, call in enumerate(calls):
             if self._stopped_by():
                 break
             self._progress(f"judging: graph call {done + 1} of {len(calls)}")
-            start, stop = call.launches
-            during = [one for one in launches if start <= one.index < stop]
-            own = [one for one in during if one.thread == call.thread]
             # as the program did: ATen's own products are then as far from float64 as the program's
             graph = self._graphs[call.graph]
             precise = with_float32_precision(graph.precision, graph.tf32)
             with precise, with_default_dtype(graph.default_dtype):
-                judged |= self._call(call, own, complete=len(during) == stop - start)
+                judged |= self._call(call, *own[call.index])
         self._traced(calls)
         if self._hidden:
             self._not_covered.append(f"further faults in {self._named(self._hidden)}, {_FURTHER}")
@@ -116,6 +117,21 @@ class _RunReferee:
         not_covered = tuple(dict.fromkeys(self._not_covered))
         answer = RunJudgement(tuple(order), tuple(self._findings), not_covered, outcome, of_case=of_case)
         return dataclasses.replace(answer, stopped_by=self._stopped_by())
+
+    def _find_missing(
+        self, calls: Sequence[GraphCall], own: Mapping[int, tuple[Sequence[KernelLaunch], bool]]
+    ) -> None:
+        if self._not_covered:  # what was not seen may have been launched
+            return
+        made: dict[int, dict[int, list[LaunchedStep]]] = {}
+        for call in calls:
+            launches, complete = own[call.index]
+            if complete:
+                made.setdefault(call.graph, {})[call.index] = made_steps(
+                    self._program(call.graph)[2], launches
+                )[0]
+        for graph, steps in made.items():
+            self._missing[graph] = MissingLaunches(graph, self._program(graph)[1], steps)
 
     def _traced(self, calls: Sequence[GraphCall]) -> None:
         # of a case, eager's results check what torch.compile does before Inductor
@@ -220,7 +236,7 @@ class _RunReferee:
             for name in self._program(one.id)[0].inputs
         }
 
-    def _call(self, call: GraphCall, launches: Sequence[KernelLaunch], *, complete: bool) -> set[int]:
+    def _call(self, call: GraphCall, launches: Sequence[KernelLaunch], complete: bool) -> set[int]:
         # complete -- every launch of the call was recorded
         traced, lowered, schedule = self._program(call.graph)
         steps, extra = made_steps(schedule, launches)
@@ -228,7 +244,8 @@ class _RunReferee:
         states = generator_states(call.index, lowered, self._contents)
         memory = GraphMemory(lowered, schedule, self._contents, held, self._operators, states)
         referee = StepReferee(call.graph, memory, self._overwritten_inputs(call, memory))
-        referee.judge(steps)
+        missing = self._missing.get(call.graph)
+        referee.judge(steps, missing.of(call.index) if missing is not None else {})
         referee.returned(call.index)
         self._launches += referee.launches
         self._findings += referee.findings
@@ -286,6 +303,13 @@ class _RunReferee:
                 yield name, BufferContent(value, None, {value: others[position]})
             else:
                 yield name, BufferContent(value, self._contents.of_graph(call.index, position, "input"))
+
+
+def _launched_by(call: GraphCall, launches: Sequence[KernelLaunch]) -> tuple[list[KernelLaunch], bool]:
+    # the launches of a call, and whether all of them were recorded
+    start, stop = call.launches
+    during = [one for one in launches if start <= one.index < stop]
+    return [one for one in during if one.thread == call.thread], len(during) == stop - start
 
 
 def _inside(

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from tracing.analyze.judge.findings import JudgedLaunch, LibraryOff, Overwritten, WrongElements
+from tracing.analyze.judge.findings import JudgedLaunch, LibraryOff, NotLaunched, Overwritten, WrongElements
 from tracing.analyze.judge.launched_steps import LaunchedStep
 from tracing.judge.buffer_writers import BufferWriters
 from tracing.judge.called_operator import CalledOperator
 from tracing.judge.contents import Content
 from tracing.judge.fx_values import FxPlan, FxValue
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
+from tracing.judge.library_storages import library_storages
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import is_seed
 from tracing.judge.overwritten_inputs import OverwrittenInputs
@@ -47,19 +48,28 @@ class StepReferee:
     memory: GraphMemory
     inputs: OverwrittenInputs | None = None  # None: the graph may use the memory of its inputs
     launches: list[JudgedLaunch] = field(default_factory=list)
-    findings: list[Overwritten | LibraryOff] = field(default_factory=list)
+    findings: list[Overwritten | LibraryOff | NotLaunched] = field(default_factory=list)
     unjudged: list[str] = field(default_factory=list)  # operators of libraries
     writers: BufferWriters = field(init=False)
     values: dict[str, FxValue] = field(default_factory=dict)  # values that names of the schedule hold
+    _steps: Sequence[LaunchedStep] = ()
+    _storages: Mapping[str, int] | None = None  # as of `library_storages`; None: not asked for yet
 
     def __post_init__(self) -> None:
         self.writers = BufferWriters(self.memory)
 
-    def judge(self, steps: Sequence[LaunchedStep]) -> None:
-        """Judge the launches of one call, in the order of the code."""
+    def judge(self, steps: Sequence[LaunchedStep], missing: Mapping[int, NotLaunched] | None = None) -> None:
+        """Judge the launches of one call, in the order of the code.
+
+        missing -- kernels that the call did not launch, by position of their step
+        """
         self.values = values_of(self.memory.schedule, self.memory.program)
-        for made in steps:
-            self._step(made)
+        self._steps = steps
+        for i, made in enumerate(steps):
+            absent = (missing or {}).get(i)
+            if absent is not None:
+                self.findings.append(absent)
+            self._step(made, f"{absent.kernel} was not launched" if absent is not None else "")
 
     def returned(self, call: int) -> None:
         """Judge those results of the call that an operator of a library made, and that no launch read."""
@@ -85,21 +95,30 @@ class StepReferee:
         """True if the random numbers that the launches of the call draw follow from their seeds."""
         return draws_as_known(self.memory.contents.run, self.writers.launches)
 
-    def _step(self, made: LaunchedStep) -> None:
+    def _step(self, made: LaunchedStep, unknown: str) -> None:
         step = made.step
         before = StepReads(self.memory).of(made)
+        astray: set[int | None] = set()  # storages that are passed as another buffer
         for name, content in before.items():
-            self._meet(name, content, made)
+            if exchanged := self._meet(name, content, made):
+                astray |= self._passed(content, made)
+                unknown = exchanged
         sources, others, wrong = self._sources(step, before)
+        unknown = unknown or self._unknown(step, before)
+        wrong = wrong or unknown
         targets: dict[str, BufferContent] = {}
         unseen = step.kind == "kernel" and not made.launches  # a launch that was not recorded
         for name in step.buffers:
             value, origin = self.values.get(name), None if unseen else step
             targets[name] = BufferContent(
-                value, None, {} if unseen else sources, others, self._operators(step), origin, wrong=wrong
-            )
+                value, None, {} if unseen else sources, others, self._operators(step), origin, wrong=wrong,
+                unknown=unknown,
+            )  # fmt: skip
         if made.launches:
             self._launched(made, targets, others, wrong)
+        for held in targets.values():
+            if held.storage in astray:
+                held.content = None
         for launch, name in self.inputs.of(made) if self.inputs is not None else ():
             self.findings.append(
                 Overwritten(
@@ -114,18 +133,20 @@ class StepReferee:
 
     # ---- what a step reads
 
-    def _meet(self, name: str, content: Content, made: LaunchedStep) -> None:
+    def _meet(self, name: str, content: Content, made: LaunchedStep) -> str:
         # compares recorded memory with the expected content: unchanged since its writer, and right?
+        # what the launch read in its stead: "launch 3 k was passed buf1 for buf0"; "": nothing that is known
         held = self.memory.held.get(name)
         if held is None:
-            return
+            return ""
         if held.content is not None:
             if self.memory.contents.same(held.content, content) is False:
                 self._overwritten(name, held, made, content)
-            return
+            return ""
         held.content = self.memory.shaped(held, content)
-        if held.content is not None and held.step is not None and held.value is not None:
-            self._late(name, held)
+        if held.content is None or held.step is None or held.value is None:
+            return ""
+        return self._late(name, held, reader=made)
 
     def _overwritten(self, name: str, held: BufferContent, made: LaunchedStep, read: Content) -> None:
         launch = made.launches[0]
@@ -174,6 +195,11 @@ class StepReferee:
             others |= dict.fromkeys(held.launches)
         return sources, tuple(others), wrong
 
+    def _unknown(self, step: ScheduleStep, before: Mapping[str, Content]) -> str:
+        # why it is not known what the step read
+        read = (held for name in step.reads if (held := self.memory.held.get(name)) is not None)
+        return next((one.unknown for one in read if one.unknown and one.content is None), "")
+
     def _operators(self, step: ScheduleStep) -> tuple[str, ...]:
         # of libraries: that of a step, and those whose results it reads and that are judged together with it
         read = [one for name in step.reads if (one := self.memory.held.get(name)) is not None]
@@ -194,7 +220,7 @@ class StepReferee:
         earlier = [one for one in self.writers.launches if one.index in others]
         verdict = StepJudge(self.memory).verdict(targets, written, [*earlier, *made.launches])
         if verdict.verdict == "right" and wrong:
-            verdict.verdict, verdict.why = "inputs wrong", f"{wrong} is off"
+            verdict.verdict, verdict.why = "inputs wrong", wrong
         for launch in made.launches:
             self.launches.append(
                 JudgedLaunch(
@@ -213,7 +239,7 @@ class StepReferee:
             for name, held in targets.items():
                 judged = held.content is not None and held.value is not None
                 if not judged or {name, self.memory.schedule.location(name)} & off:
-                    held.wrong = f"launch {first.index} {first.kernel_name}"
+                    held.wrong = f"launch {first.index} {first.kernel_name} is off"
 
     def _acquit(self, launches: tuple[int, ...], others: tuple[int, ...] = ()) -> None:
         # of launches that leave partial results: a value that is right was computed from those
@@ -243,13 +269,53 @@ class StepReferee:
                     written[own] = argument.name, targets[own].content or content
         return written
 
-    def _late(self, name: str, held: BufferContent, returned: _Returned | None = None) -> None:
+    def _instead(self, name: str, held: BufferContent, made: LaunchedStep) -> str:
+        # the buffer whose storage a step was passed for that which an operator of a library made
+        if self._storages is None:
+            self._storages = library_storages(self._steps, self.memory.operators, self._called)
+        own, passed = self._storages.get(name), self._passed(held.content, made)
+        others = [one for one, storage in self._storages.items() if storage in passed]
+        if own is None or own in passed or len(others) != 1:
+            return ""
+        return others[0] if self._holds(held.content, self.memory.held[others[0]]) else ""
+
+    def _holds(self, content: Content | None, other: BufferContent) -> bool:
+        # whether a content is what another buffer should hold
+        try:
+            assert content is not None and other.value is not None
+            plan, sources = self.memory.plan(other.value, other.sources)
+            return not StepJudge(self.memory).wrong(plan, sources, "", "", content)[0]
+        except (NoReference, AssertionError):
+            return False
+
+    def _passed(self, content: Content | None, made: LaunchedStep) -> set[int | None]:
+        # the storages of the arguments in which a step read a content
+        return {
+            argument.storage
+            for call in made.calls
+            for _, position, argument in call.arguments()
+            if call.launch is not None and content is not None
+            if (read := self.memory.contents.argument(call.launch, position, argument, "before"))
+            if read.blob == content.blob
+        }
+
+    def _called(self, step: ScheduleStep) -> str:
+        return next(iter(self._operators(step)[-1:]), "").partition(".")[0]
+
+    def _late(
+        self,
+        name: str,
+        held: BufferContent,
+        returned: _Returned | None = None,
+        reader: LaunchedStep | None = None,
+    ) -> str:
         # the result of an operator of a library, or of launches whose results were not kept
         # returned -- the content is that of another buffer, too, and no launch read it
+        # reader -- has the content; the result says what it read in its stead, as of `_meet`
         assert held.step is not None and held.value is not None and held.content is not None
         program, node = self.memory.program, held.value.node
         if is_seed(program.nodes[node]) or node in program.undetermined:
-            return  # no number would be wrong
+            return ""  # no number would be wrong
         try:
             plan, sources = self.memory.plan(held.value, held.sources)
             if self.draws_unknown(plan):
@@ -260,11 +326,15 @@ class StepReferee:
             if held.value.writes:
                 of, what = f"the memory of {of}", "what it holds"
             self.unjudged.append(f"{of}: no reference, because {what} depends on {reason}")
-            return
+            return ""
         if not wrong:
             self._acquit(held.launches)
-            return
-        held.wrong = self._operator(held.value.node)
+            return ""
+        if held.unknown:  # it may be right for what it read
+            return ""
+        if reader is not None and (instead := self._instead(name, held, reader)):
+            return self._exchanged(name, held, reader.launches[0], instead, wrong[0])
+        held.wrong = f"{self._operator(held.value.node)} is off"
         if held.launches:
             self._accuse(held, wrong[0], plan)
         elif returned is not None:
@@ -278,12 +348,27 @@ class StepReferee:
         else:
             called = CalledOperator(self.memory, plan, sources, held.content)
             self.findings.append(self._library(name, held, wrong[0], called))
+        return ""
+
+    def _exchanged(
+        self, name: str, held: BufferContent, reader: KernelLaunch, instead: str, wrong: WrongElements
+    ) -> str:
+        location, launch = self.memory.schedule.location, f"launch {reader.index} {reader.kernel_name}"
+        node = held.value.node if held.value is not None else ""
+        held.content, held.unknown = None, f"{launch} was passed {location(instead)} for {location(name)}"
+        self.findings.append(
+            Overwritten(
+                self.graph, launch, location(name), node, None, "", GENERATED, wrong, self.lines([node]),
+                instead=location(instead),
+            )
+        )  # fmt: skip
+        return held.unknown
 
     def _library(
         self, name: str, held: BufferContent, wrong: WrongElements, called: CalledOperator
     ) -> Overwritten | LibraryOff:
         assert held.value is not None
-        operator = held.wrong
+        operator = self._operator(held.value.node)
         readers, right = self.writers.undeclared(name, held), called.repeats_right()
         if not readers and right and (misread := called.misread()) is not None:
             read, instead = misread
@@ -322,7 +407,7 @@ class StepReferee:
                     one.launch, one.kernel, one.graph, "off", plan.nodes, self.lines(plan.nodes),
                     (wrong,), "", others,
                 )  # fmt: skip
-                held.wrong = f"launch {one.launch} {one.kernel}"
+                held.wrong = f"launch {one.launch} {one.kernel} is off"
 
     def lines(self, nodes: Sequence[str]) -> tuple[PythonLine, ...]:
         """The Python lines that nodes of the graph come from."""

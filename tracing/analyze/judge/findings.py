@@ -113,6 +113,17 @@ class LibraryOff:
 
 
 @dataclass(frozen=True, slots=True)
+class NotLaunched:
+    """A call of a graph did not launch a kernel that another call of the graph launched."""
+
+    graph: int
+    kernel: str
+    nodes: tuple[str, ...]  # that the kernel implements
+    elsewhere: int  # a launch of it
+    lines: tuple[PythonLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PassesOff:
     """Inductor's graph passes changed what a graph computes: its kernels are faithful to a wrong graph."""
 
@@ -167,4 +178,4 @@ class TracedOff:
 
 
 ResultFinding: TypeAlias = Overwritten | PassesOff | OutputOff  # of a result that is off
-Finding: TypeAlias = ResultFinding | LibraryOff | SharedResult | TracedOff
+Finding: TypeAlias = ResultFinding | LibraryOff | NotLaunched | SharedResult | TracedOff

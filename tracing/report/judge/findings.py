@@ -9,6 +9,7 @@ from tracing.analyze.judge.findings import (
     Finding,
     JudgedLaunch,
     LibraryOff,
+    NotLaunched,
     OutputOff,
     Overwritten,
     PassesOff,
@@ -27,6 +28,7 @@ _NAMES = 8
 KINDS = {  # of findings, in JSON
     Overwritten: "overwritten",
     LibraryOff: "library",
+    NotLaunched: "not launched",
     PassesOff: "graph passes",
     OutputOff: "output",
     SharedResult: "shared memory",
@@ -74,12 +76,14 @@ def also_off(finding: Finding, findings: Sequence[Finding]) -> Sequence[str]:
         traced = (one for one in findings if isinstance(one, TracedOff))
         names = dict.fromkeys(one.wrong.name for one in traced if one.graph == finding.graph)
         return [one for one in names if one != finding.wrong.name]
-    return () if isinstance(finding, LibraryOff | SharedResult) else finding.also
+    return () if isinstance(finding, LibraryOff | NotLaunched | SharedResult) else finding.also
 
 
 def _subject(finding: Finding) -> tuple[str, ...]:
     if isinstance(finding, SharedResult):
         return finding.result, finding.other
+    if isinstance(finding, NotLaunched):
+        return finding.kernel, *finding.nodes
     wrong = (finding.wrong.name, finding.wrong.buffer) if finding.wrong is not None else ()
     return (*wrong, finding.buffer, *finding.kernels) if isinstance(finding, Overwritten) else wrong
 
@@ -89,6 +93,13 @@ def finding_text(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[s
     match finding:
         case SharedResult():
             yield from _shared(finding)
+            return
+        case NotLaunched():
+            yield f"✗ {finding.kernel} was not launched in a call of its graph"
+            yield f"    graph     {finding.graph}: {some(finding.nodes)}"
+            other = f"launch {finding.elsewhere} of another call"
+            yield f"    cause     Inductor's generated code, which makes {other}"
+            yield from _lines(finding.lines)
             return
         case Overwritten():
             yield f"✗ {_misread(finding)}"

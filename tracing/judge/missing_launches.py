@@ -1,0 +1,55 @@
+"""Finds kernels that one call of a compiled graph did not launch, although another call did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tracing.analyze.judge.findings import NotLaunched
+from tracing.analyze.judge.launched_steps import LaunchedStep
+from tracing.judge.fx_program import FxProgram
+from tracing.model import KernelLaunch
+
+
+@dataclass(slots=True)
+class MissingLaunches:
+    """The steps of the calls of one graph.
+
+    Generated code calls no kernel for a size of 0, so only steps whose results have a known size count.
+    """
+
+    graph: int
+    program: FxProgram  # the graph as it was lowered
+    calls: Mapping[
+        int, Sequence[LaunchedStep]
+    ]  # by index of the call: of those whose launches are all recorded
+
+    def of(self, call: int) -> dict[int, NotLaunched]:
+        """What one call did not launch, by position of its step."""
+        steps = self.calls.get(call, ())
+        if not any(one.launches for one in steps):
+            return {}  # whatever launched its kernels was not seen
+        missing = {i: elsewhere for i, one in enumerate(steps) if (elsewhere := self._elsewhere(i, one))}
+        return {i: self._finding(steps[i], launch) for i, launch in missing.items()}
+
+    def _elsewhere(self, position: int, made: LaunchedStep) -> KernelLaunch | None:
+        # the launch of a step in another call; None: it is not missing in this one
+        if made.step.kind != "kernel" or made.launches or not self._sized(made):
+            return None
+        others = (steps[position].launches for steps in self.calls.values())
+        return next((launches[0] for launches in others if launches), None)
+
+    def _sized(self, made: LaunchedStep) -> bool:
+        values = [self.program.nodes[name].value for name in made.step.nodes if name in self.program.nodes]
+        shapes = [one.get("shape") for one in values if isinstance(one, Mapping)]
+        return bool(shapes) and all(
+            type(size) is int and size > 0 for shape in shapes for size in shape or ()
+        )
+
+    def _finding(self, made: LaunchedStep, elsewhere: KernelLaunch) -> NotLaunched:
+        nodes = tuple(made.step.nodes)
+        lines = (
+            self.program.graph.line_of(self.program.nodes[one]) for one in nodes if one in self.program.nodes
+        )
+        known = tuple(dict.fromkeys(one for one in lines if one is not None))
+        return NotLaunched(self.graph, elsewhere.kernel_name, nodes, elsewhere.index, known)
