@@ -17,6 +17,7 @@ from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.findings import TracedOff
 from tracing.analyze.judge.judgement import RunJudgement
+from tracing.judge import given_numbers
 from tracing.judge.drawn_numbers import DrawnNumbers
 from tracing.judge.given_numbers import GivenNumbers, OtherNumbers
 from tracing.program.device import Device
@@ -89,6 +90,12 @@ DRAWING = {
     "exponential": (lambda x, y: F.gumbel_softmax(x) * y, inputs),
     "uniform": (lambda x, y: torch.empty_like(x).uniform_(-1, 2) * y + x, inputs),
     "normal": (lambda x, y: torch.empty_like(x).normal_(1, 2) * y + torch.randn_like(x), inputs),
+    "normal of tensors": (
+        lambda x, y: torch.normal(x, 2.0) * torch.normal(1.0, y.sigmoid()) + torch.normal(x, x.exp()),
+        lambda: [values(6, 4, g=g) for g in range(2)],
+    ),
+    "geometric": (lambda x, y: torch.empty_like(x).geometric_(0.3) * y + x, inputs),
+    "cauchy": (lambda x, y: torch.empty_like(x).cauchy_(0.5, 2) * y + x, inputs),
     "rrelu": (lambda x, y: F.rrelu(x, 0.1, 0.4, training=True) * y, inputs),
     "rrelu of bfloat16": (lambda x, y: F.rrelu(x, training=True) * y, narrow),
     "rrelu in place": (lambda x, y: F.rrelu_(x + y, training=True) * F.rrelu(y, 0.2, 0.3), inputs),
@@ -195,7 +202,11 @@ def with_sin(graph: torch.fx.Graph) -> None:
         node.target = aten.sin.default
 
 
-def test_an_operator_whose_numbers_judge_does_not_compute_is_named(device: Device, tmp_path: Path) -> None:
+def test_an_operator_whose_numbers_judge_does_not_compute_is_named(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = {name: rule for name, rule in given_numbers._RULES.items() if name != "aten::geometric_"}
+    monkeypatch.setattr(given_numbers, "_RULES", rules)
     one = Program(lambda x, y: (torch.empty_like(x).geometric_(0.3) * y, y.sin()), inputs)
     said = judgement(recorded(one, tmp_path, device))
 

@@ -15,11 +15,12 @@ from tracing.judge.drawn_numbers import DrawnNumbers
 from tracing.judge.no_reference import NoReference
 from tracing.upstream.torch.dispatch_modes import OperatorMode, dispatch_disabled
 from tracing.upstream.torch.operator_schemas import draws, is_operator, named_arguments
-from tracing.upstream.torch.random_operators import bernoulli, dropout, exponential, rrelu
+from tracing.upstream.torch.random_operators import bernoulli, cauchy, dropout, exponential, geometric, rrelu
 
 _DROPOUT = "aten::native_dropout"
 _RANDOM, _INTEGERS = "prims::inductor_random", "prims::inductor_randint"
 _SLOPES, _RRELU = "aten::uniform", ("aten::rrelu_with_noise", "aten::rrelu_with_noise_")
+_STANDARD, _NORMAL = "prims::normal", "aten::normal."  # which calls it if a mean or a deviation is a tensor
 _FUNCTIONAL = {  # the operator that a graph calls in place of one that works in place
     "aten::bernoulli_.float": "aten::bernoulli.p",
     "aten::bernoulli_.Tensor": "aten::bernoulli.Tensor",
@@ -64,6 +65,8 @@ class GivenNumbers(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore
         slopes = drawn.operator == _SLOPES and func.name() in _RRELU
         if drawn.operator in (_RANDOM, _INTEGERS) or slopes:
             return _generated(func.name(), given, drawn)
+        if drawn.operator == _STANDARD and func.name().startswith(_NORMAL):
+            return _of_tensors(given, drawn)
         if drawn.value.dtype == torch.bool and func.name() == _DROPOUT:
             return _of_attention(given, drawn)
         return _by_operator(func.name(), args, drawn)
@@ -183,6 +186,23 @@ def _normal(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
     return _like(given["self"], drawn, mode="randn") * deviation + mean
 
 
+def _of_tensors(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
+    # the mean, the deviation or both are tensors
+    mean, deviation = given["mean"], given["std"]
+    result: torch.Tensor = _fresh(drawn.value) * deviation + mean
+    tensors = [one for one in (mean, deviation) if isinstance(one, torch.Tensor)]
+    if not tensors or result.shape != drawn.value.shape or result.dtype != drawn.value.dtype:
+        raise OtherNumbers
+    return result
+
+
+def _floating(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
+    own = given["self"]
+    if not own.is_floating_point():
+        raise OtherNumbers
+    return _like(own, drawn)
+
+
 def _integers(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
     if [given.get("low", 0), given["high"]] != [*drawn.arguments[:2]]:
         raise OtherNumbers
@@ -207,6 +227,10 @@ _RULES: Mapping[str, Callable[[Mapping[str, Any], DrawnNumbers], Any]] = {
     "aten::rrelu_with_noise_": _in_place(_rrelu),
     "aten::normal_": _in_place(_normal),
     "aten::log_normal_": _in_place(lambda given, drawn: _normal(given, drawn).exp()),
+    "aten::geometric_": _in_place(lambda given, drawn: geometric(given["p"], _floating(given, drawn))),
+    "aten::cauchy_": _in_place(
+        lambda given, drawn: cauchy(given["median"], given["sigma"], _floating(given, drawn))
+    ),
     "aten::rand": _sized,
     "aten::rand_like": lambda given, drawn: _like(given["self"], drawn, given["dtype"]),
     "aten::randn": lambda given, drawn: _sized(given, drawn, "randn"),

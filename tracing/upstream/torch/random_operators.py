@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -35,6 +36,16 @@ def exponential(rate: float, uniform: torch.Tensor) -> torch.Tensor:
     """[*] `aten::exponential`."""
     least = torch.finfo(uniform.dtype).eps / 2
     return torch.where(uniform >= 1.0 - least, -least, uniform.log()) * (-1.0 / rate)
+
+
+def geometric(chance: float, uniform: torch.Tensor) -> torch.Tensor:
+    """[*] `aten::geometric`."""
+    return torch.floor(torch.log1p(-uniform) / math.log1p(-chance)) + 1
+
+
+def cauchy(median: float, sigma: float, uniform: torch.Tensor) -> torch.Tensor:
+    """[*] `aten::cauchy`."""
+    return median + sigma * torch.tan(math.pi * (uniform - 0.5))
 
 
 def rrelu(input: torch.Tensor, slopes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -74,6 +85,10 @@ def contract() -> None:
     require(all(map(torch.equal, own, theirs)), "dropout that keeps what is larger")
     kept = bernoulli(x, uniform).to(x.dtype)
     require(torch.equal(kept, torchs(aten.bernoulli.default, x)), "1 where a number is less than its chance")
+    steps = torchs(aten.geometric.default, x, 0.3)
+    require(torch.equal(geometric(0.3, uniform), steps), "numbers of the geometric distribution")
+    wide = torchs(aten.cauchy.default, x, 0.5, 2.0)
+    require(torch.equal(cauchy(0.5, 2.0, uniform), wide), "numbers of the Cauchy distribution")
     signed = x - 0.5
     with _Uniform(uniform):
         theirs = rrelu_with_noise_functional(signed, torch.empty(5), 0.1, 0.4, True)
