@@ -224,6 +224,35 @@ def test_a_launch_that_is_missing_in_a_later_call_is_found_and_no_operator_accus
     assert {*verdicts(said)} == {"right", "inputs wrong"} and said.status == 1
 
 
+def repeated(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return (((x @ w).sin() @ w).sin() @ w).sin() @ w
+
+
+def test_of_a_call_that_lacks_one_of_several_launches_of_a_kernel_no_launch_is_accused(
+    device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = PyCodeCache.write
+
+    def dropped(source: str, *others: Any, **options: Any) -> Any:
+        if "async_compile.wait(globals())" in source:
+            source, count = re.subn(
+                r"\n( +)(?=triton_\w+\.run\()",
+                r"\n\1globals().update(made=globals().get('made', 0) + 1)\n\1if made != 4: ",
+                source,
+            )
+            assert count == 3
+        return write(source, *others, **options)
+
+    monkeypatch.setattr(PyCodeCache, "write", dropped)
+    program = Program(repeated, lambda: (values(64, 64), values(64, 64, g=1)), calls=2)
+
+    with inductor.patch(force_disable_caches=True):
+        said = judgement(recorded(program, runs, device))
+
+    assert [type(one) for one in said.findings] == [NotLaunched]
+    assert verdicts(said) == ["right"] * 3 + ["no reference"] * 2
+
+
 def layered(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
     product = x.sin() @ w
     return (product.exp() @ w.T).abs(), x.cos() + 1

@@ -32,6 +32,16 @@ class MissingLaunches:
         missing = {i: elsewhere for i, one in enumerate(steps) if (elsewhere := self._elsewhere(i, one))}
         return {i: self._finding(steps[i], launch) for i, launch in missing.items()}
 
+    def unmatched(self, call: int) -> str:
+        """The first kernel of several steps that one call did not launch for each of them; "": there is none.
+
+        Which of its launches belongs to which step is not known then.
+        """
+        steps = self.calls.get(call, ())
+        kernels = [one.kernel for made in steps for one in made.step.calls]
+        absent = (one.kernel for one in self.of(call).values())
+        return next((one for one in absent if kernels.count(one) > 1), "")
+
     def _elsewhere(self, position: int, made: LaunchedStep) -> KernelLaunch | None:
         # the launch of a step in another call; None: it is not missing in this one
         if made.step.kind != "kernel" or made.launches or not self._sized(made):
@@ -47,7 +57,10 @@ class MissingLaunches:
         )
 
     def _finding(self, made: LaunchedStep, elsewhere: KernelLaunch) -> NotLaunched:
-        nodes = tuple(made.step.nodes)
+        steps = next(iter(self.calls.values()))
+        kernels = {one.kernel for one in made.step.calls}
+        alike = [one.step for one in steps if kernels & {call.kernel for call in one.step.calls}]
+        nodes = tuple(dict.fromkeys(node for step in alike for node in step.nodes))
         lines = (
             self.program.graph.line_of(self.program.nodes[one]) for one in nodes if one in self.program.nodes
         )

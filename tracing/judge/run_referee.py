@@ -245,6 +245,14 @@ class _RunReferee:
         memory = GraphMemory(lowered, schedule, self._contents, held, self._operators, states)
         referee = StepReferee(call.graph, memory, self._overwritten_inputs(call, memory))
         missing = self._missing.get(call.graph)
+        if missing is not None and (kernel := missing.unmatched(call.index)):
+            self._findings += missing.of(call.index).values()
+            why = f"its call of the graph lacks a launch of {kernel}, which several steps of the code call"
+            own = [one for one in launches if not one.kernel.copied]
+            self._launches += [
+                JudgedLaunch(one.index, one.kernel_name, call.graph, "no reference", why=why) for one in own
+            ]
+            return {one.index for one in own}
         referee.judge(steps, missing.of(call.index) if missing is not None else {})
         referee.returned(call.index)
         self._launches += referee.launches
