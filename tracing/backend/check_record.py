@@ -25,7 +25,8 @@ from tracing.model import SCHEMA, CheckedGraph, GraphKind, NotCovered, Outcome, 
 from tracing.record.graphs.graph_nodes import graph_json, graph_text
 from tracing.record.session import recorded_into
 from tracing.store.graph_file import encoded
-from tracing.upstream.inductor.backend_compile import compile_id, real_tensors
+from tracing.upstream.inductor.backend_compile import real_tensors
+from tracing.upstream.torch.dynamo import compile_id
 
 RUNS = Path("runs")
 

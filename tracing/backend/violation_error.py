@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tracing.model import GraphKind, Violation
-from tracing.upstream.inductor.backend_compile import BackendError, compile_id
+from tracing.upstream.inductor.backend_compile import BackendError
+from tracing.upstream.torch.dynamo import compile_id
 
 _log = logging.getLogger(__name__)
 

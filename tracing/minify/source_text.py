@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from tracing.minify.kernel_call import KernelCall, kernel_call, kernel_name
+from tracing.program.user_code import names_in
 from tracing.upstream.triton.jit import JITFunction
 
 _IMPORTED = ("torch", "triton", "math", "operator", "builtins", "numpy", "functools", "itertools", "typing")
@@ -163,15 +164,8 @@ def _text(value: Any) -> str:
 def _read(function: Any) -> Iterator[tuple[str, Any]]:
     free = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
     known: Mapping[str, Any] = function.__globals__
-    for name in _names(function.__code__):
+    for name in names_in(function.__code__):
         if name in known:
             yield name, known[name]
     for name, cell in free.items():
         yield name, cell.cell_contents
-
-
-def _names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)

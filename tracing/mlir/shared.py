@@ -15,7 +15,7 @@ import numpy as np
 from tracing.mlir.generic import Operation
 from tracing.mlir.machine import NOTHING, Machine, OperationFunction, attribute, segments
 from tracing.mlir.memory import size_of
-from tracing.mlir.tensors import TENSORS, dot, store, transposed
+from tracing.mlir.tensors import TENSORS, dot, no_value, operands_passed, store, transposed
 from tracing.mlir.types import Unknown, integers, type_of
 
 UNWRITTEN = 77  # initial content of shared memory
@@ -87,10 +87,6 @@ def _group_dot(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     return dot(a, b, c, one.result_types[0])
 
 
-def _same(machine: Machine, one: Operation, operands: list[Any]) -> Any:
-    return list(operands[: len(one.results)])
-
-
 def _tensor_write(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     buffer, values, *use = [value for value in operands if value is not NOTHING]
     if not use or bool(np.any(use[0])):
@@ -121,14 +117,10 @@ def _buffer_store(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     return []
 
 
-def _nothing(machine: Machine, one: Operation, operands: list[Any]) -> Any:
-    return [NOTHING] * len(one.results)
-
-
 OPERATIONS: Mapping[str, OperationFunction] = {
     **TENSORS,
-    "ttg.convert_layout": _same,
-    "amdg.in_thread_transpose": _same,
+    "ttg.convert_layout": operands_passed,
+    "amdg.in_thread_transpose": operands_passed,
     "ttg.local_alloc": _allocated,
     "ttg.local_load": _read,
     "ttg.local_store": _write,
@@ -140,7 +132,7 @@ OPERATIONS: Mapping[str, OperationFunction] = {
     "ttg.async_commit_group": _commit,
     "ttg.async_wait": _wait,
     "ttng.warp_group_dot": _group_dot,
-    "ttng.warp_group_dot_wait": _same,
+    "ttng.warp_group_dot_wait": operands_passed,
     "ttng.tmem_alloc": _allocated,
     "ttng.tmem_load": _read,
     "ttng.tmem_store": _tensor_write,
@@ -153,6 +145,6 @@ OPERATIONS: Mapping[str, OperationFunction] = {
             "ttng.inval_barrier", "ttng.wait_barrier", "ttng.arrive_barrier", "gpu.barrier",
             "rocdl.sched.barrier", "rocdl.s.barrier", "rocdl.s.setprio",
         ),
-        _nothing,
+        no_value,
     ),
 }  # fmt: skip

@@ -33,11 +33,13 @@ def _poison(machine: Machine, one: Operation, operands: list[Any]) -> Any:
     return NOTHING if kind.element.endswith("token") else np.zeros(kind.shape, kind.dtype)[()]
 
 
-def _nothing(machine: Machine, one: Operation, operands: list[Any]) -> Any:
+def no_value(machine: Machine, one: Operation, operands: list[Any]) -> Any:
+    """No value for any result: the operation has no effect on one program."""
     return [NOTHING] * len(one.results)
 
 
-def _same(machine: Machine, one: Operation, operands: list[Any]) -> Any:
+def operands_passed(machine: Machine, one: Operation, operands: list[Any]) -> Any:
+    """The operands as results: the operation changes types or layouts only."""
     return list(operands[: len(one.results)])
 
 
@@ -219,18 +221,18 @@ TENSORS: Mapping[str, OperationFunction] = {
     "tt.join": _joined,
     "tt.split": _split,
     "tt.addptr": _advanced,
-    "tt.ptr_to_int": _same,
-    "tt.int_to_ptr": _same,
+    "tt.ptr_to_int": operands_passed,
+    "tt.int_to_ptr": operands_passed,
     "tt.load": _load,
     "tt.store": _store,
     "tt.atomic_rmw": _atomic,
     "tt.dot": _dot,
     "tt.reduce": _reduced,
     "tt.scan": _scanned,
-    "tt.assert": _nothing,
-    "tt.print": _nothing,
-    "tt.assume": _nothing,
-    "llvm.intr.assume": _nothing,
+    "tt.assert": no_value,
+    "tt.print": no_value,
+    "tt.assume": no_value,
+    "llvm.intr.assume": no_value,
     **dict.fromkeys(
         ("tt.bitcast", "tt.fp_to_fp", "tt.clampf", "tt.mulhiui", "tt.precise_divf", "tt.precise_sqrt"),
         _elementwise,

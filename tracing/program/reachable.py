@@ -13,7 +13,7 @@ import itertools
 import sys
 import types
 from collections import deque
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +22,7 @@ import torch
 
 from tracing.model import Workload
 from tracing.program.structure import fields_of, is_plain, key_text
-from tracing.program.user_code import is_users
+from tracing.program.user_code import is_users, names_in
 from tracing.upstream.torch.modules import COMPILED, buffers_of, parameters_of, submodules_of
 
 MOST = 100_000  # maximum of visited objects
@@ -136,7 +136,7 @@ def _of_function(path: str, function: types.FunctionType) -> Iterator[tuple[str,
     if not is_users(function.__code__.co_filename):
         return
     code, known = function.__code__, function.__globals__
-    names = list(_names(code))
+    names = list(names_in(code))
     named = {name: known[name] for name in names if name in known}
     for module in [name for name, one in named.items() if _is_users_module(one)]:
         inside = vars(named[module])
@@ -148,14 +148,6 @@ def _of_function(path: str, function: types.FunctionType) -> Iterator[tuple[str,
         with suppress(ValueError):  # nothing is in it yet
             named[name] = cell.cell_contents
     yield from ((_below(path, name), one) for name, one in named.items())
-
-
-def _names(code: types.CodeType) -> Iterable[str]:
-    # the globals that a function and its nested functions use; names of attributes are included
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)
 
 
 def _of_object(path: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Decides whether code is the user's own, not code of Python, a package, torch, Triton or this project."""
+"""Decides whether code is the user's own, not of Python, a package, torch, Triton or this project."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import functools
 import importlib.util
 import sys
 import sysconfig
+import types
+from collections.abc import Iterator
 from pathlib import Path
 
 _PACKAGES = ("torch", "triton", "tracing")  # which may be run from their sources
@@ -27,6 +29,14 @@ def imported_files() -> set[Path]:
     """The files of the user's modules that this process has imported, the program itself included."""
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     return {Path(one) for one in files if isinstance(one, str) and one.endswith(".py") and is_users(one)}
+
+
+def names_in(code: types.CodeType) -> Iterator[str]:
+    """The names of globals and attributes that a function and its nested functions use."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from names_in(constant)
 
 
 @functools.cache

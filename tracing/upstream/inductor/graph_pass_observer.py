@@ -10,7 +10,6 @@ from types import FrameType
 from typing import Any, TypeAlias
 
 import torch
-from torch._guards import CompileContext
 from torch._inductor import compile_fx
 from torch.fx.passes import graph_transform_observer
 from torch.fx.passes.graph_transform_observer import GraphTransformObserver
@@ -18,6 +17,7 @@ from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.patch import Method, Wrapper, patched
 from tracing.upstream.python_functions import name_outside_torch
+from tracing.upstream.torch.dynamo import compile_id
 
 __all__ = ["PARTS", "GraphSeen", "applied_pass", "graph_passes_followed"]
 
@@ -79,7 +79,7 @@ def _around(part: str, current: _Current, numbers: Counter[tuple[str, str]], see
                     return original(graph, *args, **options)
                 finally:
                     current.inside = outer
-            key = (_compile_id(), part)
+            key = (compile_id(), part)
             current.part, current.number, current.graph = part, numbers[key], graph
             numbers[key] += 1
             seen(key[0], current.number, part, "", "", graph)
@@ -116,16 +116,12 @@ def _after_pass(current: _Current, seen: GraphSeen) -> Wrapper:
             if current.part and error[0] is None:
                 inside = current.inside or any(self.gm is one for one in current.graph.modules())
                 graph = current.graph if inside else self.gm
-                seen(_compile_id(), current.number, current.part, self.passname, current.code, graph)
+                seen(compile_id(), current.number, current.part, self.passname, current.code, graph)
             return original(self, *error)
 
         return exit_observer
 
     return wrapper
-
-
-def _compile_id() -> str:
-    return str(CompileContext.current_compile_id() or "")
 
 
 def contract() -> None:
@@ -137,4 +133,3 @@ def contract() -> None:
     for method in _APPLY:
         require_parameters(vars(GraphTransformObserver)[method], "pass_fn")
     require_parameters(GraphTransformObserver.__init__, "gm", "passname")
-    require(CompileContext.current_compile_id() is None, "no compile is running now")

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, Protocol
 
 import torch
-from torch._guards import CompileContext
 from torch._inductor import compile_fx
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.compile_fx import _InProcessFxCompile
@@ -27,6 +26,7 @@ from torch._inductor.scheduler import Scheduler
 from tracing.upstream.contract import require, require_methods, require_parameters
 from tracing.upstream.inductor.code import around_graphs
 from tracing.upstream.patch import Method, Wrapper, patched
+from tracing.upstream.torch.dynamo import compile_id
 
 __all__ = ["GraphListener", "around_graphs", "attach", "attached", "compiles_followed"]
 
@@ -94,16 +94,12 @@ def attached(compiled: CompiledFxGraph) -> bytes | None:
     return vars(compiled).get(_ATTACHED)
 
 
-def _compile_id() -> str:
-    return str(CompileContext.current_compile_id() or "")
-
-
 def _tracing(state: _Compile, listener: GraphListener) -> Wrapper:
     def wrapper(original: Method) -> Method:
         def compile_graph(model: Any, *args: Any, **kwargs: Any) -> Any:
             outermost = not state.depth and isinstance(model, torch.fx.GraphModule)
             if outermost:
-                listener.traced(model, _compile_id())
+                listener.traced(model, compile_id())
             state.depth += 1  # it calls itself recursively with changed settings
             try:
                 compiled = original(model, *args, **kwargs)
@@ -121,7 +117,7 @@ def _compiling(listener: GraphListener) -> Wrapper:
         def codegen_and_compile(
             self: Any, graph: Any, inputs: Any, inputs_to_check: Any, graph_kwargs: Any
         ) -> Any:
-            listener.began(graph, _compile_id(), bool(graph_kwargs.get("is_backward")))
+            listener.began(graph, compile_id(), bool(graph_kwargs.get("is_backward")))
             compiled = original(self, graph, inputs, inputs_to_check, graph_kwargs)
             content = listener.ended()
             if content is not None:

@@ -12,6 +12,7 @@ import torch._dynamo
 from torch._C._dynamo.eval_frame import set_eval_frame
 from torch._dynamo import eval_frame, trace_rules
 from torch._dynamo.backends import debugging
+from torch._guards import CompileContext
 
 from tracing.upstream.contract import require
 from tracing.upstream.patch import patched, replaced
@@ -21,6 +22,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 __all__ = [
     "FramesSkipped",
     "called_functions",
+    "compile_id",
     "compiled_calls_reported",
     "compiling_reported",
     "constant_result",
@@ -41,6 +43,11 @@ def constant_result(function: _Function) -> _Function:
     """Make Dynamo call a function while it traces, and treat the result as a constant."""
     wrapped: _Function = torch._dynamo.assume_constant_result(function)  # type: ignore[no-untyped-call, unused-ignore]
     return wrapped
+
+
+def compile_id() -> str:
+    """Dynamo's number of the frame that is being compiled, and of its compile: "0/0"; empty: none."""
+    return str(CompileContext.current_compile_id() or "")
 
 
 def forget_compiled() -> None:
@@ -168,8 +175,10 @@ def contract() -> None:
 
     def backend(graph: torch.fx.GraphModule, inputs: object) -> Callable[..., Any]:
         graphs.append(graph)
+        require(compile_id(), "the number of a compile")
         return graph.forward
 
+    require(not compile_id(), "no compile is running now")
     compiled = torch.compile(traced, backend=backend)
     with nothing_compiled():
         compiled(torch.ones(1))
