@@ -135,10 +135,19 @@ def load_case(name: str) -> Case:
     if not callable(build):
         raise _not_a_case(path)
     options = converted_options(path, options_of(build), chosen) if chosen else {}
-    full = "+".join([path.stem, *([",".join(chosen)] if chosen else [])])  # safe in a path
-    return Case(
-        one_line(full), path, (module.__doc__ or "").strip(), partial(build, **options) if options else build
-    )
+    description = (module.__doc__ or "").strip()
+    return Case(case_name(name), path, description, partial(build, **options) if options else build)
+
+
+def case_name(name: str) -> str:
+    """The name for runs of a case, with its options: "silu+rows=4"; it is safe in a path.
+
+    name -- a name or a path, and its options after a colon
+
+    Raises Problem if there is no such case.
+    """
+    name, chosen = split_options(name)
+    return one_line("+".join([find_case(name).resolve().stem, *([",".join(chosen)] if chosen else [])]))
 
 
 def _first_on_path(folder: Path) -> None:

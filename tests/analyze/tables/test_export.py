@@ -122,11 +122,22 @@ def test_runs_with_one_name_are_named_with_their_folders(runs: list[Run], tmp_pa
     assert rows == [(f"other/{other.name}", 1), (f"y/{runs[0].name}", 1)]
 
 
-def test_a_wrong_query_is_refused_with_the_available_tables(runs: list[Run]) -> None:
-    with pytest.raises(Problem, match="nothing") as problem:
-        query(runs, "select nothing from launches")
+@pytest.mark.parametrize(
+    ("sql", "problem", "tables"),
+    [
+        ("select kernel from lanches", "lanches does not exist", list(COLUMNS)),
+        ("select nothing from launches", "nothing", ["launches"]),
+        ("selec kernel from launches", "syntax error", ["launches"]),
+        ("selec 1", "syntax error", []),
+    ],
+)
+def test_a_wrong_query_is_refused_with_the_tables_that_help(
+    runs: list[Run], sql: str, problem: str, tables: list[str]
+) -> None:
+    with pytest.raises(Problem, match=problem) as refused:
+        query(runs, sql)
 
-    assert "arguments(run, rank, launch" in problem.value.remedy
+    assert [name for name in COLUMNS if f"{name}(run, " in refused.value.remedy] == tables
 
 
 def test_parquet_files_hold_the_same_rows(runs: list[Run], tmp_path: Path) -> None:

@@ -112,11 +112,19 @@ def query(
         try:
             result = connection.execute(sql)
         except _duckdb().Error as error:
-            names = "; ".join(f"{name}({', '.join(columns)})" for name, columns in COLUMNS.items())
-            raise Problem(str(error).split("\n\n")[0], f"the tables are {names}") from None
+            raise Problem(str(error).split("\n\n")[0], _remedy(str(error), named)) from None
         if result is None:
             raise Problem("there is no query", "for example `select name, bits from results`")
         return [column[0] for column in result.description or ()], result.fetchall()
+
+
+def _remedy(error: str, named: set[str]) -> str:
+    # every table if one does not exist, else those that the query names
+    shown = COLUMNS if "Table with name" in error else [name for name in COLUMNS if name in named]
+    if not shown:
+        return "`tracing sql --help` names the tables"
+    tables = [f"{name}({', '.join(COLUMNS[name])})" for name in shown]
+    return f"the {'table is' if len(tables) == 1 else 'tables are'} {'; '.join(tables)}"
 
 
 def named_apart(runs: Sequence[Run]) -> list[Run]:

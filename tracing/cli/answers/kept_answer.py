@@ -18,6 +18,7 @@ from tracing.cli.app import RUNS, err, out
 from tracing.cli.options.completion import run_names
 from tracing.cli.options.opened import open_run
 from tracing.environment import version_text
+from tracing.errors import Problem
 from tracing.model import KeptAnswer
 from tracing.model.redaction import redacted_arguments, redacted_text
 
@@ -36,6 +37,15 @@ IntoOption = Annotated[
 def run_for_answer(into: str | None, runs: Path = RUNS) -> store.Run | None:
     """The run of --into; raises Problem if there is none, before the command takes its time."""
     return None if into is None else open_run(into, runs)
+
+
+def require_run_of(run: store.Run | None, case: str) -> None:
+    """Raise Problem if the run of --into is of another case or program; None: --into is not given."""
+    if run is not None and run.info.case != case:
+        raise Problem(
+            f"--into names a run of {run.info.case}, and the answer is about {case}",
+            f"name a run of {case}, or leave it out",
+        )
 
 
 def keep_answer(run: store.Run, name: str, status: int, lines: Iterable[object], **facts: Any) -> None:

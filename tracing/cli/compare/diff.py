@@ -13,7 +13,13 @@ from rich.text import Text
 
 from tracing import store
 from tracing.cli.answers import recording_hints
-from tracing.cli.answers.kept_answer import IntoOption, finite_cells, keep_answer, run_for_answer
+from tracing.cli.answers.kept_answer import (
+    IntoOption,
+    finite_cells,
+    keep_answer,
+    require_run_of,
+    run_for_answer,
+)
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.options.backends import known_backends_of
 from tracing.cli.options.completion import case_and_run_names
@@ -23,7 +29,7 @@ from tracing.cli.options.run_pair import Anyway, open_pair
 from tracing.errors import Problem, message
 from tracing.model import AnswerHeat, AnswerTable, KeptTensor
 from tracing.model.chips import DEFAULT_TARGET
-from tracing.program.case import require_case
+from tracing.program.case import case_name, require_case
 from tracing.store.kept_process import kept_process
 
 if TYPE_CHECKING:
@@ -78,6 +84,7 @@ def diff(
         config = ComparisonConfig(atol, rtol, ulp=ulp)
     match names:
         case [case]:
+            require_run_of(kept_in, case_name(case))
             chosen = known_backends_of("eager,inductor" if backends is None else backends)
             reports = _of_case(case, chosen, config, target, seed)
         case [a, b, *_]:

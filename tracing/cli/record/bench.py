@@ -35,6 +35,12 @@ class BenchDevice(str, Enum):
     cuda = "cuda"
 
 
+def _calls(text: str | int) -> int:
+    if not str(text).isdecimal() or int(text) < 1:
+        raise typer.BadParameter(f"{str(text)!r} is no number of measured calls; bench records no run")
+    return int(text)
+
+
 @app.command(rich_help_panel=RECORD)
 def bench(
     cases: Annotated[
@@ -46,7 +52,12 @@ def bench(
     ] = "eager,inductor",
     warmup: Annotated[int, typer.Option(min=0, help="Calls before the measured ones.")] = 3,
     runs: Annotated[
-        int, typer.Option(min=1, help="Number of measured calls. Of other commands, --runs is a folder.")
+        int,
+        typer.Option(
+            parser=_calls,
+            metavar="N",
+            help="Number of measured calls. Of other commands, --runs is a folder.",
+        ),
     ] = 10,
     device: Annotated[BenchDevice, typer.Option(help="auto: the GPU if there is one.")] = BenchDevice.auto,
     atol: Annotated[

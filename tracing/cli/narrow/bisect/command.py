@@ -11,7 +11,7 @@ import typer
 from tracing import environment, store
 from tracing.analyze.bisect.judge import STAGES, CommandJudge
 from tracing.analyze.bisect.probes import Judge
-from tracing.cli.answers.kept_answer import IntoOption, printed_answer, run_for_answer
+from tracing.cli.answers.kept_answer import IntoOption, printed_answer, require_run_of, run_for_answer
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app
 from tracing.cli.narrow.bisect.by_artefacts import by_artefacts
 from tracing.cli.narrow.bisect.options import (
@@ -38,7 +38,7 @@ from tracing.cli.options.trust import Trust, consenting
 from tracing.errors import Problem
 from tracing.model import Compilation
 from tracing.model.chips import DEFAULT_TARGET
-from tracing.program.case import require_case
+from tracing.program.case import case_name, require_case
 
 if TYPE_CHECKING:
     from tracing.cli.narrow.bisect.program import ProgramSearch
@@ -99,20 +99,26 @@ def bisect(
                 of_others = {"--kernel": kernel, "--crash": crash, "--good-torch": good_torch}
                 _require_no("a program", of_others | of_replay)
                 search = _of_program(words, target, seed, times, seconds, runs, virtual=not no_virtual_gpu)
+                require_run_of(answer.run, search.program.name)
                 answer.status = search.printed(fresh=fresh, as_json=as_json)
             elif no_virtual_gpu:
                 raise Problem("--no-virtual-gpu is for a program", "leave it out")
             elif good_torch is not None:
-                _require_no("a case", of_replay)
+                _require_no("a case", {"--kernel": kernel, "--crash": crash} | of_replay)
+                require_run_of(answer.run, case_name(name))
                 answer.status = _with_good_torch(name, good_torch, target, seed or 0, runs, seconds, as_json)
             elif not (command or kernel or crash) and names_case(name, runs):
                 _require_no("a case", of_replay)
+                require_run_of(answer.run, case_name(name))
                 answer.status = _of_case(name, target, seed or 0, times, seconds, runs, fresh, as_json)
             else:
+                if crash:
+                    _require_judged_by_end(command, of_replay)
                 run, chosen = _compilation(name, kernel, runs, trust, crash)
+                require_run_of(answer.run, run.info.case)
                 answer.about(run, chosen.kernel_name)
                 if crash:
-                    answer.status = _of_crash(run, chosen, command, seconds, repeat, as_json)
+                    answer.status = _of_crash(run, chosen, seconds, repeat, as_json)
                 else:
                     judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
                     answer.status = _of_kernel(run, chosen, judge, seconds, repeat, fresh, as_json)
@@ -150,6 +156,12 @@ def _require_no(what: str, options: Mapping[str, object]) -> None:
             )
 
 
+def _require_judged_by_end(command: list[str] | None, of_replay: Mapping[str, object]) -> None:
+    given = [option for option, value in of_replay.items() if value is not None]
+    for word in ["COMMAND"] * bool(command) + given:
+        raise Problem("--crash judges by how a compile ends", f"leave out {word}, or --crash")
+
+
 def _of_program(
     words: list[str],
     target: str,
@@ -181,13 +193,10 @@ def _of_kernel(
 def _of_crash(
     run: store.Run,
     chosen: Compilation,
-    command: list[str] | None,
     seconds: float,
     repeat: int,
     as_json: bool,
 ) -> int:
-    if command:
-        raise Problem("--crash judges by how a compile ends", "leave out COMMAND, or --crash")
     from tracing.cli.narrow.bisect.crash import crash as search_crash
 
     return search_crash(run, chosen, seconds, repeat, as_json=as_json)
