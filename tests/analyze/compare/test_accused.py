@@ -6,25 +6,27 @@ import pytest
 from handmade.records import arg, launch
 
 from tracing.analyze.compare.accused import Accused, accused
-from tracing.analyze.compare.divergence_kinds import (
+from tracing.analyze.compare.cause_kinds import (
     Cause,
-    Divergence,
     Host,
-    InputDiffers,
-    LaunchDiffers,
-    LaunchPair,
-    OneSided,
     OperatorCause,
-    OrderDiffers,
     OtherTensor,
-    OutputDiffers,
     Overrun,
-    ReadOutside,
     StreamCause,
     Uninitialised,
     UnknownCause,
     Writer,
     WrittenElsewhere,
+)
+from tracing.analyze.compare.divergence_kinds import (
+    Divergence,
+    InputDiffers,
+    LaunchDiffers,
+    LaunchPair,
+    OneSided,
+    OrderDiffers,
+    OutputDiffers,
+    ReadOutside,
 )
 from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import SettingChange

@@ -11,22 +11,30 @@ import pytest
 from handmade.records import META, arg, launch
 from handmade.runs import Operators, digits, saved, saved_job
 
-from tracing.analyze.compare.causes.cause_answer import CauseAnswer
-from tracing.analyze.compare.divergence_kinds import (
+from tracing.analyze.compare.cause_kinds import (
     Cause,
-    Divergence,
     Host,
-    InputDiffers,
-    OneSided,
+    MoreCalls,
     OperatorCause,
+    OtherInput,
+    OtherOrder,
+    OtherPoint,
+    OtherResults,
+    OtherTarget,
     OtherTensor,
-    OutputDiffers,
     Overrun,
     StreamCause,
     Uninitialised,
     UnknownCause,
     Writer,
     WrittenElsewhere,
+)
+from tracing.analyze.compare.causes.cause_answer import CauseAnswer
+from tracing.analyze.compare.divergence_kinds import (
+    Divergence,
+    InputDiffers,
+    OneSided,
+    OutputDiffers,
     kind_of,
 )
 from tracing.analyze.compare.first_divergence import Comparison
@@ -145,7 +153,7 @@ def test_digests_prove_that_an_operator_is_not_deterministic_or_drew_other_numbe
     cause = why(*sides)
 
     assert isinstance(cause, OperatorCause) and cause.proven
-    assert (cause.not_deterministic, cause.random, cause.calls) == (not random, random, (0, 0))
+    assert cause.how == OtherResults("random" if random else "not deterministic", (0, 0))
 
 
 def job(folder: Path, given: Sequence[str], received: str, **info: object) -> Run:
@@ -180,7 +188,8 @@ def test_what_ranks_outside_of_the_runs_gave_a_collective_is_not_known(tmp_path:
 
     assert isinstance(divergence, InputDiffers) and isinstance(divergence.cause, OperatorCause)
     cause = divergence.cause
-    assert (cause.received, cause.not_deterministic, cause.proven) == (True, False, False)
+    assert isinstance(cause.how, OtherResults)
+    assert (cause.how.why, cause.proven) == ("received", False)
 
 
 @pytest.mark.parametrize("digested", [True, False])
@@ -197,7 +206,7 @@ def test_an_operator_that_reads_its_inputs_in_another_order_is_deterministic(
 
     cause = why(*sides)
 
-    assert cause == OperatorCause(("aten::sub",) * 2, ("", ""), "ab", proven=True, exchanged=True)
+    assert cause == OperatorCause(("aten::sub",) * 2, ("", ""), "ab", proven=True, how=OtherOrder())
 
 
 @pytest.mark.parametrize(("name", "proven"), [("aten::add.Tensor", False), ("aten::sub.Tensor", True)])
@@ -210,7 +219,7 @@ def test_exchanged_operands_of_a_sum_are_not_the_cause(name: str, proven: bool, 
     cause = why(*sides)
 
     assert isinstance(cause, OperatorCause)
-    assert (cause.exchanged, cause.proven) == (proven, proven)
+    assert (cause.how == OtherOrder(), cause.proven) == (proven, proven)
 
 
 def test_an_operator_with_an_input_without_digest_is_not_called_nondeterministic(why: Why) -> None:
@@ -244,7 +253,9 @@ def test_another_part_of_the_result_of_one_call_is_another_tensor(why: Why) -> N
     cause = why(*sides)
 
     assert isinstance(cause, OperatorCause)
-    assert cause.given == ("call 1 of aten::arange, from byte 0 on", "call 1 of aten::arange, from byte 4 on")
+    assert cause.how == OtherInput(
+        "call 1 of aten::arange, from byte 0 on", "call 1 of aten::arange, from byte 4 on"
+    )
 
 
 def test_an_operator_whose_results_are_equal_is_not_the_cause(why: Why) -> None:
@@ -382,7 +393,7 @@ def test_an_operator_that_the_other_run_calls_later_is_reported_as_moved(compare
     divergences, _ = compared(run("yz", 2), run("zz", 1))
 
     assert [one.cause for one in divergences if isinstance(one, InputDiffers)] == [
-        OperatorCause(("", "aten::add_"), ("", ""), "b", proven=True, elsewhere=True)
+        OperatorCause(("", "aten::add_"), ("", ""), "b", proven=True, how=OtherPoint())
     ]
 
 
@@ -681,7 +692,7 @@ def test_an_operator_called_once_more_on_another_tensor_is_called_otherwise(why:
 
     assert isinstance(cause, OperatorCause)
     assert cause.names == ("aten::copy_",) * 2
-    assert cause.given == ("call 2 of aten::clone", "call 1 of aten::clone")
+    assert cause.how == OtherInput("call 2 of aten::clone", "call 1 of aten::clone")
 
 
 def updates(*after: int, bits: Sequence[str] = ()) -> list[Record]:
@@ -703,7 +714,7 @@ def test_an_update_that_one_run_skips_is_the_cause_and_not_what_it_reads(
         ([*launches, reader(2, "y")], updates(1, bits=bits)),
     )
 
-    assert cause == OperatorCause(("aten::add_", ""), ("", ""), "a", proven=True, more=1)
+    assert cause == OperatorCause(("aten::add_", ""), ("", ""), "a", proven=True, how=MoreCalls(1))
 
 
 def test_an_update_that_one_run_skips_is_counted_on_its_own_tensor(compared: Compare) -> None:
@@ -718,7 +729,7 @@ def test_an_update_that_one_run_skips_is_counted_on_its_own_tensor(compared: Com
     divergences, _ = compared(run(0, "xyz"), run(4, "xyy"))
 
     assert [one.cause for one in divergences if isinstance(one, InputDiffers)] == [
-        OperatorCause(("aten::mul_", ""), ("0.5", ""), "a", proven=True, more=1)
+        OperatorCause(("aten::mul_", ""), ("0.5", ""), "a", proven=True, how=MoreCalls(1))
     ]
 
 
@@ -731,7 +742,7 @@ def test_an_earlier_call_of_one_run_does_not_make_later_ones_calls_of_that_run_o
         ([writer(0), reader(1, "z")], updates(1, bits=["z"] if bits else ())),
     )
 
-    assert not isinstance(cause, OperatorCause) or not cause.more
+    assert not isinstance(cause, OperatorCause) or not isinstance(cause.how, MoreCalls)
 
 
 def test_a_launch_that_another_one_overwrote_in_only_one_run_changed_its_order(compared: Compare) -> None:
@@ -790,7 +801,7 @@ def test_an_operator_that_wrote_another_tensor_is_accused_and_not_who_reads_it(w
     cause = why(([reader(0, "y")], target(X)), ([reader(0, "0")], target(Y)))
 
     assert cause == OperatorCause(
-        ("aten::copy_",) * 2, ("", ""), "a", proven=True, numbers=(1, 1), target="tensor"
+        ("aten::copy_",) * 2, ("", ""), "a", proven=True, how=OtherTarget(1, "tensor")
     )
 
 
@@ -802,7 +813,7 @@ def test_the_second_of_two_equal_calls_that_wrote_another_tensor_is_accused(why:
     cause = why(run("y", X), run("0", Y))
 
     assert isinstance(cause, OperatorCause)
-    assert (cause.runs, cause.numbers, cause.target) == ("a", (2, 2), "tensor")
+    assert (cause.runs, cause.how) == ("a", OtherTarget(2, "tensor"))
 
 
 def test_an_operator_that_wrote_another_part_of_the_tensor_is_accused(why: Why) -> None:
@@ -814,7 +825,7 @@ def test_an_operator_that_wrote_another_part_of_the_tensor_is_accused(why: Why) 
     cause = why(run("y", 0), run("0", 2))
 
     assert isinstance(cause, OperatorCause)
-    assert (cause.runs, cause.target) == ("a", "elements")
+    assert (cause.runs, cause.how) == ("a", OtherTarget(1, "elements"))
 
 
 def test_the_calls_of_an_operator_in_another_order_on_the_same_tensors_pass_no_other_tensor(why: Why) -> None:
@@ -880,7 +891,7 @@ def test_an_operator_that_is_called_on_another_input_of_the_case_is_called_other
     cause = why(run("one", X), run("two", Y))
 
     assert cause == OperatorCause(
-        ("aten::mm",) * 2, ("", ""), "ab", proven=True, given=("input 0", "input 1")
+        ("aten::mm",) * 2, ("", ""), "ab", proven=True, how=OtherInput("input 0", "input 1")
     )
 
 

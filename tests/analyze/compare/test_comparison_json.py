@@ -16,7 +16,8 @@ from test_causes import ADDRESSES, EMPTY, X, Y, overrun, reader, result, writer
 from typer.testing import CliRunner
 
 from tracing.analyze.compare.accused import AccusedKind
-from tracing.analyze.compare.divergence_kinds import InputDiffers, LaunchDiffers, LaunchPair, UnknownCause
+from tracing.analyze.compare.cause_kinds import UnknownCause
+from tracing.analyze.compare.divergence_kinds import InputDiffers, LaunchDiffers, LaunchPair
 from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.analyze.runs.call_sites import LaunchOrigin

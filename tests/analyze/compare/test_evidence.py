@@ -10,18 +10,15 @@ import pytest
 from handmade.records import arg, launch
 from handmade.runs import saved
 
+from tracing.analyze.compare.cause_kinds import Host, OperatorCause, Uninitialised, Writer
 from tracing.analyze.compare.divergence_kinds import (
     Divergence,
-    Host,
     InputDiffers,
     LaunchDiffers,
     LaunchPair,
     OneSided,
-    OperatorCause,
     OutputDiffers,
     ReadOutside,
-    Uninitialised,
-    Writer,
 )
 from tracing.analyze.compare.evidence import evidence, float_atomics
 from tracing.analyze.compare.signature_pair import SettingChange

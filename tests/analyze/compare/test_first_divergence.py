@@ -12,13 +12,11 @@ from handmade.runs import digits, saved
 
 from tracing import store
 from tracing.analyze.compare.accused import accused
+from tracing.analyze.compare.cause_kinds import OperatorCause, StreamCause, Uninitialised
 from tracing.analyze.compare.divergence_kinds import (
     Divergence,
     InputDiffers,
     LaunchPair,
-    OperatorCause,
-    StreamCause,
-    Uninitialised,
     argument_of,
     key_of,
     kind_of,

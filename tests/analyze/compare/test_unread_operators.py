@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tracing import store
 from tracing.analyze.align.alignment import WINDOW
-from tracing.analyze.compare.divergence_kinds import Host, OperatorCause
+from tracing.analyze.compare.cause_kinds import Host, OperatorCause
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.model import Outcome
 from tracing.record.launches.launch_recorder import LaunchRecorder
@@ -93,13 +93,13 @@ def test_another_argument_after_the_last_launch_differs(
 def test_other_results_of_equal_inputs_are_not_deterministic(tmp_path: Path) -> None:
     one = cause(compared(tmp_path, lambda y: counted(y).sum(), lambda y: counted(y).sum()))
 
-    assert (one.names[1], one.not_deterministic, one.random) == ("unread::counted", True, False)
+    assert (one.names[1], one.not_deterministic, one.draws_others) == ("unread::counted", True, False)
 
 
 def test_an_operator_that_draws_is_not_called_nondeterministic(tmp_path: Path) -> None:
     one = cause(compared(tmp_path, lambda y: torch.rand_like(y), lambda y: torch.rand_like(y)))
 
-    assert (one.names[1], one.not_deterministic, one.random) == ("aten::rand_like", False, True)
+    assert (one.names[1], one.not_deterministic, one.draws_others) == ("aten::rand_like", False, True)
 
 
 def test_an_input_that_nothing_recorded_wrote_is_not_compared(tmp_path: Path) -> None:

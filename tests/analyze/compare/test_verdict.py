@@ -9,16 +9,8 @@ import pytest
 from handmade.records import META, arg, launch
 from handmade.runs import Operators, digits, saved
 
-from tracing.analyze.compare.divergence_kinds import (
-    Divergence,
-    Host,
-    InputDiffers,
-    OperatorCause,
-    OutputDiffers,
-    Uninitialised,
-    UnknownCause,
-    kind_of,
-)
+from tracing.analyze.compare.cause_kinds import Host, OperatorCause, Uninitialised, UnknownCause
+from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, OutputDiffers, kind_of
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.model import (
     Digest,

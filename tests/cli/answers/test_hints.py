@@ -19,24 +19,27 @@ from recorded.runs import recorded, words
 from typer.testing import CliRunner
 
 from tracing import store
-from tracing.analyze.compare.divergence_kinds import (
+from tracing.analyze.compare.cause_kinds import (
     Cause,
-    Divergence,
     Host,
-    InputDiffers,
-    LaunchDiffers,
-    LaunchPair,
-    OneSided,
     OperatorCause,
-    OrderDiffers,
+    OtherResults,
     OtherTensor,
-    OutputDiffers,
     Overrun,
     StreamCause,
     Uninitialised,
     UnknownCause,
     Writer,
     WrittenElsewhere,
+)
+from tracing.analyze.compare.divergence_kinds import (
+    Divergence,
+    InputDiffers,
+    LaunchDiffers,
+    LaunchPair,
+    OneSided,
+    OrderDiffers,
+    OutputDiffers,
 )
 from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import SettingChange
@@ -370,7 +373,7 @@ def test_an_operator_of_torch_that_is_not_deterministic_leads_to_a_script_that_r
         on_gpu(tmp_path / "a"),
         on_gpu(tmp_path / "b", *Operators().call(2, name, [7, 7], [8]).records, *kept_inputs),
     )
-    cause = OperatorCause((name,) * 2, ("", ""), "ab", True, not_deterministic=True, calls=(0, 0))
+    cause = OperatorCause((name,) * 2, ("", ""), "ab", True, OtherResults("not deterministic", (0, 0)))
 
     _, *script = words_of(InputDiffers(BOTH, 0, cause), runs)
 

@@ -11,15 +11,8 @@ from handmade.records import launch
 from handmade.runs import saved
 from recorded.runs import words
 
-from tracing.analyze.compare.divergence_kinds import (
-    Divergence,
-    Host,
-    InputDiffers,
-    LaunchPair,
-    OperatorCause,
-    OutputDiffers,
-    Uninitialised,
-)
+from tracing.analyze.compare.cause_kinds import Host, OperatorCause, OtherResults, Uninitialised
+from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, LaunchPair, OutputDiffers
 from tracing.analyze.runs.determinism import Rate, Repeat, table
 from tracing.cli.compare.repeat_series import RepeatSeries, RepeatSettings
 from tracing.model import MemoryEvidence
@@ -156,6 +149,7 @@ def test_launches_before_an_error_of_every_run_are_compared(
 
 
 PAIR = LaunchPair(0, launch(0), launch(0))
+DRAWN = OtherResults("random", (0, 0))
 OWN = ("size=[4], generator=generator of cpu",) * 2
 
 
@@ -164,13 +158,11 @@ OWN = ("size=[4], generator=generator of cpu",) * 2
     [
         (InputDiffers(PAIR, 0, Host((), None)), True),
         (
-            InputDiffers(
-                PAIR, 0, OperatorCause(("aten::rand",) * 2, ("size=[4]",) * 2, "ab", True, random=True)
-            ),
+            InputDiffers(PAIR, 0, OperatorCause(("aten::rand",) * 2, ("size=[4]",) * 2, "ab", True, DRAWN)),
             True,
         ),
         (
-            InputDiffers(PAIR, 0, OperatorCause(("aten::rand.generator",) * 2, OWN, "ab", True, random=True)),
+            InputDiffers(PAIR, 0, OperatorCause(("aten::rand.generator",) * 2, OWN, "ab", True, DRAWN)),
             False,
         ),
         (OutputDiffers(PAIR, 0), False),

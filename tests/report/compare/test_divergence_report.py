@@ -7,13 +7,8 @@ from dataclasses import replace
 import msgspec
 from handmade.records import arg, launch
 
-from tracing.analyze.compare.divergence_kinds import (
-    Host,
-    InputDiffers,
-    LaunchDiffers,
-    LaunchPair,
-    OperatorCause,
-)
+from tracing.analyze.compare.cause_kinds import Host, OperatorCause, OtherResults
+from tracing.analyze.compare.divergence_kinds import InputDiffers, LaunchDiffers, LaunchPair
 from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.model import CallSite, Digest
@@ -22,7 +17,9 @@ from tracing.report.compare.divergence import divergence_text, elements_text
 
 
 def sentences(operator: str) -> list[str]:
-    cause = OperatorCause((operator,) * 2, ("", ""), "ab", proven=True, not_deterministic=True)
+    cause = OperatorCause(
+        (operator,) * 2, ("", ""), "ab", proven=True, how=OtherResults("not deterministic", (0, 0))
+    )
     return [*cause_text(cause, ("a", "b"))]
 
 
@@ -44,7 +41,9 @@ def test_a_custom_operator_has_no_deterministic_form_in_torch() -> None:
 
 
 def test_an_operator_that_draws_random_numbers_needs_a_seed_and_no_deterministic_form() -> None:
-    cause = OperatorCause(("aten::rand",) * 2, ("size=[4]",) * 2, "ab", proven=True, random=True)
+    cause = OperatorCause(
+        ("aten::rand",) * 2, ("size=[4]",) * 2, "ab", proven=True, how=OtherResults("random", (0, 0))
+    )
 
     first, advice = cause_text(cause, ("a", "b"))
 

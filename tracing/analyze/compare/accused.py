@@ -5,24 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from tracing.analyze.compare.divergence_kinds import (
+from tracing.analyze.compare.cause_kinds import (
     Cause,
-    Divergence,
     Host,
-    InputDiffers,
-    LaunchDiffers,
-    LaunchPair,
-    OneSided,
     OperatorCause,
-    OrderDiffers,
     OtherTensor,
     Overrun,
-    ReadOutside,
     StreamCause,
     Uninitialised,
     WhichRuns,
     Writer,
     WrittenElsewhere,
+)
+from tracing.analyze.compare.divergence_kinds import (
+    Divergence,
+    InputDiffers,
+    LaunchDiffers,
+    LaunchPair,
+    OneSided,
+    OrderDiffers,
+    ReadOutside,
     argument_of,
 )
 

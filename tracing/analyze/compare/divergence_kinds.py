@@ -1,16 +1,16 @@
-"""The records of a comparison: what differs between two runs, and the cause."""
+"""The records of a comparison: what differs between two runs."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from tracing.analyze.compare.cause_kinds import Cause, OperatorCause
 from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import SettingChange
-from tracing.model import CallSite, Digest, KernelLaunch
+from tracing.model import Digest, KernelLaunch
 
-WhichRuns: TypeAlias = Literal["", "a", "b", "ab"]
 Key: TypeAlias = tuple[object, ...]
 
 _KEYWORD = re.compile(r"(\w+)=(.*?)(?=, \w+=|$)")  # "value=-0.1, alpha=2"
@@ -30,127 +30,6 @@ class LaunchPair:
         launch = self.a or self.b
         assert launch is not None
         return launch
-
-
-@dataclass(frozen=True, slots=True)
-class Writer:
-    """A launch that wrote an argument."""
-
-    a: int | None  # index in run a
-    b: int | None
-    kernel_name: str
-    argument: str
-
-
-# ---- why a kernel read other bits
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorCause:
-    """An operator outside of Triton wrote the tensor that was read."""
-
-    names: tuple[str, str]  # in run a and in run b; empty: none wrote it there
-    arguments: tuple[str, str]  # those that are no tensors
-    runs: WhichRuns  # the runs in which it acted differently
-    proven: bool  # False: both runs called it alike, so it caused the difference or propagated it
-    not_deterministic: bool = False  # the digests of its inputs are equal, those of its results are not
-    received: bool = False  # the same of a collective, if what other ranks gave it was not compared
-    random: bool = False  # the same of an operator that draws random numbers: it drew other ones
-    calls: tuple[int, int] | None = None  # numbers of the two calls with equal inputs and other results
-    through: tuple[str, ...] = ()  # operators that copied it or computed with it, the last one first
-    given: tuple[str, str] = ("", "")  # what wrote its tensor argument in each run, if that differs
-    elsewhere: bool = False  # the other run calls the operator as often, at another point of the program
-    more: int = 0  # further calls, which only this run makes, on a tensor that both wrote with it
-    exchanged: bool = False  # the runs call it on the same tensors in another order
-    also: tuple[str, ...] = ()  # calls of other operators to which the same applies
-    numbers: tuple[int, int] | None = None  # of its two calls, from 1 on, if they differ or `target` is set
-    draws: tuple[str, str] | None = None  # earlier draws of random numbers that differ, with their lines
-    sites: tuple[CallSite | None, CallSite | None] = (None, None)  # lines that call it in each run
-    target: Literal["", "tensor", "elements"] = ""  # what its call writes in the other run instead
-
-    @property
-    def origin(self) -> OperatorCause | None:
-        """The line that calls it in one run only, whatever was computed from it; None: another cause."""
-        in_one = self.proven and self.runs != "ab" and any(self.sites)
-        return replace(self, through=()) if in_one else None
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """Memory changed without a launch or an operator: through numpy, a C library, another process."""
-
-    runs: WhichRuns  # the runs in which it changed; empty: at least one of them, unknown which
-    writer: Writer | None  # the last launch that wrote it; None: no launch did
-    proven: bool = True  # False: no writer was recorded, or it may have changed alike in both runs
-    through: tuple[str, ...] = ()
-    made: bool = False  # the program made the tensor of its own values, as by torch.tensor
-    operator: str = ""  # the operator that wrote it last, with equal bits
-    sites: tuple[CallSite | None, CallSite | None] = (None, None)  # lines that made it in each run
-
-
-@dataclass(frozen=True, slots=True)
-class OtherTensor:
-    """The program passes another tensor: different launches or calls wrote the memory that was read."""
-
-    a: str  # what wrote it in run a: a launch, an operator, or what the case began with
-    b: str
-    proven: bool = True  # False: it may be the same tensor, to which another launch or call wrote in one run
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenElsewhere:
-    """A launch of both runs wrote the memory that was read in one run, and another tensor in the other."""
-
-    writer: Writer
-    runs: WhichRuns  # the runs in which it wrote this tensor
-    through: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class StreamCause:
-    """The writer's result was equal, but the reader ran on another stream before the write was complete."""
-
-    writer: Writer
-
-
-@dataclass(frozen=True, slots=True)
-class Uninitialised:
-    """A launch read memory that was never written, or that another launch left partly unwritten."""
-
-    writer: Writer | None  # the launch that wrote only part of it; None: nothing wrote it
-    elements: tuple[int, int] | None = None  # first element and count, if the interpreter recorded them
-    through: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Overrun:
-    """A launch wrote out of bounds of its argument into the memory that was read."""
-
-    writer: Writer
-    runs: WhichRuns
-    through: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class UnknownCause:
-    """The writer was not recorded."""
-
-    why: str
-
-
-Cause: TypeAlias = (
-    OperatorCause
-    | Host
-    | OtherTensor
-    | WrittenElsewhere
-    | StreamCause
-    | Uninitialised
-    | Overrun
-    | UnknownCause
-)
-
-
-# ---- what differs
 
 
 @dataclass(frozen=True, slots=True)

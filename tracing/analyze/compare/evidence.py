@@ -9,17 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from tracing.analyze.compare.cause_kinds import Cause, Host, OperatorCause, Uninitialised
 from tracing.analyze.compare.divergence_kinds import (
-    Cause,
     Divergence,
-    Host,
     InputDiffers,
     LaunchDiffers,
     LaunchPair,
     OneSided,
-    OperatorCause,
     OutputDiffers,
-    Uninitialised,
 )
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.passes.operations import PrintedOperation, operations

@@ -30,17 +30,10 @@ from itertools import zip_longest
 from typing import TypeGuard
 
 from tracing.analyze.align.alignment import WINDOW
+from tracing.analyze.compare.cause_kinds import Cause, OperatorCause, OtherResults
 from tracing.analyze.compare.causes.cause_answer import Follows
 from tracing.analyze.compare.comparison_notes import Notes
-from tracing.analyze.compare.divergence_kinds import (
-    Cause,
-    Divergence,
-    InputDiffers,
-    Key,
-    OneSided,
-    OperatorCause,
-    key_of,
-)
+from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, Key, OneSided, key_of
 from tracing.analyze.compare.kernel_code import KernelCodes
 from tracing.analyze.compare.process_pair import ProcessPair
 from tracing.analyze.runs.outcomes import ending
@@ -101,12 +94,13 @@ class Comparison:
         everywhere = size > 1 and {rank for rank, _ in self.processes} >= set(range(size))
         explained = self.notes.reported > 0
         for one in divergences:
-            assert isinstance(one.cause, OperatorCause)
+            assert isinstance(one.cause, OperatorCause) and isinstance(one.cause.how, OtherResults)
             if explained:
                 self.notes.follows(one)
                 continue
-            cause = replace(one.cause, not_deterministic=everywhere, received=not everywhere)
-            divergence = replace(one, cause=replace(cause, proven=cause.proven and everywhere))
+            how = replace(one.cause.how, why="not deterministic" if everywhere else "received")
+            proven = one.cause.proven and everywhere
+            divergence = replace(one, cause=replace(one.cause, how=how, proven=proven))
             if self._is_new(divergence):
                 yield divergence
 

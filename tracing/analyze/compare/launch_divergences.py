@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
+from tracing.analyze.compare.cause_kinds import (
+    Cause,
+    Host,
+    OperatorCause,
+    OtherTarget,
+    OtherTensor,
+    Uninitialised,
+    UnknownCause,
+    WrittenElsewhere,
+)
 from tracing.analyze.compare.causes.cause_answer import Follows
 from tracing.analyze.compare.causes.input_causes import Causes
 from tracing.analyze.compare.comparison_notes import Notes
 from tracing.analyze.compare.divergence_kinds import (
-    Cause,
     Divergence,
-    Host,
     InputDiffers,
     LaunchDiffers,
     LaunchPair,
-    OperatorCause,
     OrderDiffers,
-    OtherTensor,
     OutputDiffers,
     ReadOutside,
-    Uninitialised,
-    UnknownCause,
-    WrittenElsewhere,
 )
 from tracing.analyze.compare.launch_difference import LaunchDifference, LaunchDifferences, touched_equally
 from tracing.analyze.compare.pairing import Pairing, Status
@@ -98,8 +101,8 @@ class LaunchDivergences:
             return None
         if isinstance(cause, WrittenElsewhere) and cause.writer.a is not None:
             self._pairing.accuse(cause.writer.a, cause.writer.argument)
-        if isinstance(cause, OperatorCause) and cause.target and cause.numbers is not None:
-            self._pairing.accuse_call(cause.names[0], cause.arguments[0], cause.numbers[0] - 1)
+        if isinstance(cause, OperatorCause) and isinstance(cause.how, OtherTarget):
+            self._pairing.accuse_call(cause.names[0], cause.arguments[0], cause.how.number - 1)
         divergence = InputDiffers(launches, slot.position, cause)
         read = (cause, *_bits(launches, slot))
         unproven = (self._notes.reported or self._notes.started) and not _proven(cause)

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 
 from tracing.analyze.align.alignment import Alignment
 from tracing.analyze.align.launch_matching import Queue
+from tracing.analyze.compare.cause_kinds import Cause
 from tracing.analyze.compare.causes.cause_answer import Follows
 from tracing.analyze.compare.causes.input_causes import Causes
 from tracing.analyze.compare.common_steps import CommonSteps
 from tracing.analyze.compare.comparison_notes import Notes
-from tracing.analyze.compare.divergence_kinds import Cause, Divergence, LaunchPair, OrderDiffers
+from tracing.analyze.compare.divergence_kinds import Divergence, LaunchPair, OrderDiffers
 from tracing.analyze.compare.equal_prefix import FIRST, Prefix, equal_prefix
 from tracing.analyze.compare.kernel_code import KernelCodes
 from tracing.analyze.compare.launch_counts import LaunchCounts

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from tracing.analyze.compare.divergence_kinds import (
-    Divergence,
+from tracing.analyze.compare.cause_kinds import (
     Host,
-    InputDiffers,
-    OneSided,
     OperatorCause,
     OtherTensor,
     Overrun,
@@ -14,6 +11,7 @@ from tracing.analyze.compare.divergence_kinds import (
     Uninitialised,
     WrittenElsewhere,
 )
+from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, OneSided
 from tracing.errors import Problem
 from tracing.store import Run
 from tracing.store.recorded_launch import find_launch, same_call

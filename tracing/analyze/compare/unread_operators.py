@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from tracing.analyze.compare.cause_kinds import Cause, Host, OperatorCause, OtherResults
 from tracing.analyze.compare.computing_calls import Called, CallKind, CallOfKind, ComputingCalls
-from tracing.analyze.compare.divergence_kinds import Cause, Host, OperatorCause
 from tracing.analyze.runs.outcomes import ending
 from tracing.analyze.runs.program_operators import is_check, is_of_program
 from tracing.analyze.runs.results import ResultDiffers, value_text
@@ -131,14 +131,13 @@ def _difference(
     rank: int, pair: _Pair, texts: tuple[str, str], what: What
 ) -> tuple[ResultDiffers, OperatorCause]:
     a, b = pair
+    calls = a.call.index, b.call.index
     cause = OperatorCause(
         (a.signature.name, b.signature.name),
         (a.arguments, b.arguments),
         "ab",
         proven=True,
-        not_deterministic=what == "results",
-        random=what == "random",
-        calls=(a.call.index, b.call.index),
+        how=OtherResults("random" if what == "random" else "not deterministic", calls),
         sites=(a.site, b.site),
     )
     return ResultDiffers(f"output of operator {_numbers(pair)}", *texts, rank), cause

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tracing.analyze.compare.cause_kinds import Cause, UnknownCause
 from tracing.analyze.compare.causes.cause_answer import Follows
-from tracing.analyze.compare.divergence_kinds import Cause, Divergence, OutputDiffers, UnknownCause
+from tracing.analyze.compare.divergence_kinds import Divergence, OutputDiffers
 from tracing.analyze.compare.first_divergence import UNREAD_RESULTS, Comparison
 from tracing.analyze.compare.unread_operators import unread_operators
 from tracing.analyze.compare.unwritten_memory import dependents, unfollowed

@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tracing.analyze.compare.cause_kinds import OperatorCause, Uninitialised
 from tracing.analyze.compare.divergence_kinds import (
     Divergence,
     InputDiffers,
     LaunchDiffers,
-    OperatorCause,
     OutputDiffers,
-    Uninitialised,
     kind_of,
 )
 from tracing.model import Perturbed
@@ -53,7 +52,9 @@ class Repeat:
         """True if the first divergence is of numbers drawn from a generator that the program passes."""
         cause = self.found[0].cause if self.found and isinstance(self.found[0], InputDiffers) else None
         return (
-            isinstance(cause, OperatorCause) and cause.random and "generator=generator" in cause.arguments[0]
+            isinstance(cause, OperatorCause)
+            and cause.draws_others
+            and "generator=generator" in cause.arguments[0]
         )
 
 

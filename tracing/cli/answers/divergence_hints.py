@@ -6,23 +6,26 @@ from shlex import quote
 
 from tracing import store
 from tracing.analyze.compare.accused import accused
-from tracing.analyze.compare.divergence_kinds import (
+from tracing.analyze.compare.cause_kinds import (
     Cause,
-    Divergence,
     Host,
-    InputDiffers,
-    LaunchDiffers,
-    LaunchPair,
     OperatorCause,
-    OrderDiffers,
+    OtherResults,
     OtherTensor,
-    OutputDiffers,
     Overrun,
-    ReadOutside,
     StreamCause,
     Uninitialised,
     Writer,
     WrittenElsewhere,
+)
+from tracing.analyze.compare.divergence_kinds import (
+    Divergence,
+    InputDiffers,
+    LaunchDiffers,
+    LaunchPair,
+    OrderDiffers,
+    OutputDiffers,
+    ReadOutside,
 )
 from tracing.analyze.compare.evidence import may_have_other_seeds
 from tracing.analyze.passes.compilation_pairs import partner_of
@@ -102,9 +105,9 @@ def of_operator(cause: Cause | None, run: store.Run, rank: int) -> list[str]:
 
     run -- of the second call
     """
-    if not isinstance(cause, OperatorCause) or not cause.not_deterministic or cause.calls is None:
+    if not isinstance(cause, OperatorCause) or not isinstance(cause.how, OtherResults):
         return []
-    return repro_of_operator(run, cause.calls[1], rank)
+    return repro_of_operator(run, cause.how.calls[1], rank) if cause.not_deterministic else []
 
 
 def _made(writer: Writer, runs: RunPair) -> tuple[store.Run, int]:

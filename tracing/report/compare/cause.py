@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from tracing.analyze.compare.divergence_kinds import (
+from tracing.analyze.compare.cause_kinds import (
     Cause,
     Host,
+    MoreCalls,
     OperatorCause,
+    OtherInput,
+    OtherOrder,
+    OtherPoint,
+    OtherResults,
+    OtherTarget,
     OtherTensor,
     Overrun,
     StreamCause,
@@ -45,7 +51,7 @@ def cause_text(cause: Cause, names: Names) -> Iterator[str]:
         yield from _draws(cause, names)
     if through:
         yield f"then {', then '.join(map(_passing, reversed(through)))}"
-    if isinstance(cause, OperatorCause) and not cause.proven and all(cause.given):
+    if isinstance(cause, OperatorCause) and not cause.proven and isinstance(cause.how, OtherInput):
         yield f"cannot be decided: {_UNDECIDED.format('calls it on')}"
     elif isinstance(cause, OperatorCause) and not cause.proven:
         suspects = ", ".join([cause.names[0] or cause.names[1], *cause.also, *reversed(through)])
@@ -99,11 +105,10 @@ def _other_tensor(cause: OtherTensor, names: Names) -> Iterator[str]:
         yield f"cannot be decided: {_UNDECIDED.format('passes')}"
 
 
-def _redirected(cause: OperatorCause, call: str, names: Names) -> Iterator[str]:
+def _redirected(cause: OperatorCause, how: OtherTarget, call: str, names: Names) -> Iterator[str]:
     here, there = names if cause.runs == "a" else names[::-1]
-    assert cause.numbers is not None
-    instead = "another tensor" if cause.target == "tensor" else "other elements of it"
-    yield f"call {cause.numbers[0]} of {call} wrote this tensor in {here}, outside of Triton;"
+    instead = "another tensor" if how.what == "tensor" else "other elements of it"
+    yield f"call {how.number} of {call} wrote this tensor in {here}, outside of Triton;"
     yield f"in {there} that call writes {instead}"
     if cause.also:
         yield f"likewise {', '.join(cause.also)}"
@@ -111,32 +116,37 @@ def _redirected(cause: OperatorCause, call: str, names: Names) -> Iterator[str]:
 
 def _operator(cause: OperatorCause, names: Names) -> Iterator[str]:
     calls = [f"{name}({arguments})" for name, arguments in zip(cause.names, cause.arguments, strict=True)]
-    if cause.not_deterministic:
-        yield f"{calls[0]}: inputs are equal, results differ: this operator is not deterministic"
-        yield from deterministic_form(cause.names[0])
-    elif cause.received:
-        yield f"{calls[0]}: inputs are equal on this rank, results differ;"
-        yield "cannot be decided: what other ranks gave it was not compared"
-    elif cause.exchanged:
+    if isinstance(cause.how, OtherResults):
+        yield from _other_results(cause.how, cause.names[0], calls[0])
+    elif isinstance(cause.how, OtherOrder):
         yield f"{calls[0]} wrote this tensor last, and the program calls it on the same tensors"
         yield f"in another order in {names[1]} than in {names[0]}"
-    elif cause.random:
-        yield f"{calls[0]}: inputs are equal, and it drew other random numbers"
-    elif cause.target:
-        yield from _redirected(cause, calls[0], names)
+    elif isinstance(cause.how, OtherTarget):
+        yield from _redirected(cause, cause.how, calls[0], names)
     elif cause.runs != "ab":
         yield from _in_one_run(cause, calls["ab".index(cause.runs)], names)
     else:
         yield from _in_both_runs(cause, calls, names)
 
 
+def _other_results(how: OtherResults, name: str, call: str) -> Iterator[str]:
+    if how.why == "not deterministic":
+        yield f"{call}: inputs are equal, results differ: this operator is not deterministic"
+        yield from deterministic_form(name)
+    elif how.why == "received":
+        yield f"{call}: inputs are equal on this rank, results differ;"
+        yield "cannot be decided: what other ranks gave it was not compared"
+    else:
+        yield f"{call}: inputs are equal, and it drew other random numbers"
+
+
 def _in_one_run(cause: OperatorCause, call: str, names: Names) -> Iterator[str]:
     there, other = names if cause.runs == "a" else names[::-1]
-    if cause.elsewhere:
+    if isinstance(cause.how, OtherPoint):
         yield f"{call} wrote this tensor last, outside of Triton, in {there};"
         yield f"{other} calls that operator as often, at another point of the program"
-    elif cause.more:
-        times = "once" if cause.more == 1 else f"{cause.more} times"
+    elif isinstance(cause.how, MoreCalls):
+        times = "once" if cause.how.count == 1 else f"{cause.how.count} times"
         yield f"{call} wrote this tensor last, outside of Triton; by then"
         yield f"{there} has called that operator on it {times} more than {other}"
     else:
@@ -147,12 +157,11 @@ def _in_one_run(cause: OperatorCause, call: str, names: Names) -> Iterator[str]:
 
 def _in_both_runs(cause: OperatorCause, calls: Sequence[str], names: Names) -> Iterator[str]:
     # calls -- of each run
-    if all(cause.given) and not cause.proven:
-        yield f"{calls[0]} wrote this tensor last;"
-        yield f"it reads what {cause.given[0]} wrote in {names[0]}, what {cause.given[1]} wrote in {names[1]}"
-    elif all(cause.given):
-        yield f"{calls[0]} wrote this tensor last, and reads another tensor in each run:"
-        yield f"what {cause.given[0]} wrote in {names[0]}, what {cause.given[1]} wrote in {names[1]}"
+    if isinstance(cause.how, OtherInput):
+        inputs = f"what {cause.how.a} wrote in {names[0]}, what {cause.how.b} wrote in {names[1]}"
+        certain = ", and reads another tensor in each run:" if cause.proven else ";"
+        yield f"{calls[0]} wrote this tensor last{certain}"
+        yield inputs if cause.proven else f"it reads {inputs}"
     elif "" in cause.names:
         one, name = (calls[0], names[0]) if cause.names[0] else (calls[1], names[1])
         other = names[name == names[0]]
@@ -179,7 +188,7 @@ def _draws(cause: OperatorCause, names: Names) -> Iterator[str]:
         yield f"before it, {names[0]} draws random numbers by {a}, {names[1]} by {b}"
     elif a or b:
         yield f"before it, only {names[0] if a else names[1]} draws random numbers by {a or b}"
-    if cause.random:
+    if cause.draws_others:
         yield "seed the generator that it draws from, or draw from it equally often in both runs"
 
 

@@ -6,17 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from tracing.analyze.compare.causes.copied_writes import COPIES
-from tracing.analyze.compare.divergence_kinds import (
+from tracing.analyze.compare.cause_kinds import (
     Cause,
     Host,
     OperatorCause,
+    OtherTarget,
     OtherTensor,
     Overrun,
     Uninitialised,
     UnknownCause,
     WrittenElsewhere,
 )
+from tracing.analyze.compare.causes.copied_writes import COPIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def with_others(best: CauseAnswer, answers: Sequence[CauseAnswer]) -> CauseAnswe
 
 
 def _alike(cause: OperatorCause) -> tuple[object, ...]:
-    return cause.proven, cause.runs, cause.target
+    return cause.proven, cause.runs, cause.how.what if isinstance(cause.how, OtherTarget) else None
 
 
 def call_text(cause: OperatorCause) -> str:

@@ -9,6 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tracing.analyze.compare.cause_kinds import (
+    Cause,
+    Host,
+    OperatorCause,
+    OtherInput,
+    OtherOrder,
+    OtherResults,
+    OtherTensor,
+    Overrun,
+    StreamCause,
+    Uninitialised,
+    UnknownCause,
+    WhichRuns,
+    WrittenElsewhere,
+)
 from tracing.analyze.compare.causes.cause_answer import (
     CauseAnswer,
     Follows,
@@ -30,18 +45,6 @@ from tracing.analyze.compare.causes.unlike_draws import UnlikeDraws
 from tracing.analyze.compare.causes.unlike_writes import UnlikeWrites
 from tracing.analyze.compare.causes.write_pairs import WritePair, WritePairs
 from tracing.analyze.compare.causes.write_text import operator_cause, writer_of
-from tracing.analyze.compare.divergence_kinds import (
-    Cause,
-    Host,
-    OperatorCause,
-    OtherTensor,
-    Overrun,
-    StreamCause,
-    Uninitialised,
-    UnknownCause,
-    WhichRuns,
-    WrittenElsewhere,
-)
 from tracing.analyze.compare.pairing import Pairing
 from tracing.analyze.compare.timeline.chains import DEEP
 from tracing.analyze.compare.timeline.memory import Input, Write, may_fill
@@ -163,11 +166,10 @@ class Causes:
                 return Host("", None, made=True, sites=(a.site, b.site))
             cause = operator_cause(a, b, "ab")
             if given[0] != given[1]:
-                return replace(cause, exchanged=True)
+                return replace(cause, how=OtherOrder())
             random = self._timelines[0].operators.draws(a.name)
-            calls = a.number, b.number
-            draws = self._draws.unlike_before(a, b)
-            return replace(cause, not_deterministic=not random, random=random, calls=calls, draws=draws)
+            how = OtherResults("random" if random else "not deterministic", (a.number, b.number))
+            return replace(cause, how=how, draws=self._draws.unlike_before(a, b))
         if a.name == _FROM_PYTHON:
             return Host("", None, made=True, proven=False, sites=(a.site, b.site))
         return self._of_inputs(a, b, reads)
@@ -180,9 +182,10 @@ class Causes:
             self._followed[key] = self._inputs_compared(a, b, reads)
         answer = self._followed[key]
         if isinstance(answer, OtherTensor):
-            return replace(operator_cause(a, b, "ab"), given=(answer.a, answer.b), proven=answer.proven)
+            how = OtherInput(answer.a, answer.b)
+            return replace(operator_cause(a, b, "ab"), how=how, proven=answer.proven)
         if not _is_proven(answer) and not _commutes(a) and self._pairs.are_exchanged(a.reads, b.reads):
-            return replace(operator_cause(a, b, "ab"), exchanged=True)
+            return replace(operator_cause(a, b, "ab"), how=OtherOrder())
         if answer is None or isinstance(answer, UnknownCause):
             numbers = (a.call + 1, b.call + 1) if 0 <= a.call != b.call >= 0 else None
             cause = replace(operator_cause(a, b, "ab"), proven=False, numbers=numbers)

@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tracing.analyze.compare.cause_kinds import (
+    MoreCalls,
+    OperatorCause,
+    OtherPoint,
+    OtherTarget,
+    Writer,
+    WrittenElsewhere,
+)
 from tracing.analyze.compare.causes.memory_read import MemoryRead, ReadPair
 from tracing.analyze.compare.causes.write_pairs import WritePairs
 from tracing.analyze.compare.causes.write_text import input_with, operator_cause
-from tracing.analyze.compare.divergence_kinds import OperatorCause, Writer, WrittenElsewhere
 from tracing.analyze.compare.pairing import Pairing
 from tracing.analyze.compare.timeline.memory import FirstAccess, Input, PlacedTensor, Write
 from tracing.analyze.compare.timeline.operator_calls import CallOnTensor
@@ -74,7 +81,7 @@ class RedirectedWrites:
         total = [one.operators.total(later.name, later.argument) for one in self._timelines]
         sides: tuple[Write | None, Write | None] = (later, None) if side == 0 else (None, later)
         cause = operator_cause(*sides, "a" if side == 0 else "b")
-        return replace(cause, more=abs(more), elsewhere=total[0] == total[1])
+        return replace(cause, how=OtherPoint() if total[0] == total[1] else MoreCalls(abs(more)))
 
     def _calls_on_read(self, timeline: Timeline, write: Write, read: MemoryRead) -> list[CallOnTensor]:
         # the calls like a write, up to it, on the region of the tensor that it wrote
@@ -132,10 +139,11 @@ class RedirectedWrites:
         if not results or _is_among(results, write.address - here.address, write.region, other):
             return None
         sites = (write.site, site) if side == 0 else (site, write.site)
-        numbers = write.call + 1, write.call + 1
         within = any(one.storage == other.storage for one in results)
         cause = operator_cause(write, write, "a" if side == 0 else "b")
-        return replace(cause, sites=sites, numbers=numbers, target="elements" if within else "tensor")
+        return replace(
+            cause, sites=sites, how=OtherTarget(write.call + 1, "elements" if within else "tensor")
+        )
 
     def _read_by_both(self, write: Write, side: int, reads: ReadPair) -> tuple[Input, PlacedTensor] | None:
         # the tensor with this write, and the same tensor in the other run

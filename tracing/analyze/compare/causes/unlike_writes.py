@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tracing.analyze.compare.causes.cause_answer import CauseAnswer, Follows
-from tracing.analyze.compare.causes.memory_read import ReadPair
-from tracing.analyze.compare.causes.redirected_writes import RedirectedWrites
-from tracing.analyze.compare.causes.write_pairs import WritePairs
-from tracing.analyze.compare.causes.write_text import operator_cause, part_texts, write_text, writer_of
-from tracing.analyze.compare.divergence_kinds import (
+from tracing.analyze.compare.cause_kinds import (
     Cause,
     Host,
     OperatorCause,
+    OtherPoint,
     OtherTensor,
     Overrun,
     Uninitialised,
     UnknownCause,
 )
+from tracing.analyze.compare.causes.cause_answer import CauseAnswer, Follows
+from tracing.analyze.compare.causes.memory_read import ReadPair
+from tracing.analyze.compare.causes.redirected_writes import RedirectedWrites
+from tracing.analyze.compare.causes.write_pairs import WritePairs
+from tracing.analyze.compare.causes.write_text import operator_cause, part_texts, write_text, writer_of
 from tracing.analyze.compare.pairing import Pairing
 from tracing.analyze.compare.timeline.memory import Write
 from tracing.analyze.compare.timeline.timeline import Timeline
@@ -104,7 +105,8 @@ class UnlikeWrites:
                 other if calls_more[1] else None,
                 "a" if calls_more[0] else "b",
             )
-            return replace(cause, elsewhere=self._calls_as_often(one if calls_more[0] else other))
+            as_often = self._calls_as_often(one if calls_more[0] else other)
+            return replace(cause, how=OtherPoint()) if as_often else cause
         if a is not None and b is not None and write_text(a) == write_text(b):
             # one call, of which the runs read other parts
             return self._other_tensor(a, b, reads) or replace(operator_cause(one, other, "ab"), proven=False)

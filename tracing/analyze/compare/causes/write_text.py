@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tracing.analyze.compare.cause_kinds import OperatorCause, WhichRuns, Writer
 from tracing.analyze.compare.causes.memory_read import MemoryRead, ReadPair
-from tracing.analyze.compare.divergence_kinds import OperatorCause, WhichRuns, Writer
 from tracing.analyze.compare.timeline.memory import Input, Write
 
 
