@@ -16,7 +16,7 @@ from test_fx_program import program
 from tracing.analyze.judge.findings import Finding, OutputOff, Overwritten, PassesOff, WrongElements
 from tracing.judge import graph_referee
 from tracing.judge.contents import Content
-from tracing.judge.float64 import judged
+from tracing.judge.float64 import float64_verdicts
 from tracing.judge.fx_program import FxProgram
 from tracing.judge.fx_values import FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
@@ -127,9 +127,9 @@ def test_a_result_of_right_launches_at_the_limit_of_rounding_is_not_accused(
         return replace(verdict, verdict="compiled is off", compiled=distance, exact=2.0)
 
     def judged_farther(*given: Any) -> dict[FxValue, Judged]:
-        return {value: farther(one) for value, one in judged(*given).items()}
+        return {value: farther(one) for value, one in float64_verdicts(*given).items()}
 
-    monkeypatch.setattr(graph_referee, "judged", judged_farther)
+    monkeypatch.setattr(graph_referee, "float64_verdicts", judged_farther)
     said = judgement(recorded(Program(lambda x: (x.sin() @ x).cos(), lambda: [values(4, 4)]), runs, device))
 
     assert [type(one) for one in said.findings] == [OutputOff] * accused

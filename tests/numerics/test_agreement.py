@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tracing.model import Container, PlainValue, Uncomparable
-from tracing.numerics.agreement import agreement, judged
+from tracing.numerics.agreement import agreement, outcome_of
 from tracing.numerics.referee import Referee, Results
 from tracing.numerics.reference import Expected
 from tracing.numerics.verdict import judge
@@ -19,7 +19,7 @@ X = torch.arange(4.0)
 
 
 def outcome(actual: Any, expected: Any) -> tuple[str, str]:
-    verdict = judged(facts_of(actual, "output"), facts_of(expected, "output"))
+    verdict = outcome_of(facts_of(actual, "output"), facts_of(expected, "output"))
     return verdict.status, verdict.detail
 
 
@@ -39,7 +39,7 @@ def test_values_too_small_for_fixed_tolerances_are_not_decided_without_a_referen
     actual: torch.Tensor, status: str
 ) -> None:
     referee = Referee(unable, unable, lambda stage: None)
-    verdict = judged(facts_of(actual, "output"), facts_of(X * 1e-6, "output"), referee)
+    verdict = outcome_of(facts_of(actual, "output"), facts_of(X * 1e-6, "output"), referee)
 
     assert verdict.status == status
     assert "no reference: RuntimeError: not implemented in float64" in verdict.detail
@@ -52,7 +52,7 @@ def test_integers_from_the_bits_of_computed_numbers_are_not_decided() -> None:
     referee = Referee(bits, bits, lambda stage: None)
     actual = {"output": (bits()["output"] + 1) & 0xFF}
 
-    verdict = judged(facts_of(actual["output"], "output"), facts_of(bits()["output"], "output"), referee)
+    verdict = outcome_of(facts_of(actual["output"], "output"), facts_of(bits()["output"], "output"), referee)
 
     assert verdict.status == "not decided"
     assert "because of a view as torch.int32, whose last bits rounding decides" in verdict.detail
@@ -86,7 +86,7 @@ def test_results_of_eager_that_are_off_do_not_agree(monkeypatch: pytest.MonkeyPa
     referee = Referee(unable, unable, lambda stage: None)
     monkeypatch.setattr(referee, "judge", lambda name, compiled, eager: judge(compiled, eager, exact))
 
-    verdict = judged(facts_of((X, X), "output"), facts_of((X, X * 1.1), "output"), referee)
+    verdict = outcome_of(facts_of((X, X), "output"), facts_of((X, X * 1.1), "output"), referee)
 
     assert verdict.status == "passed"
     assert verdict.detail.startswith("the compiled results are right; eager's agree, except for output[1]")
@@ -123,7 +123,7 @@ def test_a_different_structure_or_value_disagrees(actual: object, expected: obje
 def test_results_that_differ_in_strides_or_dtype_only_are_listed() -> None:
     x = torch.rand(4, 3)
     actual = (x, x.double(), x.t().contiguous().t(), x.t().contiguous().t() + 1, x.double() + 1)
-    verdict = judged(facts_of(actual, "output"), facts_of((x,) * 5, "output"))
+    verdict = outcome_of(facts_of(actual, "output"), facts_of((x,) * 5, "output"))
 
     assert sorted(verdict.differing) == [f"output[{n}]" for n in (1, 2, 3, 4)]
     assert sorted(verdict.laid_out) == ["output[1]", "output[2]"]
@@ -156,20 +156,23 @@ def test_a_nan_where_eager_has_none_is_worse_than_any_number() -> None:
 def test_results_that_cannot_be_compared_are_named() -> None:
     facts = facts_of(X, "output") | {"output.lock": Uncomparable("lock", "")}
 
-    assert judged(facts, facts).detail == "the result agrees with eager; not compared: output.lock"
+    assert outcome_of(facts, facts).detail == "the result agrees with eager; not compared: output.lock"
 
 
 def test_a_result_of_which_nothing_can_be_compared_is_not_decided() -> None:
     facts = facts_of((one for one in [X]), "output")
     kept = facts | {"parameter w": X}
 
-    assert (judged(facts, facts).status, judged(kept, kept).status) == ("not decided", "not decided")
-    assert "nothing that it returns can be compared: output (generator)" in judged(facts, facts).detail
+    assert (outcome_of(facts, facts).status, outcome_of(kept, kept).status) == ("not decided", "not decided")
+    assert "nothing that it returns can be compared: output (generator)" in outcome_of(facts, facts).detail
     compiled = facts_of(iter((X,)), "output")
-    assert (judged(compiled, facts).status, judged(facts, compiled).status) == ("not decided", "differs")
+    assert (outcome_of(compiled, facts).status, outcome_of(facts, compiled).status) == (
+        "not decided",
+        "differs",
+    )
     texts = facts_of(("a", None), "output") | {"output[2]": Uncomparable("lock", "")}
-    assert judged(texts, texts).status == "passed"
-    assert judged(facts | {"grad of w": X}, facts | {"grad of w": X}).status == "passed"
+    assert outcome_of(texts, texts).status == "passed"
+    assert outcome_of(facts | {"grad of w": X}, facts | {"grad of w": X}).status == "passed"
 
 
 def test_a_case_without_results_does_not_agree() -> None:
@@ -180,8 +183,8 @@ def test_the_state_of_an_optimizer_with_a_compiled_step_is_no_disagreement() -> 
     eager = {"output": X, "stepped Adam.state": Container("dict", ())}
     compiled = {"output": X}
 
-    assert judged(compiled, eager).status == "passed"
-    assert judged(compiled, {"output": X, "lr": PlainValue("float", "1.0")}).status == "differs"
+    assert outcome_of(compiled, eager).status == "passed"
+    assert outcome_of(compiled, {"output": X, "lr": PlainValue("float", "1.0")}).status == "differs"
 
 
 def test_a_result_that_is_off_on_average_has_no_single_wrong_element() -> None:

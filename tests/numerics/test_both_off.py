@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tracing.numerics.agreement import judged
+from tracing.numerics.agreement import outcome_of
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import Expected
 from tracing.numerics.verdict import judge
@@ -92,7 +92,7 @@ def test_an_outcome_that_float64_does_not_decide_is_no_pass(factor: float, statu
     referee = Referee(lambda: {"output": nan_in_float64(X.clone())}, lambda: {}, lambda _: None)
     eager = nan_in_float64(X)
 
-    outcome = judged(facts_of(eager * factor, "output"), facts_of(eager, "output"), referee)
+    outcome = outcome_of(facts_of(eager * factor, "output"), facts_of(eager, "output"), referee)
 
     assert outcome.status == status
     assert ("differ from each other in 64 of 64 elements" in outcome.detail) == (status == "not decided")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tracing.numerics.agreement import judged
+from tracing.numerics.agreement import outcome_of
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import Expected
 from tracing.numerics.verdict import judge
@@ -30,8 +30,8 @@ def test_an_accumulator_of_16_bits_passes_and_is_called_less_precise() -> None:
     referee = Referee(lambda: {"output": a.clone() @ b}, lambda: {}, lambda _: None)
     eager = facts_of(a @ b, "output")
 
-    narrow = judged(facts_of(accumulated(a, b), "output"), eager, referee)
-    wide = judged(facts_of(torch.nextafter(a @ b, a @ b + 1), "output"), eager, referee)
+    narrow = outcome_of(facts_of(accumulated(a, b), "output"), eager, referee)
+    wide = outcome_of(facts_of(torch.nextafter(a @ b, a @ b + 1), "output"), eager, referee)
 
     assert (narrow.status, wide.status) == ("passed", "passed")
     (sentence,) = narrow.less_precise

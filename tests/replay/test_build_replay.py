@@ -17,7 +17,7 @@ from tracing.model import KeptTensor
 from tracing.record.launches.launch_recorder import LaunchRecorder
 from tracing.record.outputs import Keep, load
 from tracing.replay import cuda_binary
-from tracing.replay.arguments import ReplayInputs, Tensors, layout_of, memory_of, tensors_in
+from tracing.replay.arguments import ReplayInputs, Tensors, layout_of, memory_of, tensors_over
 from tracing.replay.build_replay import BuildReplay, Tolerance, require_inputs, require_launchable
 from tracing.replay.cuda_binary import parameters
 from tracing.replay.reference import reference
@@ -63,7 +63,7 @@ def test_arguments_that_shared_memory_share_it_in_the_replay(recorded: RecordedL
     far = msgspec.structs.replace(x, name="far", tensor=meta)
     layout = layout_of(msgspec.structs.replace(recorded.launch, args=(x, far, *others)))
 
-    tensors = tensors_in(layout, memory_of(layout, {}, 0, "cpu"))
+    tensors = tensors_over(layout, memory_of(layout, {}, 0, "cpu"))
 
     assert tensors["far"].data_ptr() - tensors["x_ptr"].data_ptr() == 5000 * 4
     assert layout.storages[layout.tensors["far"].storage] == (5000 + 1 + 2 * 12 + 10) * 4 + 2 * 4096

@@ -16,7 +16,7 @@ from tracing.bench.latency import latencies, seconds
 from tracing.environment import fresh_caches, mock_settings
 from tracing.model import BackendBench, CaseBench, CompiledFrame, GraphKind, Workload
 from tracing.model.record import with_fields
-from tracing.numerics.agreement import judged
+from tracing.numerics.agreement import outcome_of
 from tracing.numerics.kernel_diff import compiler_of, result_diffs
 from tracing.numerics.referee import Referee
 from tracing.numerics.tensor_diff import ComparisonConfig
@@ -26,7 +26,6 @@ from tracing.program.structure import Facts
 from tracing.record.graphs.frame_compiles import described
 from tracing.store.unused_run import unused_run
 from tracing.upstream.inductor.backend_compile import aot_compiled
-from tracing.upstream.inductor.config import settings_changed
 from tracing.upstream.torch.dynamo import forget_compiled, nothing_compiled
 from tracing.upstream.torch.frame_compiles import frame_compiles
 
@@ -139,16 +138,8 @@ def _verdict(
     if not failed:
         return "pass", ""
     if tolerances == ComparisonConfig():
-
-        def eager() -> Facts:
-            return experiment.results(experiment.workload(), None)
-
-        def compiled() -> Facts:
-            forget_compiled()
-            with settings_changed({"fallback_random": True}):
-                return experiment.results(experiment.workload(), compiler_of(backend))
-
-        outcome = judged(actual, expected, Referee(eager, compiled, now))
+        referee = Referee.of(experiment, compiler_of(backend), now)
+        outcome = outcome_of(actual, expected, referee)
         if outcome.status == "passed":
             return "pass", f"{len(failed)} results beyond the tolerances, within rounding: {outcome.detail}"
     if len(failed) == 1:

@@ -42,7 +42,7 @@ class OtherDtype(NoReference):
         )  # fmt: skip
 
 
-def judged(
+def float64_verdicts(
     program: FxProgram, plan: FxPlan, given: Given, actual: Mapping[FxValue, torch.Tensor]
 ) -> dict[FxValue, Judged]:
     """The verdict on each tensor that should hold a value of the graph; "compiled is off": it is wrong.
@@ -78,7 +78,7 @@ def until_clear(
 def right_by(program: FxProgram, plan: FxPlan, given: Given, actual: torch.Tensor) -> bool:
     """True if a tensor holds the one value that a plan computes from given ones; False also if undecided."""
     try:
-        verdict = judged(program, plan, given, {plan.targets[0]: actual})[plan.targets[0]]
+        verdict = float64_verdicts(program, plan, given, {plan.targets[0]: actual})[plan.targets[0]]
     except NoReference:
         return False
     return verdict.verdict not in ("compiled is off", "no reference", "not decided") and not verdict.undecided

@@ -21,7 +21,7 @@ from tracing.analyze.judge.findings import (
     WrongElements,
 )
 from tracing.judge.contents import Content
-from tracing.judge.float64 import DOES_NOT_RUN, OtherDtype, executed, judged
+from tracing.judge.float64 import DOES_NOT_RUN, OtherDtype, executed, float64_verdicts
 from tracing.judge.fx_program import FxProgram
 from tracing.judge.fx_values import FxValue, Given
 from tracing.judge.no_reference import NoReference
@@ -162,7 +162,7 @@ class GraphCause:
             plan = self._program.plan([value], self._given)
             if self._steps.draws_unknown(plan):
                 return None
-            verdict = judged(self._program, plan, self._given, {value: left})[value].verdict
+            verdict = float64_verdicts(self._program, plan, self._given, {value: left})[value].verdict
         except OtherDtype:
             return False
         except (NoReference, KeyError):

@@ -14,7 +14,7 @@ import torch
 from tracing.analyze.judge.findings import Finding, OutputOff, ResultFinding, WrongElements
 from tracing.judge.contents import Contents
 from tracing.judge.drawn_numbers import GraphDraws
-from tracing.judge.float64 import OTHER_ON_GPU, judged, right_on_cpu, undecided, wrong_elements
+from tracing.judge.float64 import OTHER_ON_GPU, float64_verdicts, right_on_cpu, undecided, wrong_elements
 from tracing.judge.fx_program import FxProgram
 from tracing.judge.fx_values import FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
@@ -99,7 +99,7 @@ class GraphReferee:
             if plan.nodes and not (self._steps.draws_unknown(plan) or plan.uninitialised):
                 actual.setdefault(result.value, self._contents.tensor(result.content))
         try:
-            return judged(self._program, self._program.plan([*actual], given), given, actual)
+            return float64_verdicts(self._program, self._program.plan([*actual], given), given, actual)
         except NoReference:
             return {}
 
@@ -164,7 +164,7 @@ class GraphReferee:
                 return None  # an input that is returned
             tensor = self._contents.tensor(result.content)
             if verdict is None:
-                verdict = judged(self._program, plan, given, {result.value: tensor})[result.value]
+                verdict = float64_verdicts(self._program, plan, given, {result.value: tensor})[result.value]
             if verdict.verdict == "no reference":
                 raise NoReference(", ".join(verdict.missing))
             if undecided(verdict):

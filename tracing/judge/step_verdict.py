@@ -10,8 +10,8 @@ from tracing.judge.contents import Content
 from tracing.judge.float64 import (
     OTHER_ON_GPU,
     OtherDtype,
+    float64_verdicts,
     has_one_value,
-    judged,
     resembles,
     right_on_cpu,
     undecided,
@@ -162,7 +162,9 @@ class StepJudge:
         tensor = self._memory.contents.tensor(content)
         value = plan.targets[0]
         try:
-            verdict = judged(self._program, plan, self._memory.loaded(sources), {value: tensor})[value]
+            verdict = float64_verdicts(self._program, plan, self._memory.loaded(sources), {value: tensor})[
+                value
+            ]
         except OtherDtype as other:
             return [other.elements(name, buffer, tensor)], False
         if verdict.verdict == "no reference":

@@ -40,7 +40,7 @@ class Agreement:
     by_tolerances: bool = False  # fixed tolerances decide on each disagreement, as there is no reference
 
 
-def judged(actual: Facts, expected: Facts, referee: Referee | None = None) -> Outcome:
+def outcome_of(actual: Facts, expected: Facts, referee: Referee | None = None) -> Outcome:
     """Compare a compiled case with eager: structure, layout, and values.
 
     referee -- decides for tensors whose bits differ whether rounding explains it; None: assert_close does
@@ -51,7 +51,7 @@ def judged(actual: Facts, expected: Facts, referee: Referee | None = None) -> Ou
 
 
 def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) -> Agreement:
-    """Compare like `judged`, and return every disagreement."""
+    """Compare like `outcome_of`, and return every disagreement."""
     verdicts = ResultVerdicts(referee)
     differing = sorted(_disagreements(actual, expected, verdicts), key=lambda one: -one.size)
     without = [name for name, one in actual.items() if isinstance(one, Uncomparable)]

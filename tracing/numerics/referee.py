@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -24,7 +25,11 @@ from tracing.numerics.reference import (
     repeats,
 )
 from tracing.numerics.verdict import TYPICAL, Judged, judge, needs_more_runs
+from tracing.program.experiment import Experiment
 from tracing.program.state import stepped, steps_as_compiled
+from tracing.program.structure import Facts
+from tracing.upstream.inductor.config import settings_changed
+from tracing.upstream.torch.dynamo import forget_compiled
 
 
 class Referee:
@@ -48,6 +53,25 @@ class Referee:
         self._steps = False  # an optimizer makes a step
         self._fused = False  # attention is not taken apart: fused, it draws other random numbers
         self.failure = ""  # why there is no reference at all
+
+    @classmethod
+    def of(
+        cls,
+        experiment: Experiment,
+        compiler: Callable[..., Any] | None,
+        progress: Callable[[str], None],
+    ) -> Referee:
+        """That of a case and one compiler of it, as `Experiment.results` takes it."""
+
+        def eager() -> Facts:
+            return experiment.results(experiment.workload(), None)
+
+        def compiled() -> Facts:
+            forget_compiled()
+            with settings_changed({"fallback_random": True}):
+                return experiment.results(experiment.workload(), compiler)
+
+        return cls(eager, compiled, progress)
 
     def judge(self, name: str, compiled: torch.Tensor, eager: torch.Tensor) -> Judged | None:
         """The verdict on one result; None: there is no reference for it.

@@ -17,7 +17,7 @@ import torch
 from tracing.errors import Problem, message
 from tracing.launch.memory.out_of_bounds import OutOfBoundsError
 from tracing.model import NotCovered, Outcome, Result, Start
-from tracing.numerics.agreement import judged
+from tracing.numerics.agreement import outcome_of
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import reference
 from tracing.program.experiment import Experiment
@@ -34,8 +34,6 @@ from tracing.record.passes.recorder import PassRecorder
 from tracing.record.passes.recording import PassIRWhen, passes_recorded
 from tracing.record.results import values
 from tracing.store import RunWriter
-from tracing.upstream.inductor.config import settings_changed
-from tracing.upstream.torch.dynamo import forget_compiled
 from tracing.virtual_gpu.self_test import self_test
 
 _EAGER, _COMPILING = "running in eager", "compiling and running"
@@ -164,20 +162,9 @@ def _within(recorder: LaunchRecorder, bounds: EagerBounds, outcome: Outcome) -> 
 
 
 def _judged(experiment: Experiment, results: tuple[Facts, Facts], progress: Callable[[str], None]) -> Outcome:
+    referee = Referee.of(experiment, torch.compile, progress)
     with experiment.device.active():
-        return judged(*results, _referee(experiment, progress) if experiment.referee else None)
-
-
-def _referee(experiment: Experiment, progress: Callable[[str], None]) -> Referee:
-    def eager() -> Facts:
-        return experiment.results(experiment.workload(), None)
-
-    def compiled() -> Facts:
-        forget_compiled()
-        with settings_changed({"fallback_random": True}):
-            return experiment.results(experiment.workload(), torch.compile)
-
-    return Referee(eager, compiled, progress)
+        return outcome_of(*results, referee if experiment.referee else None)
 
 
 def _with_undeclared(outcome: Outcome, experiment: Experiment) -> Outcome:

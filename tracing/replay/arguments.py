@@ -76,7 +76,7 @@ class ReplayInputs:
 
     def tensors(self, memory: Memory) -> Tensors:
         """The tensors of the launch, over storages that `memory` gave, or over copies of them."""
-        return tensors_in(self.layout, memory)
+        return tensors_over(self.layout, memory)
 
     def arguments(self, tensors: Tensors) -> dict[str, torch.Tensor | TensorDescriptor | Number]:
         """All arguments but the constants, in the order of the launch."""
@@ -148,7 +148,7 @@ def memory_of(layout: LaunchLayout, contents: Mapping[str, bytes], fill: int, de
         storage: torch.full((size,), fill, dtype=torch.uint8, device=device)
         for storage, size in layout.storages.items()
     }
-    tensors = tensors_in(layout, memory)
+    tensors = tensors_over(layout, memory)
     for name, data in contents.items():
         put(tensors[name], load(data))
     return memory
@@ -164,7 +164,7 @@ def put(tensor: torch.Tensor, content: torch.Tensor) -> None:
     tensor.copy_(content)
 
 
-def tensors_in(layout: LaunchLayout, memory: Memory) -> Tensors:
+def tensors_over(layout: LaunchLayout, memory: Memory) -> Tensors:
     """The tensors of a launch, over storages that `memory_of` gave, or over copies of them."""
     tensors: Tensors = {}
     for name, one in layout.tensors.items():

@@ -17,7 +17,7 @@ from tracing.launch.memory.out_of_bounds import OutOfBoundsError, OutsideAccesse
 from tracing.model import MemoryEvidence
 from tracing.model.record import with_fields
 from tracing.record.memory.exact_accesses import race_of, undecided_of
-from tracing.replay.arguments import layout_of, memory_of, tensors_in
+from tracing.replay.arguments import layout_of, memory_of, tensors_over
 from tracing.replay.loaded_kernel import load_kernel
 from tracing.store.recorded_launch import RecordedLaunch
 
@@ -71,7 +71,7 @@ def memory_check(launch: RecordedLaunch) -> MemoryCheck:
 def _checked(launch: RecordedLaunch) -> MemoryCheck:
     # in one order of programs
     memory = memory_of(layout_of(launch.launch), launch.contents(), 0, "cpu")
-    tensors = tensors_in(layout_of(launch.launch), memory)
+    tensors = tensors_over(layout_of(launch.launch), memory)
     accesses = Accesses(launch.launch.kernel_name, tensors)
     accesses.fatal = True  # memory farther away than a page is not accessed
     leaving = contextlib.suppress(OutOfBoundsError)  # `accesses` contains it already

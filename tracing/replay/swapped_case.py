@@ -9,7 +9,7 @@ import torch
 
 from tracing.errors import Problem
 from tracing.model import Case, Outcome, SwapResult, Winner
-from tracing.numerics.agreement import judged
+from tracing.numerics.agreement import outcome_of
 from tracing.program.case import describe
 from tracing.program.device import Device
 from tracing.program.experiment import Experiment
@@ -68,4 +68,4 @@ class SwappedCase:
                 error.problem if isinstance(error, Problem) else describe(error, self._experiment.case.path)
             )
             return SwapResult({}, Outcome("failed", detail), self._swaps.refused)
-        return SwapResult(bits, judged(actual, self._expected) if self._eager else Outcome("passed", ""))
+        return SwapResult(bits, outcome_of(actual, self._expected) if self._eager else Outcome("passed", ""))

@@ -530,7 +530,7 @@ def test_repetitions_that_decide_on_unwritten_memory_have_the_same_inputs(
 
     assert hints.of_unwritten(run) == command
     assert hints.of_unwritten(run_of(run.path / NEW_RECORDINGS)) == command
-    assert ("--seed" in recording_hints.record_anew(run)) is (seed is not None)
+    assert ("--seed" in recording_hints.record_command(run)) is (seed is not None)
 
 
 def test_a_launch_whose_program_was_edited_is_replayed_on_the_inputs_of_the_other_run(tmp_path: Path) -> None:

@@ -166,7 +166,11 @@ def test_a_proposed_command_repeats_no_judge_that_was_meant_for_tracing(
     run = saved(tmp_path, [launch(0)], kind="program", program=(str(path), "--judge", "--epochs", "3"))
 
     words = f"{path} --judge --epochs 3" if repeated else f"{path} --epochs 3"
-    for command in (recording_hints.judged(run), recording_hints.keep_inputs(run), hints.bisection(run)):
+    for command in (
+        recording_hints.judge_command(run),
+        recording_hints.keep_inputs(run),
+        hints.bisection(run),
+    ):
         assert command.endswith(f" {words}")
 
 

@@ -44,7 +44,7 @@ from tracing.cli.answers.hints import (
     repro_of,
     repro_of_operator,
 )
-from tracing.cli.answers.recording_hints import latest, record_anew
+from tracing.cli.answers.recording_hints import latest, record_command
 from tracing.cli.options.run_pair import RunPair
 from tracing.store.recorded_launch import find_launch
 
@@ -151,7 +151,7 @@ def _of_launch_difference(difference: LaunchDiffers, runs: RunPair) -> list[str]
     if difference.tuned:
         return [
             f"tracing winners {quote(str(runs[0].path))} --output winners.json",
-            record_anew(runs[1], "--winners", "winners.json"),
+            record_command(runs[1], "--winners", "winners.json"),
         ]
     if any(change.name == "kernel" for change in difference.changes):
         pairs = zip(runs, (difference.pair.a, difference.pair.b), strict=True)
@@ -218,7 +218,7 @@ def of_rank_update(run: store.Run) -> list[str]:
     """The commands that record a job once more, with the operators that write parameters, and compare."""
     if run.info.operators != "none":
         return []  # it has them
-    return [record_anew(run, "--operators", "writers"), f"tracing ranks {latest(run)}"]
+    return [record_command(run, "--operators", "writers"), f"tracing ranks {latest(run)}"]
 
 
 def deciding(divergence: Divergence, runs: tuple[store.Run, store.Run]) -> str | None:

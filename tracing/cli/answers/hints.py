@@ -21,7 +21,13 @@ from tracing.analyze.runs.recording_commands import (
     with_variables,
 )
 from tracing.cli.answers.pass_hints import of_passes
-from tracing.cli.answers.recording_hints import anew, below, latest, record_anew, runs_option
+from tracing.cli.answers.recording_hints import (
+    below,
+    command_without_folder,
+    latest,
+    record_command,
+    runs_option,
+)
 from tracing.errors import Problem
 from tracing.model import (
     Compilation,
@@ -50,7 +56,7 @@ def of_facts(a: store.Run, b: store.Run) -> str | None:
         return None
     if b.info.kind != "case":
         return _both_anew(a, b)
-    both = " ".join(f'"$({record_anew(run, "--operators", "digests")})"' for run in (a, b))
+    both = " ".join(f'"$({record_command(run, "--operators", "digests")})"' for run in (a, b))
     return f"tracing compare {both}{_anyway(a, b)}"
 
 
@@ -63,7 +69,9 @@ def _both_anew(a: store.Run, b: store.Run, *options: str) -> str:
     # into one folder, as standard output belongs to the program, and names no run
     absolute = any(elsewhere(run.info) for run in (a, b))
     folder = runs_option(folder_of_runs(b.path), absolute=absolute)
-    both = "; ".join(anew(run, *options, "--operators", "digests", *folder) for run in (a, b))
+    both = "; ".join(
+        command_without_folder(run, *options, "--operators", "digests", *folder) for run in (a, b)
+    )
     return f"{both}; tracing compare latest~1 {join(['latest', *folder])}{_anyway(a, b)}"
 
 
@@ -143,7 +151,7 @@ def of_kernel(
         if kept:
             commands.append(f"tracing bisect {of_it} --launch {launch}")
         else:
-            record = record_anew(run, "--keep-inputs", "--launches", f"{launch}:{launch + 1}")
+            record = record_command(run, "--keep-inputs", "--launches", f"{launch}:{launch + 1}")
             commands.append(
                 f"{record}; tracing bisect {latest(run)} --kernel {quote(kernel)} --launch {launch}"
             )
@@ -170,7 +178,7 @@ def of_launch(run: store.Run, launch: KernelLaunch, rank: int = 0) -> list[str]:
     if compiled is not None:
         passes = of_kernel(run, short, compiled, launch.index, kept=kept)
     else:
-        passes = [f"{record_anew(run)}; tracing passes {latest(run)} --kernel {short}"]
+        passes = [f"{record_command(run)}; tracing passes {latest(run)} --kernel {short}"]
     return [*repro_of(run, launch, rank, kept), *passes]
 
 
@@ -193,7 +201,7 @@ def repro_of(run: store.Run, launch: KernelLaunch, rank: int, kept: bool) -> lis
     which = f"--launch {launch.index} --kernel {launch.kernel.hash[:12]}{whose}"
     if kept:
         return [f"tracing repro {quote(str(run.path))} {which}"]
-    record = record_anew(
+    record = record_command(
         run, "--keep-inputs", "--launches", f"{launch.index}:{launch.index + 1}", "--no-passes"
     )
     return [f"{record}; tracing repro {latest(run)} {which}"]
@@ -216,7 +224,7 @@ def repro_of_operator(run: store.Run, index: int, rank: int = 0) -> list[str]:
     if not recorded.missing:
         return [f"tracing repro {quote(str(run.path))} --operator {index}{whose}"]
     launches = f"{recorded.call.launch}:{recorded.call.launch + 1}"
-    record = record_anew(
+    record = record_command(
         run, "--operators", "digests", "--keep-inputs", "--launches", launches, "--no-passes"
     )
     return [f"{record}; tracing repro {latest(run)} --operator {index}{whose}"]

@@ -21,19 +21,19 @@ from tracing.cli.app import RUNS
 from tracing.store.runs import folder_of_runs
 
 
-def record_anew(run: store.Run, *options: str) -> str:
+def record_command(run: store.Run, *options: str) -> str:
     """The command that records a run's program once more, with further options, or the call in its code."""
-    return anew(run, *options, *below(run))
+    return command_without_folder(run, *options, *below(run))
 
 
-def anew(run: store.Run, *options: str) -> str:
-    """As `record_anew`, without the option that names the folder of runs."""
+def command_without_folder(run: store.Run, *options: str) -> str:
+    """As `record_command`, without the option that names the folder of runs."""
     return recording_call(run.info, *options) if run.info.kind == "code" else join(recording(run, *options))
 
 
 def keep_inputs(run: store.Run, *options: str) -> str:
     """The command that records a run of one process once more, its steps if it has some, with contents."""
-    return record_anew(run, *options, "--keep-inputs", *_held(run), *options_of(steps_on_disk(run)))
+    return record_command(run, *options, "--keep-inputs", *_held(run), *options_of(steps_on_disk(run)))
 
 
 def _held(run: store.Run) -> tuple[str, ...]:
@@ -41,11 +41,11 @@ def _held(run: store.Run) -> tuple[str, ...]:
     return ("--keep-memory", "0") if died(run) else ()
 
 
-def judged(run: store.Run) -> str:
+def judge_command(run: store.Run) -> str:
     """The command that records a run once more, with all that `tracing judge` reads, and judges it."""
     if run.info.kind == "code":
         return f"{keep_inputs(run, '--graph-passes')}; tracing judge {latest(run)}"
-    return record_anew(run, "--judge", *_held(run), *options_of(steps_on_disk(run)))
+    return record_command(run, "--judge", *_held(run), *options_of(steps_on_disk(run)))
 
 
 def keep_inputs_of_ranks(run: store.Run) -> str:
@@ -64,7 +64,7 @@ def all_ranks(run: store.Run) -> str:
 
 
 def latest(run: store.Run) -> str:
-    """The words that name the run which `record_anew` makes."""
+    """The words that name the run which `record_command` makes."""
     return join(["latest", *below(run)])
 
 

@@ -115,7 +115,7 @@ def _require(names: list[str], backends: str | None, rank: int, runs: Path) -> N
         case [_, _] if backends is None:
             for run in [store.open_run(name, runs) for name in names]:  # a name that is none is refused first
                 if not run.processes(KeptTensor):
-                    command = recording_hints.record_anew(run, "--keep-outputs")
+                    command = recording_hints.record_command(run, "--keep-outputs")
                     raise Problem(f"{run.path} kept no tensors", f"record it with them: `{command}`")
                 kept_process(run, rank)
         case [_, _]:

@@ -147,7 +147,7 @@ def _complete(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     until = (steps.until if lacks else "") or (answer.kind if steps.drops else "")
     whole = replace(steps, every=1, start=0, stop=None, until=until)
     kept = ["--keep-inputs"] if run.processes(GraphTensor) else []  # so that operators are named
-    anew = recording_hints.record_anew(run, "--operators", "digests", *kept, *options_of(whole))
+    anew = recording_hints.record_command(run, "--operators", "digests", *kept, *options_of(whole))
     return [f"{anew}; tracing nan {recording_hints.latest(run)}"]
 
 
@@ -156,11 +156,11 @@ def _deciding(run: store.Run, answer: NonFiniteAnswer) -> list[str]:
     if run.info.kind == "code" or all(one.certain for one in answer.undecided):
         return []
     if run.info.digests == "declared":
-        return [recording_hints.record_anew(run, "--digests", "all")]
+        return [recording_hints.record_command(run, "--digests", "all")]
     if is_virtual(run.info.environment):
         return [hints.of_unwritten(run)]
     no_gpu = ["env", "CUDA_VISIBLE_DEVICES=", "HIP_VISIBLE_DEVICES="]  # there the accesses are exact
-    anew = f"{join(no_gpu)} {recording_hints.record_anew(run)}; tracing nan {recording_hints.latest(run)}"
+    anew = f"{join(no_gpu)} {recording_hints.record_command(run)}; tracing nan {recording_hints.latest(run)}"
     return [anew, hints.of_unwritten(run)]
 
 

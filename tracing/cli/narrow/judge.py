@@ -127,7 +127,7 @@ def _refuse_code(run: store.Run, lacks: str) -> None:
     if run.info.kind == "code":
         raise Problem(
             f"{run.path} {lacks}, and no command records what `tracing.recording()` surrounds",
-            f"record it there: `{recording_hints.judged(run)}`",
+            f"record it there: `{recording_hints.judge_command(run)}`",
         )
 
 
@@ -291,7 +291,7 @@ def _next(run: store.Run, asked: store.Run, judgement: RunJudgement) -> list[str
         return [*hints.of_launch(run, launch), *further]
     lacking = [_lacks_passes(one) for one in judgement.findings if _is_of_passes(one)]
     if lacking and all(lacking) and (run.info.kind == "program" or not bisect):
-        return [recording_hints.judged(run)]
+        return [recording_hints.judge_command(run)]
     if judgement.other_contents:  # a run that keeps its tensors is judged itself
         return [f"{recording_hints.keep_inputs(run)}; tracing judge {recording_hints.latest(run)}"]
     shown = [*dict.fromkeys(_graph_passes(run, asked, judgement.findings))]

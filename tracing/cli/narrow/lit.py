@@ -11,7 +11,7 @@ import typer
 from tracing import store
 from tracing.analyze.passes.lit import LIMIT, LitTest, lit_test, survival_test
 from tracing.analyze.passes.pass_table import find_pass, passes_of
-from tracing.cli.answers.recording_hints import record_anew
+from tracing.cli.answers.recording_hints import record_command
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err
 from tracing.cli.narrow.other_compiler import unlike_next, unlike_result
 from tracing.cli.options.chosen_kernel import chosen_kernel
@@ -107,7 +107,7 @@ def survival(run: store.Run, record: PassRecord, before: str) -> LitTest:
     if ending is None:
         raise Problem(
             f"{record.name} did not end when it was recorded, and ends with the installed compiler",
-            f"record with the installed compiler: `{record_anew(run)}`",
+            f"record with the installed compiler: `{record_command(run)}`",
         )
     test = survival_test(before, flags(passes), f"{_title(run, record)}\nThe pass dies: {ending.message}")
     untouched = run_passes(before, (), seconds=SECONDS).after or ""

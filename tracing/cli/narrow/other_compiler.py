@@ -12,7 +12,7 @@ from tracing import store
 from tracing.analyze.passes.pass_table import DIGITS
 from tracing.analyze.passes.renaming import renamed
 from tracing.analyze.passes.spelling import same
-from tracing.cli.answers.recording_hints import record_anew
+from tracing.cli.answers.recording_hints import record_command
 from tracing.model import PassRecord
 from tracing.report.bisect.bisect import DIFF_LINES
 from tracing.report.passes.passes import diff_text
@@ -76,4 +76,4 @@ def recorded_and_made(what: str, recorded: str, made: str) -> Iterator[Text]:
 def unlike_next(run: store.Run, unlike: UnlikeResult) -> list[str]:
     """The commands that show the recorded pass, and that record the program with the installed compiler."""
     of_kernel = f"--kernel {unlike.record.compilation.hash[:DIGITS]} --pass {unlike.record.index}"
-    return [f"tracing passes {quote(str(run.path))} {of_kernel}", record_anew(run)]
+    return [f"tracing passes {quote(str(run.path))} {of_kernel}", record_command(run)]

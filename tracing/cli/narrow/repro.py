@@ -17,7 +17,7 @@ from rich.text import Text
 from tracing import store
 from tracing.analyze.runs.outcomes import outcome_of
 from tracing.analyze.runs.repetition import repetition
-from tracing.cli.answers.recording_hints import latest, record_anew
+from tracing.cli.answers.recording_hints import latest, record_command
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, spinner
 from tracing.cli.options.launch_options import ExpectedKernelOption, RankOption, chosen_launch
 from tracing.cli.options.named import RunArgument
@@ -162,7 +162,7 @@ def _read_outside(recorded: RecordedLaunch, rank: int) -> list[str]:
 def _of_operator(recorded: RecordedOperator, rank: int | None, output: Path | None) -> WrittenScript:
     run, call = recorded.run, recorded.call
     if recorded.missing:
-        command = record_anew(
+        command = record_command(
             run, "--operators", "digests", "--keep-inputs", "--launches", f"{call.launch}:{call.launch + 1}"
         )
         check = f"tracing repro {latest(run)} --operator {call.index}{_into(output)}"
@@ -190,7 +190,7 @@ def _require_inputs(recorded: RecordedLaunch, output: Path | None) -> None:
     anew = recorded_before(run)
     if anew is not None and not repetition(run, anew).kernels:
         raise Problem(why, f"a new recording has them: `tracing repro {quote(str(anew.path))} {of_it}`")
-    command = record_anew(run, "--keep-inputs", "--launches", f"{index}:{index + 1}")
+    command = record_command(run, "--keep-inputs", "--launches", f"{index}:{index + 1}")
     check = f"tracing repro {latest(run)} {of_it}"
     raise Problem(why, f"record it with `{command}`, then `{check}`{_numbered_anew(recorded)}")
 

@@ -16,7 +16,7 @@ from tracing import store
 from tracing.analyze.bisect.probes import Artefacts
 from tracing.analyze.passes.pass_table import find_pass, passes_of
 from tracing.analyze.passes.spelling import same as same_but
-from tracing.cli.answers.recording_hints import record_anew
+from tracing.cli.answers.recording_hints import record_command
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app, out, spinner
 from tracing.cli.narrow.other_compiler import (
     UnlikeResult,
@@ -105,7 +105,7 @@ def _cause(run: store.Run, unlike: UnlikeResult | None) -> Iterator[Text]:
     # why artefacts of the recorded IR differ, and what to do next
     if unlike is None:
         yield Text("→ each MLIR pass gives what was recorded; the difference arises after these passes")
-        commands = [record_anew(run)]
+        commands = [record_command(run)]
     else:
         yield from unlike_text(unlike)
         commands = unlike_next(run, unlike)

@@ -41,7 +41,7 @@ def record_anew(recorded: RecordedLaunch, runs: Path) -> NewRecording:
     """
     run = recorded.run
     require_recordable(run.info)
-    typed = f"record the run with them: `{recording_hints.record_anew(run, '--keep-inputs')}`"
+    typed = f"record the run with them: `{recording_hints.record_command(run, '--keep-inputs')}`"
     if run.info.kind == "program":
         typed += "; standard input was empty now: add `< INPUT` if the program reads it"
     why = f"the inputs of launch {recorded.launch.index} were not kept"
@@ -159,7 +159,7 @@ class _Commands:
         remedy = "record the run with them"
         if self._run.info.kind == "program":
             remedy += "; standard input was empty now, so give a program that reads it the same input"
-        command = recording_hints.record_anew(self._run, "--keep-inputs")
+        command = recording_hints.record_command(self._run, "--keep-inputs")
         return Problem(f"{self._why}, and recording it anew failed: {error}", f"{remedy}: `{command}`")
 
 

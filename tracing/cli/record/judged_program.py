@@ -46,7 +46,7 @@ def _judged(child: EndedChild) -> NoReturn:
     if terminated or died(run):
         lost = f"not judged, as {child.by} ended the program, and what its launches read may be lost"
         # a job is recorded by torchrun, and not by `tracing judge`
-        next_one = recording_hints.judged(run) if is_job(run) and lacking(run) else _command(run)
+        next_one = recording_hints.judge_command(run) if is_job(run) and lacking(run) else _command(run)
         err.print(f"tracing: {_rank()}{lost}: {next_one}")
         _end_as(child)
     stop = _Stop(run)

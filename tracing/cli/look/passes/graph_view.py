@@ -30,7 +30,7 @@ def print_graph(run: store.Run, number: int, asked: PassQuestion, *, as_json: bo
         raise Problem(f"{run.path} has no graph {number}", f"its graphs: {known or 'none was called'}")
     chain = chain_of(run, graphs[number])
     if chain is None:
-        anew = f"record them: `{recording_hints.record_anew(run, '--graph-passes')}`"
+        anew = f"record them: `{recording_hints.record_command(run, '--graph-passes')}`"
         raise Problem(f"{run.path} has no passes of graph {number}", anew)
     passes = list(graph_passes(run, chain))
     if asked.which is not None:

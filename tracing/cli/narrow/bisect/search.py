@@ -38,7 +38,7 @@ from tracing.analyze.bisect.snapshot_search import SnapshotSearch
 from tracing.analyze.bisect.snapshots import FirstSeen
 from tracing.analyze.passes.pass_table import compilations, label
 from tracing.analyze.passes.source_map import artefacts
-from tracing.cli.answers.recording_hints import latest, record_anew
+from tracing.cli.answers.recording_hints import latest, record_command
 from tracing.cli.app import err, out, progress, silent, spinner
 from tracing.cli.narrow.bisect.builder import VariantBuilder
 from tracing.cli.narrow.bisect.execution import meaning_of, signatures_of
@@ -124,7 +124,7 @@ def _unlike(run: store.Run, chosen: Compilation, happened: History) -> str:
 
 
 def _unrecorded(run: store.Run, chosen: Compilation, unlike: str) -> Problem:
-    anew = f"{record_anew(run)}; tracing passes {shlex.quote(str(run.path))} {latest(run)}"
+    anew = f"{record_command(run)}; tracing passes {shlex.quote(str(run.path))} {latest(run)}"
     kernel = shlex.quote(label(compilations(run), chosen))
     return Problem(
         f"the full pipeline of this compiler is good, and it is not the recorded one: {unlike} of "
