@@ -68,10 +68,6 @@ class FlightRecorder:
         """True if only some steps are written."""
         return self._steps.partial
 
-    def is_paused(self) -> bool:
-        """True if the current step is not written."""
-        return self.paused
-
     def step_ended(self) -> None:
         """A step of the program has ended."""
         ended = ProgramStep(self._step, *self.counts())

@@ -20,7 +20,7 @@ Cost: a digest of each tensor, on the host; on a GPU the host waits for it and c
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
@@ -32,9 +32,8 @@ from tracing.digest.host import digest
 from tracing.launch.tensors import tensor_meta, tensors_in
 from tracing.model import Landmark, LandmarkDigests
 from tracing.model.collectives import FUNCTIONAL, TWO_SIDED
-from tracing.record.catalogue import Catalogue
 from tracing.record.parameter_names import parameter_names
-from tracing.store import RunWriter
+from tracing.record.recording import Recording
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 from tracing.upstream.torch.process_groups import group_named
 
@@ -61,26 +60,10 @@ class _Issued(NamedTuple):
 class Landmarks:
     """Records collectives and updates, with digests."""
 
-    def __init__(
-        self,
-        writer: RunWriter,
-        catalogue: Catalogue,
-        launches: Callable[[], int],
-        operators: Callable[[], int],
-        digests: bool,
-        paused: Callable[[], bool],
-        failed: Callable[[Exception], None],
-    ) -> None:
-        """launches  -- how many launches there have been
-        operators -- how many calls of operators
-        digests   -- False: record them without digests
-        paused    -- True: nothing is written now
-        failed    -- receives the recorder's own errors at updates
-        """
-        self._failed = failed
-        self._paused = paused
-        self._writer, self._catalogue = writer, catalogue
-        self._launches, self._operators, self._digests = launches, operators, digests
+    def __init__(self, recording: Recording, *, digests: bool) -> None:
+        """digests -- False: record them without digests"""
+        self._recording, self._digests = recording, digests
+        self._writer, self._catalogue = recording.writer, recording.catalogue
         self._count = 0
         self._waiting: dict[int, int] = {}  # functional collectives, by the address of a result
         self._updated: set[int] = set()  # optimizers that made a step
@@ -89,7 +72,7 @@ class Landmarks:
         """Record one collective, before it is issued; None: it is not recorded."""
         if name.startswith(_WAIT):
             return _Issued(name)
-        if self._paused():
+        if self._recording.flight.paused:
             self._count += 1
             return None
         given, left = _sides(name, args)
@@ -126,9 +109,10 @@ class Landmarks:
             tuple(tensor_meta(tensor) for tensor in side if tensor.layout is torch.strided)
             for side in (given, left)
         ]
-        (before, after), of_update, count = metas, update or _Update(), self._operators()
+        (before, after), of_update = metas, update or _Update()
+        launches, operators = self._recording.launches, self._recording.operators
         self._writer.append(
-            Landmark(index, self._launches(), kind, name, ranks, before, after, *of_update, count)
+            Landmark(index, launches, kind, name, ranks, before, after, *of_update, operators)
         )
         return index
 
@@ -200,7 +184,7 @@ class Landmarks:
         try:
             self._update(name, self._plain(optimizer), named=named)
         except Exception as error:
-            self._failed(error)
+            self._recording.failsafe.end(error)
 
     def _update(self, name: str, parameters: Sequence[torch.Tensor], *, named: bool) -> None:
         strided = [one for one in parameters if one.layout is torch.strided]
@@ -215,7 +199,7 @@ class Landmarks:
         return self._catalogue.storage(gradient) if plain and gradient is not None else -1
 
     def _skips(self) -> bool:
-        return torch.compiler.is_compiling() or not _several() or self._paused()
+        return torch.compiler.is_compiling() or not _several() or self._recording.flight.paused
 
     def _plain(self, optimizer: Any) -> list[torch.Tensor]:
         parameters = [one for group in optimizer.param_groups for one in group["params"]]

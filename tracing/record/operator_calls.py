@@ -16,10 +16,8 @@ from tracing.launch.tensors import has_memory
 from tracing.model import Digest, OperatorCall, TensorMeta
 from tracing.operators.effects import Effect
 from tracing.operators.text import arguments_text
-from tracing.record.flight_recorder import FlightRecorder
 from tracing.record.launches.cuda_graphs import RecordedCudaGraphs
 from tracing.record.launches.host_launches import HostLaunches
-from tracing.record.memory.last_writers import LastWriters
 from tracing.record.memory.unwritten_values import Followed
 from tracing.record.operator_digests import Arriving, Captured, OperatorDigestQueue
 from tracing.record.operator_inputs import OperatorInputs
@@ -50,23 +48,20 @@ class OperatorCalls:
     def __init__(
         self,
         recording: Recording,
-        writers: LastWriters,
         host: HostLaunches,
         captured: RecordedCudaGraphs,
-        flight: FlightRecorder,
         *,
         digests: OperatorDigestQueue | None,
         inputs: OperatorInputs | None = None,
     ) -> None:
-        """writers, host -- receive the tensors that operators wrote
-        captured      -- receives operators that a CUDA graph captures
-        flight        -- the steps that are written
-        digests       -- of an operator's inputs before it, and of its outputs after it; None: none are taken
-        inputs        -- keeps the inputs of operators with digests; None: they are not kept
+        """host     -- receives the tensors that operators wrote
+        captured -- receives operators that a CUDA graph captures
+        digests  -- of an operator's inputs before it, and of its outputs after it; None: none are taken
+        inputs   -- keeps the inputs of operators with digests; None: they are not kept
         """
-        self.captured, self._flight = captured, flight
+        self.captured, self._flight = captured, recording.flight
         self.recording = recording
-        self.writers = writers
+        self.writers = recording.writers
         self._host = host
         self.digests = digests
         self._inputs = inputs

@@ -1,4 +1,4 @@
-"""Holds the shared parts of one recording: writer, catalogue, storages, call sites, thread."""
+"""Holds the parts of one recording that its recorders of launches, operators and graphs share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 from tracing.launch.call_sites import CallSites
 from tracing.launch.storages import Storages
 from tracing.launch.threads import CurrentThread
+from tracing.model import StepSelection
 from tracing.record.catalogue import Catalogue
+from tracing.record.failsafe import Failsafe
+from tracing.record.flight_recorder import FlightRecorder
+from tracing.record.launches.launch_writer import LaunchWriter
+from tracing.record.memory.last_writers import LastWriters
 from tracing.store import RunWriter
 
 
@@ -23,20 +28,30 @@ class Recording:
     storages: Storages
     sites: CallSites
     thread: CurrentThread
-    counters: array[int] = field(default_factory=lambda: array("q", [0, 0, 0]))  # C++ counts in it, too
+    failsafe: Failsafe
+    flight: FlightRecorder  # which steps are written
+    lines: LaunchWriter
+    writers: LastWriters
+    counters: array[int]  # launches, recorded launches, operators; C++ counts in it, too
     lock: threading.RLock = field(default_factory=threading.RLock)  # CUDA's backward has threads of its own
 
     @classmethod
-    def of(cls, writer: RunWriter, *, segments: bool = False) -> Recording:
+    def of(cls, writer: RunWriter, steps: StepSelection, *, strict: bool) -> Recording:
         """A new recording into `writer`.
 
-        segments -- steps are written to segments, of which the oldest may be deleted
+        steps  -- which steps are written, and which of them stay on disk
+        strict -- errors of the recorder are raised in the program
         """
-        if segments:
+        counters = array("q", [0, 0, 0])
+        failsafe = Failsafe(writer, lambda: counters[0], strict=strict)
+        if steps.drops:
             writer.begin_segments()
-        thread = CurrentThread(itertools.count(), {})
         storages = Storages(writer)
-        return cls(writer, Catalogue(writer, storages), storages, CallSites(writer), thread)
+        return cls(
+            writer, Catalogue(writer, storages), storages, CallSites(writer),
+            CurrentThread(itertools.count(), {}), failsafe, FlightRecorder(writer, steps),
+            LaunchWriter(writer), LastWriters(), counters,
+        )  # fmt: skip
 
     @property
     def launches(self) -> int:

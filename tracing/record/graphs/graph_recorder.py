@@ -10,7 +10,7 @@ import inspect
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -48,19 +48,14 @@ class _Tracing(threading.local):
 class GraphRecorder:
     """While installed, records graphs at their first call, and each of their calls."""
 
-    def __init__(
-        self, recording: Recording, keeper: OutputKeeper | None, paused: Callable[[], bool] = lambda: False
-    ) -> None:
-        """keeper -- keeps the inputs and outputs of each call; None: they are not kept
-        paused -- True: calls are not written now
-        """
-        self._paused = paused
+    def __init__(self, recording: Recording, keeper: OutputKeeper | None) -> None:
+        """keeper -- keeps the inputs and outputs of each call; None: they are not kept"""
         self._recording = recording
         self._tensors = CallTensors(keeper) if keeper is not None else None
         self._traced = _Tracing()
         self._compiling = _Compiling()
         self._calls, self._graphs = itertools.count(), itertools.count()
-        self._wrapping = TracedCalls(recording, self._tensors, self._calls, paused) if self._tensors else None
+        self._wrapping = TracedCalls(recording, self._tensors, self._calls) if self._tensors else None
         self._failed = False  # True: a graph could not be read, and the run says why
         self._known: dict[int, tuple[Any, _Known | None]] = {}  # by id of the graph, which is held
 
@@ -130,7 +125,7 @@ class GraphRecorder:
         def called(graph: Any, inputs: Any) -> Any:
             with self._recording.lock:
                 index, started = next(self._calls), self._recording.launches
-                known = self._graph(graph) if not self._paused() else None
+                known = self._graph(graph) if not self._recording.flight.paused else None
             if known is None:
                 return original(graph, inputs)
             numbers = {i: one for i, one in enumerate(inputs) if isinstance(one, (int, float))}

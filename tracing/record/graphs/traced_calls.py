@@ -37,14 +37,15 @@ class _Written(threading.local):
 class TracedCalls:
     """Wraps the callables that Inductor returns to Dynamo; they record while this is installed."""
 
-    def __init__(
-        self, recording: Recording, tensors: CallTensors, calls: Iterator[int], paused: Callable[[], bool]
-    ) -> None:
+    def __init__(self, recording: Recording, tensors: CallTensors, calls: Iterator[int]) -> None:
         """calls -- the numbers of calls of graphs in this process"""
-        self._recording, self._tensors, self._calls, self._paused = recording, tensors, calls, paused
+        self._recording, self._tensors, self._calls = recording, tensors, calls
         self._entered = False
         self._written = _Written()
-        self._backwards = TracedBackwards(recording, tensors, calls, lambda: self._entered and not paused())
+        self._backwards = TracedBackwards(recording, tensors, calls, self._records)
+
+    def _records(self) -> bool:
+        return self._entered and not self._recording.flight.paused
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -68,7 +69,7 @@ class TracedCalls:
         @functools.wraps(compiled)
         def called(*inputs: Any) -> Any:
             read = (*inputs, *(one() for one in attributes))
-            if not self._entered or self._paused() or not _plain(read):
+            if not self._records() or not _plain(read):
                 return compiled(*inputs)
             return self._call(lambda: compiled(*inputs), graph, read)
 

@@ -21,11 +21,8 @@ from tracing.digest.spare_memory import spare_memory
 from tracing.launch import hooks
 from tracing.launch.coverage import EARLIER
 from tracing.launch.hidden_computation import HiddenComputation
-from tracing.record.failsafe import Failsafe
 from tracing.record.launches.launch_digests import CapturedLaunch, LaunchInFlight
 from tracing.record.launches.launch_template import LaunchTemplate, LaunchTemplates
-from tracing.record.launches.launch_writer import LaunchWriter
-from tracing.record.memory.last_writers import LastWriters
 from tracing.record.recording import Recording
 from tracing.upstream.torch.cuda_graphs import is_capturing, kernel_names
 from tracing.upstream.torch.streams import current_handle
@@ -68,9 +65,6 @@ class RecordedCudaGraphs:
     def __init__(
         self,
         recording: Recording,
-        lines: LaunchWriter,
-        writers: LastWriters,
-        failsafe: Failsafe,
         admit: Callable[[LaunchTemplate], int | None],
         templates: LaunchTemplates,
         *,
@@ -84,8 +78,7 @@ class RecordedCudaGraphs:
         """
         self.passes_over: Callable[[], bool] = lambda: False  # True: replays are counted, and not recorded
         self._templates = templates
-        self._recording, self._lines, self._writers = recording, lines, writers
-        self._failsafe, self._admit, self._digests = failsafe, admit, digests
+        self._recording, self._admit, self._digests = recording, admit, digests
         self._operators_digested = operators_digested
         self.open_graphs: list[CapturedCudaGraph] = []
         self._digested: list[CapturedDigests] = []  # also of graphs that were deleted
@@ -132,14 +125,17 @@ class RecordedCudaGraphs:
 
     def capture_begins(self, graph: torch.cuda.CUDAGraph) -> None:
         """Allocate and load what the digests of the captured launches need."""
-        if not self._failsafe.over:
+        if not self._recording.failsafe.over:
             self._safely(self._begin, graph)
 
     def _begin(self, graph: torch.cuda.CUDAGraph) -> None:
         device = torch.device("cuda", torch.cuda.current_device())
         launches, operators = (
             None if receiver is None else CapturedDigests(device, spare_memory(device), receiver)
-            for receiver in (self._lines.digested if self._digests else None, self._operators_digested)
+            for receiver in (
+                self._recording.lines.digested if self._digests else None,
+                self._operators_digested,
+            )
         )
         stream = current_handle(device.index)
         captured = CapturedCudaGraph(device.index, stream, threading.get_ident(), launches, operators)
@@ -162,7 +158,7 @@ class RecordedCudaGraphs:
 
     def replay_begins(self, graph: torch.cuda.CUDAGraph) -> Replay | None:
         """Write the lines of what was captured; None: the replay is not recorded."""
-        if self._failsafe.over:
+        if self._recording.failsafe.over:
             return None
         captured = self._graphs.get(graph)
         if captured is None:
@@ -190,10 +186,10 @@ class RecordedCudaGraphs:
         return replay
 
     def _launched(self, event: CapturedLaunch, stream: int) -> int | None:
-        slots, lines = event.slots, self._lines
+        slots, lines = event.slots, self._recording.lines
         lines.flush_if_long()
         self._templates.refresh(slots)
-        writers = self._writers.of(slots)
+        writers = self._recording.writers.of(slots)
         index = self._admit(slots.template)
         if index is not None:
             lines.hold(index, slots.template, stream, slots, writers, event.site, event.thread)
@@ -206,7 +202,7 @@ class RecordedCudaGraphs:
     def replayed(self, graph: torch.cuda.CUDAGraph, replay: Replay | None) -> None:
         """Fetch the digests of the replay."""
         captured = self._graphs.get(graph)
-        if captured is None or self._failsafe.over:
+        if captured is None or self._recording.failsafe.over:
             return
         numbers = (replay.launches, replay.operators) if replay is not None else (None, None)
         for digests, some in zip((captured.digests, captured.operator_digests), numbers, strict=True):
@@ -243,5 +239,5 @@ class RecordedCudaGraphs:
             with self._recording.lock, hooks.hidden(), HiddenComputation():
                 return action(*args)
         except Exception as error:
-            self._failsafe.end(error)
+            self._recording.failsafe.end(error)
             return None

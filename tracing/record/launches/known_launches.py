@@ -11,16 +11,12 @@ from tracing.launch import compiled_launches
 from tracing.launch.call_sites import CallSites
 from tracing.launch.hidden_computation import HiddenComputation
 from tracing.model import Selection
-from tracing.record.failsafe import Failsafe
-from tracing.record.flight_recorder import FlightRecorder
 from tracing.record.launches.adjacent_launches import LOST, following
 from tracing.record.launches.cuda_graphs import RecordedCudaGraphs
 from tracing.record.launches.digest_batches import DigestBatches
 from tracing.record.launches.launch_digests import LaunchDigests
 from tracing.record.launches.launch_template import DigestSlots, LaunchTemplates
-from tracing.record.launches.launch_writer import LaunchWriter
 from tracing.record.launches.timing import LaunchTimes
-from tracing.record.memory.last_writers import LastWriters
 from tracing.record.recording import Recording
 from tracing.upstream.inductor.code import GENERATED
 
@@ -33,24 +29,21 @@ class KnownLaunches(DigestBatches):
     def __init__(
         self,
         recording: Recording,
-        lines: LaunchWriter,
-        writers: LastWriters,
         digests: LaunchDigests | None,
         times: LaunchTimes | None,
-        failsafe: Failsafe,
         selection: Selection,
-        flight: FlightRecorder,
         templates: LaunchTemplates,
         captured: RecordedCudaGraphs,
     ) -> None:
+        flight, lines = recording.flight, recording.lines
         self.flight = flight if flight.partial else None  # `paused` in steps that are not written
         self.watched = flight.watch.launched if flight.watch is not None else None
         self.segments, self.open_graphs = recording.writer.segments, captured.open_graphs
-        self.recording, self.writers = recording, writers
+        self.recording, self.writers = recording, recording.writers
         self.lock, self.thread = recording.lock, recording.thread
         self.sites: CallSites = recording.sites
         self.held, self.waiting = lines.held, lines.waiting
-        self.times, self.failsafe = times, failsafe
+        self.times, self.failsafe = times, recording.failsafe
         self.json = msgspec.json.encode
         self.start, self.stop = selection.launches or (0, 1 << 62)  # numbers of launches that are recorded
         self._lines, self._digests, self._templates = lines, digests, templates

@@ -20,8 +20,6 @@ from tracing.launch.launch_site import Grid, LaunchSite
 from tracing.launch.memory.out_of_bounds import OutOfBoundsError, OutsideAccesses
 from tracing.launch.storages import memory_of
 from tracing.model import Selection, StepSelection
-from tracing.record.failsafe import Failsafe
-from tracing.record.flight_recorder import FlightRecorder
 from tracing.record.graphs.graph_recorder import GraphRecorder
 from tracing.record.held_lines import written_after_signal
 from tracing.record.landmarks import Landmarks
@@ -36,12 +34,10 @@ from tracing.record.launches.launch_template import (
     LaunchTemplates,
     plain_tensor,
 )
-from tracing.record.launches.launch_writer import LaunchWriter
 from tracing.record.launches.recorded_operators import RecordedOperators
 from tracing.record.launches.selection import EVERY_STEP, EVERYTHING
 from tracing.record.launches.step_control import StepControl
 from tracing.record.launches.user_hash import HashFn
-from tracing.record.memory.last_writers import LastWriters
 from tracing.record.memory.overwritten_buffers import OverwrittenBuffers
 from tracing.record.operator_calls import OperatorCalls, OperatorFacts
 from tracing.record.operator_digests import OperatorDigestQueue
@@ -89,50 +85,37 @@ class LaunchRecorder:
         strict    -- raise errors of the recorder; False: an error ends the recording, and the program
                      continues
         """
-        self.writer = writer
-        self.failsafe = Failsafe(writer, lambda: self.count, strict=strict)
-        self._recording = Recording.of(writer, segments=steps.drops)
-        self._flight = FlightRecorder(writer, steps)
+        self.writer, self._selection = writer, selection
+        self._recording = recording = Recording.of(writer, steps, strict=strict)
+        self.failsafe, self._flight, self._lines = recording.failsafe, recording.flight, recording.lines
         if self._flight.watch is not None:
             self._flight.watch.declared = digests == "declared"
-        self._catalogue = self._recording.catalogue
-        self._lines = LaunchWriter(writer)
-        digested = digests != "none"
-        self._digests = LaunchDigests(self._catalogue, self._lines.digested) if digested else None
-        self._records_operators = operators != "none"
-        self._selection = selection
-        extras = LaunchExtras(writer, self._catalogue.not_covered, keep=keep, time=time, hash_fn=hash_fn)
+        catalogue, digested = recording.catalogue, digests != "none"
+        extras = LaunchExtras(writer, catalogue.not_covered, keep=keep, time=time, hash_fn=hash_fn)
+        queue = OperatorDigestQueue(writer, catalogue.not_covered) if operators == "digests" else None
         self._extras = extras if extras else None
-        self._lock = self._recording.lock
-        self._templates = LaunchTemplates(self._catalogue, self._recording.storages, digests)
-        self._writers = LastWriters()
-        queue = OperatorDigestQueue(writer, self._catalogue.not_covered) if operators == "digests" else None
+        self._digests = LaunchDigests(catalogue, self._lines.digested) if digested else None
+        self._templates = LaunchTemplates(catalogue, recording.storages, digests)
+        self._overwritten = OverwrittenBuffers(writer)
         self.allow_out_of_bounds = allow_out_of_bounds
         self._host = HostLaunches(
-            self._recording, digests=digested, operators=self._records_operators,
+            recording, digests=digested, operators=operators != "none",
             allow_out_of_bounds=allow_out_of_bounds,
         )  # fmt: skip
         self._captured = RecordedCudaGraphs(
-            self._recording, self._lines, self._writers, self.failsafe, self._admitted, self._templates,
+            recording, self._admitted, self._templates,
             digests=digested, operators_digested=queue.arrived if queue else None,
         )  # fmt: skip
         self._calls = OperatorCalls(
-            self._recording, self._writers, self._host, self._captured, self._flight,
+            recording, self._host, self._captured,
             digests=queue, inputs=extras.operator_inputs(selection.launches),
         )  # fmt: skip
-        self._operators = RecordedOperators(self._recording, self._calls, self.failsafe)
-        self._landmarks = Landmarks(
-            writer, self._catalogue, lambda: self.count, lambda: self._recording.operators, digested,
-            self._flight.is_paused, self.failsafe.end,
-        )  # fmt: skip
-        self._overwritten = OverwrittenBuffers(writer)
-        self._graphs = (
-            GraphRecorder(self._recording, extras.keeper, self._flight.is_paused) if graphs else None
-        )
+        self._records_operators = operators != "none"
+        self._operators = RecordedOperators(recording, self._calls, Landmarks(recording, digests=digested))
+        self._graphs = GraphRecorder(recording, extras.keeper) if graphs else None
         self._steps = StepControl(
-            self._recording, self._flight, self.failsafe, self._lines, self._calls, self._host,
-            self._captured, self._writers, self._digests, self._extras,
-        )  # fmt: skip
+            recording, self._calls, self._host, self._captured, self._digests, self._extras
+        )
         self._known = self._known_launches(extras)
         self._exit = ExitStack()
 
@@ -142,8 +125,7 @@ class LaunchRecorder:
         if self._host.interprets or (extras and times is None):
             return None
         return KnownLaunches(
-            self._recording, self._lines, self._writers, self._digests, times, self.failsafe,
-            self._selection, self._flight, self._templates, self._captured,
+            self._recording, self._digests, times, self._selection, self._templates, self._captured
         )  # fmt: skip
 
     @property
@@ -186,10 +168,10 @@ class LaunchRecorder:
             if self._graphs is not None:
                 stack.enter_context(self._graphs.installed())
             stack.enter_context(self._host.installed())
-            stack.enter_context(coverage.watched(self._catalogue.not_covered))
+            stack.enter_context(coverage.watched(self._recording.catalogue.not_covered))
             stack.enter_context(cuda_graphs.watched(self._captured))
             if self._records_operators:
-                stack.enter_context(self._operators.installed(self._landmarks))
+                stack.enter_context(self._operators.installed())
             stack.enter_context(self._steps.installed())
             stack.enter_context(written_after_signal(self.writer, self._lines.held, self._calls.held))
             self._exit = stack.pop_all()
@@ -201,7 +183,7 @@ class LaunchRecorder:
     def _finish(self) -> None:
         if not self.writer.writes_here:
             return  # in a forked process, in which the lock may be held for ever
-        with self._lock, hooks.hidden():
+        with self._recording.lock, hooks.hidden():
             if self.failsafe.over:
                 self._calls.flush()
             else:
@@ -242,7 +224,7 @@ class LaunchRecorder:
         flat = site.flat
         if flat is not None:
             site, values = flat, flat.values(values)
-        with self._lock:
+        with self._recording.lock:
             self._lines.flush_if_long()
             recording, template = self._recording, self._templates.get(site, values, grid)
             if template.wrapped:
@@ -261,7 +243,7 @@ class LaunchRecorder:
             if template.device is not None and is_capturing():
                 launch = LaunchInFlight(-1, template, values, memory, slots, stream, template.before, {})
                 return self._capture(launch, recording.sites.of(sys._getframe(3)))
-            writers = self._writers.of(slots)
+            writers = self._recording.writers.of(slots)
             index = self._admitted(template)
             if index is None:
                 if _followed(template):
@@ -294,7 +276,7 @@ class LaunchRecorder:
             return None
         if self._extras is not None:
             what = "times, kept tensors and values of hash_fn of launches inside of CUDA graphs"
-            self._catalogue.not_covered(what, coverage.NO_GRAPHS)
+            self._recording.catalogue.not_covered(what, coverage.NO_GRAPHS)
         if self._digests is not None:
             self._digests.before(launch)
         return launch
@@ -304,7 +286,7 @@ class LaunchRecorder:
         if self._extras is not None:
             self._extras.before(launch)
         if template.device is None and template.signature is not None:
-            self._flush()  # on disk before the kernel runs
+            self._steps.flush_lines()  # on disk before the kernel runs
         if _followed(template):
             self._host.before(launch, functools.partial(self._sign, launch))
         if self._digests is not None:
@@ -326,7 +308,7 @@ class LaunchRecorder:
             self.failsafe.end(error)
 
     def _after(self, launch: LaunchInFlight) -> None:
-        with self._lock:
+        with self._recording.lock:
             template = launch.template
             if template.signature is None:  # by now an autotuner has chosen, an interpreted kernel has run
                 self._settle(launch)
@@ -342,7 +324,7 @@ class LaunchRecorder:
             if self._extras is not None:
                 self._extras.after(launch)
             if template.device is None:
-                self._flush()
+                self._steps.flush_lines()
             if self._digests is not None:
                 self._digests.after(launch)
             if _followed(template):
@@ -352,7 +334,7 @@ class LaunchRecorder:
         self._templates.settle(launch.template, launch.values)
         launch.slots = self._templates.slots(launch.template, launch.memory, launch.values)
         self._recording.thread.slots = launch.slots
-        launch.writers.update(self._writers.of(launch.slots))  # the held line's own
+        launch.writers.update(self._recording.writers.of(launch.slots))  # the held line's own
 
     def _sign(self, launch: LaunchInFlight) -> None:
         # the launch may not return: its line is written before
@@ -360,11 +342,7 @@ class LaunchRecorder:
             if launch.template.site.accesses is not None:
                 launch.template.site.accesses.interrupted = True
             self._settle(launch)
-        self._flush()
-
-    def _flush(self) -> None:
-        self._lines.flush()
-        self._calls.flush()
+        self._steps.flush_lines()
 
 
 def _followed(template: LaunchTemplate) -> bool:

@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from tracing.launch.threads import CurrentThread
 from tracing.operators import allocators, compiled
 from tracing.operators.dispatch import Operators
-from tracing.record.failsafe import Failsafe
 from tracing.record.landmarks import Landmarks
 from tracing.record.operator_calls import OperatorCalls
 from tracing.record.recording import Recording
@@ -18,16 +17,16 @@ from tracing.upstream.torch.dispatch_modes import compiles_without_modes
 class RecordedOperators:
     """The operators of one recording."""
 
-    def __init__(self, recording: Recording, calls: OperatorCalls, failsafe: Failsafe) -> None:
-        self._recording, self._calls, self._failsafe = recording, calls, failsafe
+    def __init__(self, recording: Recording, calls: OperatorCalls, landmarks: Landmarks) -> None:
+        self._recording, self._calls, self._landmarks = recording, calls, landmarks
         self._mode: Operators | None = None
 
     @contextmanager
-    def installed(self, landmarks: Landmarks) -> Iterator[None]:
+    def installed(self) -> Iterator[None]:
         """While active, operators, collectives and updates of parameters are recorded."""
         with ExitStack() as stack:
-            stack.enter_context(landmarks.installed())
-            self._mode = Operators(self._calls, landmarks, failed=self._failsafe.end)
+            stack.enter_context(self._landmarks.installed())
+            self._mode = Operators(self._calls, self._landmarks, failed=self._recording.failsafe.end)
             stack.enter_context(self._mode)
             stack.enter_context(self._mode.carried())
             stack.enter_context(compiles_without_modes())

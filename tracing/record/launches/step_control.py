@@ -7,14 +7,11 @@ from contextlib import AbstractContextManager
 from tracing.launch import hooks
 from tracing.launch.hidden_computation import HiddenComputation
 from tracing.model import UNMARKED
-from tracing.record.failsafe import Failsafe
-from tracing.record.flight_recorder import Counts, FlightRecorder
+from tracing.record.flight_recorder import Counts
 from tracing.record.launches.cuda_graphs import RecordedCudaGraphs
 from tracing.record.launches.host_launches import HostLaunches
 from tracing.record.launches.launch_digests import LaunchDigests
 from tracing.record.launches.launch_extras import LaunchExtras
-from tracing.record.launches.launch_writer import LaunchWriter
-from tracing.record.memory.last_writers import LastWriters
 from tracing.record.operator_calls import OperatorCalls
 from tracing.record.recording import Recording
 from tracing.record.steps import StepRecorder
@@ -26,23 +23,19 @@ class StepControl:
     def __init__(
         self,
         recording: Recording,
-        flight: FlightRecorder,
-        failsafe: Failsafe,
-        lines: LaunchWriter,
         calls: OperatorCalls,
         host: HostLaunches,
         captured: RecordedCudaGraphs,
-        writers: LastWriters,
         digests: LaunchDigests | None,
         extras: LaunchExtras | None,
     ) -> None:
-        """flight -- decides; the others are the parts of a `LaunchRecorder`"""
-        self._recording, self._flight, self._failsafe, self._host = recording, flight, failsafe, host
-        self._lines, self._calls, self._digests, self._extras = lines, calls, digests, extras
-        self._captured, self._writers = captured, writers
+        """The parts of a `LaunchRecorder`; the recording's `flight` decides."""
+        self._recording, self._flight, self._host = recording, recording.flight, host
+        self._calls, self._captured, self._digests, self._extras = calls, captured, digests, extras
+        flight, writers = recording.flight, recording.writers
         flight.counts, flight.flush, flight.resumed = self._counts, self._flush, self._resumed
-        flight.flush_lines, flight.lock = self._flush_lines, recording.lock
-        lines.watch = flight.watch
+        flight.flush_lines, flight.lock = self.flush_lines, recording.lock
+        recording.lines.watch = flight.watch
         captured.passes_over = calls.passes_over = self.passes_over
         if (segments := recording.writer.segments) is not None:
             segments.deleted.append(lambda _: writers.keep(recording.storages.in_use()))
@@ -73,17 +66,17 @@ class StepControl:
         return Counts(self._recording.launches, self._recording.operators)
 
     def _ended(self) -> None:
-        if self._failsafe.over or not self._recording.writer.writes_here:
+        if self._recording.failsafe.over or not self._recording.writer.writes_here:
             return
         try:
             with self._recording.lock, hooks.hidden(), HiddenComputation():
                 self._flight.step_ended()
         except Exception as error:
-            self._failsafe.end(error)
+            self._recording.failsafe.end(error)
 
     def _flush(self) -> None:
         # what a killed process would lose otherwise
-        self._flush_lines()
+        self.flush_lines()
         wait = self._flight.watch is not None
         self._calls.hand_over(wait=wait)
         if self._digests is not None:
@@ -92,10 +85,11 @@ class StepControl:
         if self._extras is not None:
             self._extras.step_ended()
 
-    def _flush_lines(self) -> None:
-        self._lines.flush()
+    def flush_lines(self) -> None:
+        """Write the records of launches and operators that are known."""
+        self._recording.lines.flush()
         self._calls.flush()
 
     def _resumed(self) -> None:
         if not self._host.interprets:
-            self._writers.keep(())
+            self._recording.writers.keep(())
