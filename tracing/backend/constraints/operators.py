@@ -14,13 +14,7 @@ from tracing.model import Violation
 
 
 @dataclass(frozen=True)
-class UnsupportedOpsConstraint(NodeConstraint):
-    """No operator is one of these, however Dynamo, ATen or prims spell it (`tracing.backend.operator_names`).
-
-    operators -- functions, operators or classes of modules of torch, or their names. A name that torch lacks
-                 raises ValueError. A function or a module stands for all operators that it is made of
-    """
-
+class _NamedOperators(NodeConstraint):
     operators: Collection[OperatorName]
     _names: dict[str, str] = field(init=False, repr=False, compare=False)  # by key: as the user named it
 
@@ -28,6 +22,15 @@ class UnsupportedOpsConstraint(NodeConstraint):
         names = _by_key(self.operators)
         object.__setattr__(self, "operators", tuple(names.values()))
         object.__setattr__(self, "_names", names)
+
+
+@dataclass(frozen=True)
+class UnsupportedOpsConstraint(_NamedOperators):
+    """No operator is one of these, however Dynamo, ATen or prims spell it (`tracing.backend.operator_names`).
+
+    operators -- functions, operators or classes of modules of torch, or their names. A name that torch lacks
+                 raises ValueError. A function or a module stands for all operators that it is made of
+    """
 
     def check(self, node: Node) -> Violation | None:
         """The operator of a node, if it is one of these."""
@@ -49,19 +52,11 @@ class UnsupportedOpsConstraint(NodeConstraint):
 
 
 @dataclass(frozen=True)
-class SupportedOpsConstraint(NodeConstraint):
+class SupportedOpsConstraint(_NamedOperators):
     """Every operator that gives tensors is one of these, however it is spelled.
 
     operators -- as of `UnsupportedOpsConstraint`. Views have to be named, too: "aten.view", "aten.t"
     """
-
-    operators: Collection[OperatorName]
-    _names: dict[str, str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        names = _by_key(self.operators)
-        object.__setattr__(self, "operators", tuple(names.values()))
-        object.__setattr__(self, "_names", names)
 
     def check(self, node: Node) -> Violation | None:
         """The operator of a node, unless it is one of these."""

@@ -46,6 +46,11 @@ class SafeConsole(Console):
         if unfolded:
             self.width = width
 
+    def print_lines(self, lines: Iterable[RenderableType]) -> None:
+        """Print each as soon as it is known."""
+        for line in lines:
+            self.print(line)
+
     def on_broken_pipe(self) -> None:
         """Be quiet, because the reader has ended; if it read the answer, there is nothing left to do."""
         self.quiet = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from shlex import quote
 
 import typer
@@ -42,7 +41,6 @@ from tracing.cli.options.outputs import OutputFileOption
 from tracing.cli.options.trust import Trust
 from tracing.errors import Problem
 from tracing.report.passes import passes as report
-from tracing.report.text import Line
 
 
 @app.command(rich_help_panel=LOOK)
@@ -118,26 +116,21 @@ def _print_run(run: store.Run, asked: PassQuestion) -> None:
     if not asked.of_one_pass_or_operation:
         _print_unfinished(run)
     if asked.of_every_kernel and len(analysis.compilations(run)) > 1:
-        _print(report.kernels_text(analysis.kernel_passes(run)))
+        out.print_lines(report.kernels_text(analysis.kernel_passes(run)))
         known = analysis.compilations(run)
         first = quote(analysis.label(known, known[0]))
         out.print(Text(f"one kernel's passes: tracing passes {quote(str(run.path))} --kernel {first}"))
         return
     print_kernel(run, chosen_kernel(run, asked.kernel), asked)
     if asked.of_every_kernel:
-        _print(report.shared_options_text(analysis.compilations(run)))
+        out.print_lines(report.shared_options_text(analysis.compilations(run)))
 
 
 def _print_unfinished(run: store.Run) -> None:
     known = analysis.compilations(run)
     for record, message in unfinished(run):
-        _print(report.unfinished_text(record, message))
+        out.print_lines(report.unfinished_text(record, message))
         for command in hints.of_unfinished(run.path, analysis.label(known, record.compilation), record):
             out.print(Text(f"    next      {command}"))
         out.print()
-    _print(unassembled_text(run))
-
-
-def _print(lines: Iterable[Line]) -> None:
-    for one in lines:
-        out.print(one)
+    out.print_lines(unassembled_text(run))

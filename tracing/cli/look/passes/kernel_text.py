@@ -41,11 +41,11 @@ def _print_mlir(
     steps = analysis.steps(run, selected(records, asked))
     among = asked.among(steps)
     wanted = wanted_operations(among, asked.op)
-    _print(_heading(run, chosen))
+    out.print_lines(_heading(run, chosen))
     if wanted is None:
-        _print(report.passes_text(steps, among))
+        out.print_lines(report.passes_text(steps, among))
     else:
-        _print(report.history_text(among, wanted, became_of(run, among, wanted)))
+        out.print_lines(report.history_text(among, wanted, became_of(run, among, wanted)))
 
 
 def _heading(run: store.Run, chosen: Compilation) -> Iterable[Line]:
@@ -65,9 +65,9 @@ def _print_llvm(run: store.Run, chosen: Compilation, ran: LlvmPasses, asked: Pas
     steps = analysis.steps(run, selected(ran.passes, asked), instructions)
     among = asked.among(steps)
     wanted = wanted_operations(among, asked.op)
-    _print(llvm_report.death_text(ran))
-    _print(_heading(run, chosen))
-    _print(
+    out.print_lines(llvm_report.death_text(ran))
+    out.print_lines(_heading(run, chosen))
+    out.print_lines(
         llvm_report.llvm_text(ran, steps, among) if wanted is None else report.history_text(among, wanted, {})
     )
 
@@ -84,10 +84,10 @@ def _print_pass(run: store.Run, record: PassRecord, locations: bool) -> None:
     (step,) = analysis.steps(run, [record])
     heading, before = report.pass_heading(step, analysis.compilations(run)), run.text(record.before)
     if record.after is None:
-        _print(report.reproducer_text(heading, before))
+        out.print_lines(report.reproducer_text(heading, before))
     else:
-        _print(heading)
-        _print(report.diff_text(before, run.text(record.after), locations))
+        out.print_lines(heading)
+        out.print_lines(report.diff_text(before, run.text(record.after), locations))
 
 
 def _print_llvm_pass(
@@ -97,12 +97,7 @@ def _print_llvm_pass(
     before = run.text(one.before)
     if one.after is None:
         died = bool(ran.failure) and one == ran.passes[-1]
-        _print(llvm_report.unprinted_text(heading, before, died=died))
+        out.print_lines(llvm_report.unprinted_text(heading, before, died=died))
     else:
-        _print(heading)
-        _print(report.diff_text(before, run.text(one.after), locations, readable))
-
-
-def _print(lines: Iterable[Line]) -> None:
-    for one in lines:
-        out.print(one)
+        out.print_lines(heading)
+        out.print_lines(report.diff_text(before, run.text(one.after), locations, readable))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -214,7 +214,7 @@ class _Search:
             self._print_effort()
             self._print_suspects(event)
         else:
-            _print(self._lines(event))
+            out.print_lines(self._lines(event))
 
     def _lines(self, event: FullPipeline | Executed | NotSearched | LeftOut) -> Iterator[Line]:
         if isinstance(event, FullPipeline):
@@ -240,32 +240,32 @@ class _Search:
         self._print_confidence()
 
     def _print_suspects(self, event: NoAnswer) -> None:
-        _print(report.suspects_text(list(event.suspects), list(event.rest)))
+        out.print_lines(report.suspects_text(list(event.suspects), list(event.rest)))
         if not self.probes.verdicts["good"]:
-            _print([report.never_text("bad", self.probes.verdicts.total())])
+            out.print(report.never_text("bad", self.probes.verdicts.total()))
         if isinstance(self.judge, CommandJudge) and not self.judge.languages:
-            _print([report.looking_text()])
+            out.print(report.looking_text())
 
     def _print_first_bad(self, first_bad: FirstBad, *, believed: bool) -> None:
-        _print(report.first_bad_text(first_bad, self._facts(first_bad), believed=believed))
-        _print(report.difference(*self._texts(first_bad)))
-        _print(report.reproduction(self._commands(first_bad)))
+        out.print_lines(report.first_bad_text(first_bad, self._facts(first_bad), believed=believed))
+        out.print_lines(report.difference(*self._texts(first_bad)))
+        out.print_lines(report.reproduction(self._commands(first_bad)))
         if believed:
-            _print(report.believed_text(first_bad))
+            out.print_lines(report.believed_text(first_bad))
 
     def _print_answer(self, answer: Answer) -> None:
         if isinstance(answer, Undecided):
-            _print(report.undecided_text(answer))
+            out.print_lines(report.undecided_text(answer))
         elif isinstance(answer, Changed):
             one = self.happened.passes[answer.step.index]
-            _print(report.changed_text(answer))
-            _print(report.difference(one.before, one.after or ""))
-            _print(report.reproduction(self._pass_command(answer.layer, answer.step.index)))
+            out.print_lines(report.changed_text(answer))
+            out.print_lines(report.difference(one.before, one.after or ""))
+            out.print_lines(report.reproduction(self._pass_command(answer.layer, answer.step.index)))
         elif isinstance(answer, FirstSeen):
-            _print(report.first_seen_text(answer))
-            _print(report.difference(answer.good.snapshot.text, answer.bad.snapshot.text))
-            _print(report.reproduction(self._seen_commands(answer)))
-            _print(report.believed_text(answer))
+            out.print_lines(report.first_seen_text(answer))
+            out.print_lines(report.difference(answer.good.snapshot.text, answer.bad.snapshot.text))
+            out.print_lines(report.reproduction(self._seen_commands(answer)))
+            out.print_lines(report.believed_text(answer))
 
     def _facts(self, first_bad: FirstBad) -> dict[str, str]:
         if first_bad.layer != layers.MLIR:
@@ -307,9 +307,4 @@ class _Search:
 
     def _print_confidence(self) -> None:
         if isinstance(self.probes.judge, Repeated):
-            _print([report.confidence_text(confidence(self.probes.judge.votes))])
-
-
-def _print(lines: Iterable[Line]) -> None:
-    for line in lines:
-        out.print(line)
+            out.print(report.confidence_text(confidence(self.probes.judge.votes)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -69,7 +69,7 @@ class StepSearch:
                     self._show()
                     continue
                 stack.callback(self._show)
-                _print(self._lines(event))
+                out.print_lines(self._lines(event))
         self._status.stop()
         known = f", {self._builds.known} known from earlier searches" if self._builds.known else ""
         err.print(Text(f"{self._builds.built} built{known}", "dim"))
@@ -128,8 +128,3 @@ class StepSearch:
             path = self._builds.folder / f"{kernel.name}.py"
             path.write_text(kernel.source)
             self._sources[kernel.name] = str(path)
-
-
-def _print(lines: Iterable[Line]) -> None:
-    for line in lines:
-        out.print(line)
