@@ -28,7 +28,7 @@ def check_case(
     experiment: Experiment,
     writer: store.RunWriter,
     constraints: Sequence[Constraint],
-    asked: Sequence[Constraint] = (),
+    asked: Sequence[Constraint],
 ) -> Outcome:
     """Run a case once, with each of its ATen graphs checked, recorded, and executed operator by operator.
 

@@ -117,7 +117,7 @@ def triton_opt() -> str | None:
     return os.environ.get("TRITON_OPT") or None
 
 
-def show_diagnostics(reproducers: Path, debug_only: str = "", *, debug: bool = False) -> None:
+def show_diagnostics(reproducers: Path, debug_only: str, *, debug: bool) -> None:
     """Make Triton's compiler, from now on and in this process, print every diagnostic.
 
     reproducers -- the file for reproducers of failed passes, which are otherwise mixed with the diagnostics

@@ -36,7 +36,7 @@ class GraphReferee:
         steps: StepReferee,
         contents: Contents,
         others: Mapping[int, NoTensor],
-        saved: Collection[str] = (),
+        saved: Collection[str],
     ) -> None:
         """Judge one call.
 

@@ -34,7 +34,7 @@ class JudgedBackward(JudgedResults):
         program: TracedProgram,
         contents: Contents,
         unjudged: Sequence[str],
-        draws: Sequence[GraphDraws] = (),
+        draws: Sequence[GraphDraws],
     ) -> None:
         """call -- the call that it is the backward of
 

@@ -112,7 +112,7 @@ def _operator_text(operator: NonFiniteOperator) -> str:
     return f"{operator.name} makes {_MADE[operator.makes]}{of}{at}{graph}"
 
 
-def first_text(origin: NonFiniteOrigin, kind: Kind = "any") -> str:
+def first_text(origin: NonFiniteOrigin, kind: Kind) -> str:
     """`the first NaN or inf`, and how far that is known."""
     certain = "" if origin.first else "certain "
     shown = " that digests show" if origin.unseen else " that was recorded" if origin.partial else ""

@@ -144,7 +144,7 @@ def join_operator(
     call: OperatorCall,
     digests: OperatorDigests | None,
     site: CallSite | None,
-    steps: Sequence[ProgramStep] = (),
+    steps: Sequence[ProgramStep],
 ) -> Operator:
     """One call of an operator; raises ValueError if its parts do not fit each other."""
     count = len(signature.reads)

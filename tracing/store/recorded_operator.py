@@ -40,7 +40,7 @@ def recorded_operator(run: Run, index: int, rank: int | None = None) -> Recorded
     return recorded
 
 
-def find_operator(run: Run, index: int, rank: int | None = None) -> RecordedOperator:
+def find_operator(run: Run, index: int, rank: int | None) -> RecordedOperator:
     """Call `index` of an operator of a run, to be read and not executed; arguments as `recorded_operator`."""
     processes = [one for one in run.processes(OperatorSignature) if rank in (None, rank_of(one))]
     having = [(one, call) for one in processes for call in run.operators(one) if call.index == index]

@@ -26,6 +26,7 @@ from triton._C.libtriton import llvm, passes
 from tracing.environment import installed
 from tracing.errors import Problem
 from tracing.model import Compilation, Derivation, NotCovered, PassEnd, PassStart
+from tracing.record.passes import derivation
 from tracing.record.passes.derivation import derive
 from tracing.record.passes.recorder import PassRecorder
 from tracing.record.passes.workers import recorded_in_workers
@@ -198,7 +199,8 @@ def test_a_derivation_that_takes_too_long_is_dropped_without_losing_recorded_pas
     with monkeypatch.context() as patched:
         whole = passes.ttgpuir.add_coalesce
         patched.setattr(passes.ttgpuir, "add_coalesce", lambda manager: (time.sleep(9), whole(manager)))
-        (late,) = derive(writer.path, seconds=1)
+        patched.setattr(derivation, "SECONDS", 1)
+        (late,) = derive(writer.path)
 
     assert re.fullmatch(r"the IR from pass \d+ on is not known: it did not end within 1 s", late.differs)
     assert len(Run(writer.path).underived()) == 1

@@ -56,9 +56,7 @@ class Prefix:
     queues: Mapping[Queue, Queue]  # of run a, and the one of run b that corresponds to it
 
 
-def equal_prefix(
-    a: Run, b: Run, processes: tuple[str, str], codes: KernelCodes, start: Position = FIRST
-) -> Prefix:
+def equal_prefix(a: Run, b: Run, processes: tuple[str, str], codes: KernelCodes, start: Position) -> Prefix:
     """The number of launches, from a position on, that have equal settings and equal digests.
 
     It may stop early, never late: at a line of digests whose launches the other run wrote in other lines.

@@ -34,7 +34,7 @@ def result_lines(text: str, position: int) -> tuple[str, ...] | None:
     return (*(line for name, line in lines.items() if name in needed), f"output({results[position]})")
 
 
-def position_in_joint(traced: str, joint: str, result: str, *, other_type: bool = False) -> int | None:
+def position_in_joint(traced: str, joint: str, result: str, *, other_type: bool) -> int | None:
     """The position in a joint graph of a result of the graph that Dynamo traced; None: it is not known.
 
     traced, joint -- texts of the graph as Dynamo and as AOTAutograd gave it

@@ -299,9 +299,7 @@ def _choice(counted: tuple[str, P]) -> str:
     return f"{name}  {index}{one.stage}{'' if one.changed else ', changed nothing'}"
 
 
-def no_pass(
-    passes: Sequence[NamedPass], which: str | None, stage: str | None, owner: str = "this kernel has"
-) -> tuple[str, str]:
+def no_pass(passes: Sequence[NamedPass], which: str | None, stage: str | None, owner: str) -> tuple[str, str]:
     """The problem and the remedy where no pass has the name, the index or the stage that a user gives."""
     stages = list(dict.fromkeys(one.stage for one in passes))
     if which is None or (stage is not None and stage not in stages):

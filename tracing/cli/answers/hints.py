@@ -207,7 +207,7 @@ def repro_of(run: store.Run, launch: KernelLaunch, rank: int, kept: bool) -> lis
     return [f"{record}; tracing repro {latest(run)} {which}"]
 
 
-def repro_of_operator(run: store.Run, index: int, rank: int = 0) -> list[str]:
+def repro_of_operator(run: store.Run, index: int, rank: int) -> list[str]:
     """The command that writes a call of an operator as a script; its inputs are recorded first.
 
     Empty if no script can contain the call, as that of an operator which draws random numbers.

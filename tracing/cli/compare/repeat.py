@@ -20,7 +20,6 @@ from tracing.cli.options.program_words import ProgramArgument, ProgramCommand, p
 from tracing.model.chips import DEFAULT_TARGET
 from tracing.report.compare import repeat as report
 
-_WARNING = ("⚠", "yellow")
 _FAILURES = 2  # after this many failures without a finished run the case is broken
 
 

@@ -35,14 +35,14 @@ Anyway = Annotated[
 ]
 
 
-def open_pair(a: str, b: str, runs: Path, *, anyway: bool, quiet: bool = False) -> RunPair:
+def open_pair(a: str, b: str, runs: Path, *, anyway: bool, quiet: bool) -> RunPair:
     """Open two runs, and print how their environments differ; see `require_comparable`."""
     pair = open_run(a, runs), open_run(b, runs)
     require_comparable(pair, anyway=anyway, quiet=quiet)
     return pair
 
 
-def require_comparable(pair: RunPair, *, anyway: bool, quiet: bool = False) -> None:
+def require_comparable(pair: RunPair, *, anyway: bool, quiet: bool) -> None:
     """Refuse runs of different programs, and print how the environments of others differ.
 
     anyway -- accept runs of different cases, versions or targets

@@ -47,7 +47,7 @@ class LlvmPassText:
     after: str | None  # None: LLVM printed nothing that can be compared, or died inside it
 
 
-def printed_passes(log: str, llir: str = "", *, died: bool = False) -> Iterator[LlvmPassText]:
+def printed_passes(log: str, llir: str, *, died: bool) -> Iterator[LlvmPassText]:
     """The passes in LLVM's output, in order.
 
     log -- with `-opt-bisect-verbose`, `-print-after-all`, `-print-module-scope`, and the IR before the first

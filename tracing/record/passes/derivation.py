@@ -54,10 +54,9 @@ class _Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class _How:
+class _RunFiles:
     path: Path
     scratch: Path | None
-    seconds: float
 
     def run(self) -> Run:
         return Run(self.path, self.scratch)
@@ -72,15 +71,15 @@ def derive(
     progress: Callable[[int, int], None] = lambda done, of: None,
     *,
     scratch: Path | None = None,
-    seconds: float = SECONDS,
 ) -> list[Derivation]:
     """Derive the IR of every compilation of a run that has none yet; returns the result for each.
 
     rank     -- only compilations of this rank
     progress -- receives the number of finished compilations, and of all
     scratch  -- a folder for the derived records; None: the run itself
-    seconds  -- time limit of one compilation; a timeout is returned but not recorded, because it is not a
-                property of the compilation; the same holds for a kill, and for lack of memory or disk
+
+    A compilation that takes longer than SECONDS is returned but not recorded, because that is not a property
+    of it; the same holds for a kill, and for lack of memory or disk.
 
     Cost: about that of the compilations up to LLVM IR, and as much for printing, over the number of
     cores; some milliseconds where none waits. After an interruption, the next call continues. It forks, and
@@ -89,13 +88,13 @@ def derive(
     Raises Problem if the source of a compilation is missing or damaged.
     """
     waiting = _waiting(Run(path, scratch), rank)
-    how = _How(path, scratch, seconds)
+    files = _RunFiles(path, scratch)
     cores = os.cpu_count() or 1
     size = min(BATCH, -(-len(waiting) // cores)) or 1
     batches = [waiting[start : start + size] for start in range(0, len(waiting), size)]
     derivations: list[Derivation] = []
     with ThreadPoolExecutor(max_workers=cores) as pool:
-        for derived in pool.map(lambda batch: _batch(how, batch), batches):
+        for derived in pool.map(lambda batch: _batch(files, batch), batches):
             derivations += derived
             progress(len(derivations), len(waiting))
     return derivations
@@ -122,49 +121,49 @@ def _waiting(run: Run, rank: int | None) -> list[_Waiting]:
     return waiting
 
 
-def _batch(how: _How, batch: Sequence[_Waiting]) -> list[Derivation]:
+def _batch(files: _RunFiles, batch: Sequence[_Waiting]) -> list[Derivation]:
     # each compilation, also after the compiler has crashed a child
     derivations: list[Derivation] = []
     while len(derivations) < len(batch):
         rest = batch[len(derivations) :]
-        ended = in_child(functools.partial(_derive, how, rest), 2 * how.seconds * len(rest))
-        written = {(one.process, one.compilation): one for one in how.run().records(Derivation)}
+        ended = in_child(functools.partial(_derive, files, rest), 2 * SECONDS * len(rest))
+        written = {(one.process, one.compilation): one for one in files.run().records(Derivation)}
         for one in rest:
             derivation = written.get((one.process, one.compilation.id))
             if derivation is None:
-                derivations.append(_died(how, one, ended))
+                derivations.append(_died(files, one, ended))
                 break
             derivations.append(derivation)
     return derivations
 
 
-def _died(how: _How, one: _Waiting, ended: ChildResult) -> Derivation:
+def _died(files: _RunFiles, one: _Waiting, ended: ChildResult) -> Derivation:
     # the compilation that crashed the child; not recorded if the next attempt may succeed, as after a kill
     of_it = (
         ir.index
-        for ir in how.run().records(PassIR)
+        for ir in files.run().records(PassIR)
         if (ir.process, ir.compilation) == (one.process, one.compilation.id)
     )
     where = f"the IR from pass {max(of_it, default=0)} on is not known"
     if ended.timed_out or ended.signal == signal.SIGALRM.name:
-        return one.derivation(f"{where}: it did not end within {how.seconds:g} s")
+        return one.derivation(f"{where}: it did not end within {SECONDS:g} s")
     derivation = one.derivation(f"{where}: {ended.failure}")
     if ended.transient:
         return derivation
-    writer = how.writer()
+    writer = files.writer()
     writer.append(derivation)
     writer.close()
     return derivation
 
 
-def _derive(how: _How, batch: Sequence[_Waiting]) -> None:
+def _derive(files: _RunFiles, batch: Sequence[_Waiting]) -> None:
     # in a child, in this order
     stop_no_more()  # what the program compiled has stopped already
-    run, writer = how.run(), how.writer()
+    run, writer = files.run(), files.writer()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends this process in any case
     writer.known(packed.blob for packed in run.records(PackedBlob))
     for one in batch:
-        signal.setitimer(signal.ITIMER_REAL, how.seconds)
+        signal.setitimer(signal.ITIMER_REAL, SECONDS)
         derivation = one.derivation(_differs(run, writer, one))
         signal.setitimer(signal.ITIMER_REAL, 0)
         writer.append(derivation)

@@ -54,7 +54,7 @@ def undecided_text(answer: Undecided) -> Iterator[Line]:
     yield Text.assemble((answer.layer, "bold"), f": {how} {answer.because}")
 
 
-def first_bad_text(answer: FirstBad, facts: Mapping[str, str], *, believed: bool = True) -> Iterator[Line]:
+def first_bad_text(answer: FirstBad, facts: Mapping[str, str], *, believed: bool) -> Iterator[Line]:
     """The step that turns the result bad.
 
     facts    -- further facts about it, "arguments", "pipeline"

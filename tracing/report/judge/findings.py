@@ -88,7 +88,7 @@ def _subject(finding: Finding) -> tuple[str, ...]:
     return (*wrong, finding.buffer, *finding.kernels) if isinstance(finding, Overwritten) else wrong
 
 
-def finding_text(finding: Finding, undeclared: Sequence[str] = ()) -> Iterator[str]:
+def finding_text(finding: Finding, undeclared: Sequence[str]) -> Iterator[str]:
     """A finding, with its cause and its elements; `undeclared`: as of `RunJudgement`."""
     match finding:
         case SharedResult():
