@@ -13,7 +13,8 @@ from collections import Counter
 from pathlib import Path
 
 from tracing import store
-from tracing.analyze.passes.pass_table import compilation, compilations, label, passes_of
+from tracing.analyze.passes.compilations import compilation, compilations, label
+from tracing.analyze.passes.pass_table import passes_of
 from tracing.errors import Problem
 
 RUNS = Path(__file__).resolve().parents[1] / "runs"

@@ -15,7 +15,8 @@ import pytest
 from data.kernels import TARGETS
 from recorded import case_kernels
 
-from tracing.analyze.passes.pass_table import compilations, passes_of
+from tracing.analyze.passes.compilations import compilations
+from tracing.analyze.passes.pass_table import passes_of
 
 
 @pytest.mark.timeout(7200)

@@ -19,8 +19,8 @@ from tracing import store
 from tracing.analyze.graphs.compiler_divergence import two_compilers
 from tracing.analyze.judge.findings import JudgedLaunch, LibraryOff, NotLaunched, WrongElements
 from tracing.analyze.judge.judgement import RunJudgement
+from tracing.analyze.passes.compilations import compilations
 from tracing.analyze.passes.operations import counts
-from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.source_map import stage_lines
 from tracing.cli.answers.judge_answer import JudgedRun
 from tracing.cli.answers.kept_answer import keep_answer

@@ -16,8 +16,9 @@ from debugger.conftest import PROGRAMS, gdb_that_calls
 from recorded import kernels
 
 from tracing import environment
+from tracing.analyze.passes.compilations import compilation
 from tracing.analyze.passes.line_changes import changing_passes
-from tracing.analyze.passes.pass_table import compilation, passes_of
+from tracing.analyze.passes.pass_table import passes_of
 from tracing.attach import compiling
 from tracing.attach.terminal import COMMANDS, Gdb
 from tracing.environment import stops

@@ -19,7 +19,8 @@ from handmade.records import new_run
 from triton.compiler import ASTSource
 
 from tracing import store
-from tracing.analyze.passes.pass_table import compilations, passes_of
+from tracing.analyze.passes.compilations import compilations
+from tracing.analyze.passes.pass_table import passes_of
 from tracing.compiler.codegen.reassemble import difference
 from tracing.compiler.resume import ResumePoint, resume, resume_point_before
 from tracing.model import Compilation, PassRecord

@@ -16,7 +16,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from tracing import store
-from tracing.analyze.passes.pass_table import compilation, passes_of
+from tracing.analyze.passes.compilations import compilation
+from tracing.analyze.passes.pass_table import passes_of
 from tracing.analyze.passes.source_map import artefacts
 from tracing.compiler.child import in_child
 from tracing.compiler.history import history

@@ -8,7 +8,7 @@ import pytest
 from handmade.records import arg, launch
 from handmade.runs import saved
 
-from tracing.analyze.passes.pass_table import compilation
+from tracing.analyze.passes.compilations import compilation
 from tracing.errors import Problem
 from tracing.report.run import SCREEN, run_text, summary_text
 

@@ -16,7 +16,7 @@ import tracing
 from tracing.analyze.compare.divergence_kinds import LaunchDiffers
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.passes.compared_compilations import CompilationComparer
-from tracing.analyze.passes.pass_table import compilations
+from tracing.analyze.passes.compilations import compilations
 from tracing.report.passes.pass_pairs import kernels_table
 from tracing.store import Run
 

@@ -11,7 +11,7 @@ from recorded.runs import recorded_passes
 
 from tracing import store
 from tracing.analyze.passes.compared_compilations import ComparedCompilations, CompilationComparer
-from tracing.analyze.passes.pass_table import compilations
+from tracing.analyze.passes.compilations import compilations
 from tracing.model import Derivation, Kernel
 
 

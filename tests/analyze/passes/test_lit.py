@@ -9,8 +9,9 @@ import pytest
 from commands import tracing
 from recorded.runs import recorded_passes
 
+from tracing.analyze.passes.compilations import compilations
 from tracing.analyze.passes.lit import lit_test
-from tracing.analyze.passes.pass_table import compilations, passes_of
+from tracing.analyze.passes.pass_table import passes_of
 from tracing.cli.narrow.lit import verified
 from tracing.errors import Problem
 from tracing.store import Run

@@ -8,7 +8,8 @@ import pytest
 from data import gluon_kernels, kernels
 from recorded import case_kernels
 
-from tracing.analyze.passes.pass_table import compilation, passes_of
+from tracing.analyze.passes.compilations import compilation
+from tracing.analyze.passes.pass_table import passes_of
 from tracing.model import Derivation
 from tracing.store import Run
 

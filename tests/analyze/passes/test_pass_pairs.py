@@ -14,8 +14,9 @@ from recorded.runs import recorded_passes, words
 
 from tracing import store
 from tracing.analyze.passes.compilation_pairs import differing, paired
+from tracing.analyze.passes.compilations import compilations
 from tracing.analyze.passes.pass_pairs import PassPairs
-from tracing.analyze.passes.pass_table import compilations, passes_of
+from tracing.analyze.passes.pass_table import passes_of
 from tracing.analyze.runs.compilers import says_nothing_of_compilers
 from tracing.model import Kernel
 

@@ -10,18 +10,14 @@ from handmade.runs import add
 from msgspec.structs import replace
 
 from tracing import store
-from tracing.analyze.passes.pass_table import (
+from tracing.analyze.passes.compilations import (
     compilation,
     compilations,
-    find_pass,
-    history,
-    kernel_passes,
     label,
     other_namesakes,
-    passes_of,
-    steps,
-    unfinished,
+    unfinished_passes,
 )
+from tracing.analyze.passes.pass_table import find_pass, history, kernel_passes, passes_of, steps
 from tracing.errors import Problem
 
 DOT = '%0 = tt.dot %a, %b : f32 loc("k.py":1:1)\n'
@@ -181,7 +177,9 @@ def test_an_unknown_pass_is_refused_with_similar_ones(
 
 
 def test_the_pass_that_a_process_died_in_is_the_unfinished_one(run: store.Run) -> None:
-    assert [(one.compilation.kernel_name, one.name) for one in unfinished(run)] == [("softmax", "pipeline")]
+    assert [(one.compilation.kernel_name, one.name) for one in unfinished_passes(run)] == [
+        ("softmax", "pipeline")
+    ]
 
 
 def test_a_kernel_in_numbers_counts_only_passes_that_ended_as_changing(run: store.Run) -> None:

@@ -12,7 +12,7 @@ import pytest
 from data.kernels import TARGETS
 from recorded import case_kernels
 
-from tracing.analyze.passes.pass_table import compilations
+from tracing.analyze.passes.compilations import compilations
 from tracing.store import Run
 
 STEPS = {

@@ -44,7 +44,7 @@ from tracing.analyze.compare.divergence_kinds import (
 from tracing.analyze.compare.kernel_code import CodeDifference
 from tracing.analyze.compare.signature_pair import SettingChange
 from tracing.analyze.compare.verdict import ComparisonVerdict
-from tracing.analyze.passes.pass_table import compilation, compilations
+from tracing.analyze.passes.compilations import compilation, compilations
 from tracing.cli.answers import divergence_hints, hints, recording_hints
 from tracing.cli.app import app
 from tracing.model import FrameCompile, KeptOperatorTensor, KernelLaunch, Outcome, Record

@@ -8,7 +8,8 @@ import pytest
 from handmade.records import compiled, new_run
 
 from tracing import store
-from tracing.analyze.passes.pass_table import compilations, passes_of
+from tracing.analyze.passes.compilations import compilations
+from tracing.analyze.passes.pass_table import passes_of
 from tracing.cli.answers.pass_hints import of_passes
 
 BEFORE = "%0 = tt.load %a : f32 loc(#loc)\n%1 = math.exp %0 : f32 loc(#loc)\n"

@@ -17,8 +17,9 @@ from handmade.runs import never_recorded
 from recorded.kernels import needs_llvm_options
 
 from tracing import store
+from tracing.analyze.passes.compilations import compilation, compilations, label
 from tracing.analyze.passes.llvm import instructions, llvm_passes, readable
-from tracing.analyze.passes.pass_table import compilation, compilations, find_pass, label, passes_of
+from tracing.analyze.passes.pass_table import find_pass, passes_of
 from tracing.analyze.passes.source_map import artefacts
 from tracing.compiler.resume import resume_point_before
 from tracing.environment import installed

@@ -12,7 +12,8 @@ from handmade.records import compiled, new_run
 from recorded.runs import recorded_passes
 from rich.text import Text
 
-from tracing.analyze.passes.pass_table import compilation, find_pass, passes_of
+from tracing.analyze.passes.compilations import compilation
+from tracing.analyze.passes.pass_table import find_pass, passes_of
 from tracing.environment import nvdisasm
 from tracing.model import Argument, Kernel, LaunchLine, Signature, TensorMeta
 from tracing.record.passes.derivation import derive

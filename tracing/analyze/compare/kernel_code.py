@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from tracing.analyze.compare.signature_pair import SettingChange, constants_of
 from tracing.analyze.line_matching import unified_diff
 from tracing.analyze.passes.assertions import without_positions
+from tracing.analyze.passes.compilations import compilations
 from tracing.analyze.passes.operations import without_locations
-from tracing.analyze.passes.pass_table import compilations
 from tracing.errors import Problem
 from tracing.model import Kernel
 from tracing.store import Run

@@ -16,8 +16,9 @@ from typing import Literal, TypeAlias
 from tracing.analyze.graphs.graph_chains import Chain, ChainPair, chain_pair, chains
 from tracing.analyze.graphs.graph_names import alike, kernel_body
 from tracing.analyze.passes.compilation_pairs import paired
+from tracing.analyze.passes.compilations import compilations
 from tracing.analyze.passes.pass_pairs import PassPairs
-from tracing.analyze.passes.pass_table import compilations, passes_of
+from tracing.analyze.passes.pass_table import passes_of
 from tracing.analyze.passes.renaming import renamed
 from tracing.analyze.runs.outcomes import outcome_of
 from tracing.model import Compilation, Kernel, Outcome

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from shlex import quote
 
 from tracing.analyze.graphs.line_kernels import compiled_lines, line_kernels, split_position, without_line
+from tracing.analyze.passes.compilations import compilation
 from tracing.analyze.passes.copied_lines import copied_functions, of_user
 from tracing.analyze.passes.locations import Frame, Stack, located
-from tracing.analyze.passes.pass_table import compilation, kernel_passes, passes_of
+from tracing.analyze.passes.pass_table import kernel_passes, passes_of
 from tracing.analyze.passes.source_map import StageLines, Thread, follow, is_file, known_lines
 from tracing.errors import Problem
 from tracing.model import Blob, CallSite, Compilation, CopiedFunction, PassRecord

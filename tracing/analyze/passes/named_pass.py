@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tracing.analyze.passes import pass_table
+from tracing.analyze.passes.compilations import compilation, compilations, meant_compilations
 from tracing.errors import Problem
 from tracing.model import Compilation, PassStart
 from tracing.store import Run
@@ -18,18 +19,18 @@ def require_named(run: Run, kernel: str | None, which: str | None, stage: str | 
     A pass that no kernel has is reported before one of several kernels is asked for. Reads only records that
     were written while kernels were compiled: no IR needs to be derived.
     """
-    meant = pass_table.meant_compilations(pass_table.compilations(run), kernel)
+    meant = meant_compilations(compilations(run), kernel)
     if len(meant) > 1:
         _require(_started(run, meant), which, stage, f"the {len(meant)} kernels have")
     if which is not None:
-        meant = [pass_table.compilation(run, kernel)]
+        meant = [compilation(run, kernel)]
     if len(meant) == 1:
         _require(_started(run, meant), which, stage, "this kernel has")
 
 
 def require_in_a_kernel(runs: Sequence[Run], which: str, stage: str | None) -> None:
     """Raise Problem, with near names, unless a kernel of one of the runs has the pass that a user names."""
-    passes = [one for run in runs for one in _started(run, pass_table.compilations(run))]
+    passes = [one for run in runs for one in _started(run, compilations(run))]
     _require(passes, which, stage, "the kernels have")
 
 

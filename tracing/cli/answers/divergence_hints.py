@@ -29,7 +29,7 @@ from tracing.analyze.compare.divergence_kinds import (
 )
 from tracing.analyze.compare.evidence import may_have_other_seeds
 from tracing.analyze.passes.compilation_pairs import partner_of
-from tracing.analyze.passes.pass_table import DIGITS, compilations, label
+from tracing.analyze.passes.compilations import DIGITS, compilations, label
 from tracing.analyze.ranks.rank_divergence import RankDivergence
 from tracing.analyze.runs.repetition import changed_since
 from tracing.analyze.runs.results import differing_results

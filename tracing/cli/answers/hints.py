@@ -8,7 +8,8 @@ from shlex import join, quote
 from msgspec.structs import replace
 
 from tracing import store
-from tracing.analyze.passes.pass_table import compilations, passes_of
+from tracing.analyze.passes.compilations import compilations
+from tracing.analyze.passes.pass_table import passes_of
 from tracing.analyze.replay import swap_plan
 from tracing.analyze.runs.program_differences import incomparable
 from tracing.analyze.runs.recording_commands import (

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from tracing import environment, store
+from tracing.analyze.passes.compilations import compilations
 from tracing.analyze.passes.copied_lines import copied_functions
 from tracing.analyze.passes.line_changes import compilation_of_line, follow_line, is_of_model
-from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.source_map import StageLines, Thread, stage_lines
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
 from tracing.cli.options.derived import open_derived

@@ -14,7 +14,8 @@ from tracing import store
 from tracing.analyze.graphs.operation_lines import at_operations
 from tracing.analyze.memory.evidence import evidence_sentence, memory_evidence
 from tracing.analyze.memory.fresh_outputs import fresh_outputs
-from tracing.analyze.passes.pass_table import BINARIES, KernelPasses, kernel_passes, label
+from tracing.analyze.passes.compilations import BINARIES, label
+from tracing.analyze.passes.pass_table import KernelPasses, kernel_passes
 from tracing.analyze.runs.call_sites import launch_origin
 from tracing.analyze.runs.recorded_steps import not_covered_steps
 from tracing.cli.answers import hints

@@ -9,7 +9,7 @@ from shlex import quote
 from rich.text import Text
 
 from tracing import store
-from tracing.analyze.passes.pass_table import DIGITS
+from tracing.analyze.passes.compilations import DIGITS
 from tracing.analyze.passes.renaming import renamed
 from tracing.analyze.passes.spelling import same
 from tracing.cli.answers.recording_hints import record_command

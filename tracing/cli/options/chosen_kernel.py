@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from tracing import store
-from tracing.analyze.passes.pass_table import (
+from tracing.analyze.passes.compilations import (
     DIGITS,
     compilation,
     compilations,

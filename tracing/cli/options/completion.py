@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from tracing import store
-from tracing.analyze.passes.pass_table import compilations, label
+from tracing.analyze.passes.compilations import compilations, label
 from tracing.errors import Problem
 from tracing.model import Compilation, PassStart
 from tracing.program.case import described, known_cases

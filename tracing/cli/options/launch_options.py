@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tracing import store
-from tracing.analyze.passes.pass_table import compilation
+from tracing.analyze.passes.compilations import compilation
 from tracing.cli.options.completion import kernel_names
 from tracing.errors import Problem
 from tracing.store.recorded_launch import RecordedLaunch, near_launched, recorded_launch

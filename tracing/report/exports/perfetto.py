@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tracing.analyze.graphs.operation_lines import at_operations
-from tracing.analyze.passes.pass_table import compilations, label, passes_by_hash
+from tracing.analyze.passes.compilations import compilations, label
+from tracing.analyze.passes.pass_table import passes_by_hash
 from tracing.model import KernelLaunch, StageArtefact
 from tracing.report.run_json import scalar
 from tracing.report.text import tensor_text

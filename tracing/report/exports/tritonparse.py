@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tracing.analyze.graphs.operation_lines import at_operations
-from tracing.analyze.passes.pass_table import compilations
+from tracing.analyze.passes.compilations import compilations
 from tracing.analyze.passes.source_map import artefacts_by_hash
 from tracing.model import Compilation, Digest, Kernel, KernelArg, KernelLaunch
 from tracing.report.run_json import scalar

@@ -11,8 +11,8 @@ from tracing.analyze.compare.divergence_kinds import Divergence, InputDiffers, O
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.passes.compared_compilations import ComparedCompilations, CompilationComparer
 from tracing.analyze.passes.compilation_pairs import differing, paired
+from tracing.analyze.passes.compilations import compilations
 from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
-from tracing.analyze.passes.pass_table import compilations
 from tracing.analyze.passes.renaming import renamed
 from tracing.analyze.runs.digest_ranges import differing_elements
 from tracing.analyze.runs.producers import producers

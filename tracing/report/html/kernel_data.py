@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tracing.analyze.passes.compilations import compilations, label
 from tracing.analyze.passes.copied_lines import of_user
 from tracing.analyze.passes.disassembly import Disassemble, disassembling
 from tracing.analyze.passes.locations import Frame, Located, Stack
-from tracing.analyze.passes.pass_table import compilations, label
 from tracing.analyze.passes.source_map import StageLines, artefacts_by_hash, located_stages
 from tracing.errors import Problem
 from tracing.model import Blob, Compilation, Kernel, PassRecord

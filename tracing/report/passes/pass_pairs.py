@@ -10,9 +10,9 @@ from rich.text import Text
 from tracing.analyze.line_matching import unified_diff
 from tracing.analyze.passes.compared_compilations import ComparedCompilations
 from tracing.analyze.passes.compilation_pairs import CompilationPairs, differing, partner_of
+from tracing.analyze.passes.compilations import DIGITS, label
 from tracing.analyze.passes.operations import counts
 from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
-from tracing.analyze.passes.pass_table import DIGITS, label
 from tracing.analyze.passes.renaming import renamed
 from tracing.model import Blob, Compilation, PassRecord
 from tracing.report.passes.passes import DIFF_STYLES, columns

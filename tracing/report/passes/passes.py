@@ -13,9 +13,10 @@ from textwrap import wrap
 from rich.text import Text
 
 from tracing.analyze.line_matching import unified_diff
+from tracing.analyze.passes.compilations import DIGITS, label
 from tracing.analyze.passes.locations import Stack
 from tracing.analyze.passes.operations import without_locations
-from tracing.analyze.passes.pass_table import DIGITS, KernelPasses, P, PassStep, history, label
+from tracing.analyze.passes.pass_table import KernelPasses, P, PassStep, history
 from tracing.analyze.passes.renaming import renamed
 from tracing.analyze.passes.replacements import ReplacedOperation
 from tracing.analyze.passes.source_map import StageLines, Thread

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from tracing import store
 from tracing.analyze.passes import pass_table as analysis
+from tracing.analyze.passes.compilations import compilations, label
 from tracing.cli.answers import hints
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
 from tracing.cli.look.passes.failure import unassembled_text, unfinished
@@ -115,22 +116,22 @@ def _as_json(run: store.Run, asked: PassQuestion) -> dict[str, object]:
 def _print_run(run: store.Run, asked: PassQuestion) -> None:
     if not asked.of_one_pass_or_operation:
         _print_unfinished(run)
-    if asked.of_every_kernel and len(analysis.compilations(run)) > 1:
+    if asked.of_every_kernel and len(compilations(run)) > 1:
         out.print_lines(report.kernels_text(analysis.kernel_passes(run)))
-        known = analysis.compilations(run)
-        first = quote(analysis.label(known, known[0]))
+        known = compilations(run)
+        first = quote(label(known, known[0]))
         out.print(Text(f"one kernel's passes: tracing passes {quote(str(run.path))} --kernel {first}"))
         return
     print_kernel(run, chosen_kernel(run, asked.kernel), asked)
     if asked.of_every_kernel:
-        out.print_lines(report.shared_options_text(analysis.compilations(run)))
+        out.print_lines(report.shared_options_text(compilations(run)))
 
 
 def _print_unfinished(run: store.Run) -> None:
-    known = analysis.compilations(run)
+    known = compilations(run)
     for record, message in unfinished(run):
         out.print_lines(report.unfinished_text(record, message))
-        for command in hints.of_unfinished(run.path, analysis.label(known, record.compilation), record):
+        for command in hints.of_unfinished(run.path, label(known, record.compilation), record):
             out.print(Text(f"    next      {command}"))
         out.print()
     out.print_lines(unassembled_text(run))

@@ -8,6 +8,7 @@ from shlex import quote
 from rich.text import Text
 
 from tracing.analyze.passes import pass_table as analysis
+from tracing.analyze.passes.compilations import compilations, label, unassembled, unfinished_passes
 from tracing.environment import installed
 from tracing.model import PassRecord
 from tracing.report.passes.passes import no_binary_text
@@ -21,14 +22,14 @@ def unfinished(run: Run) -> list[tuple[PassRecord, str]]:
     """
     recorded, here = run.info.environment.triton, installed("triton")
     other = "" if recorded == here else f"by Triton {here}, where {recorded} recorded it: "
-    return [(one, other + diagnosed(run, one)) for one in analysis.unfinished(run)]
+    return [(one, other + diagnosed(run, one)) for one in unfinished_passes(run)]
 
 
 def unassembled_text(run: Run) -> Iterator[Text]:
     """The kernels without a binary whose passes of MLIR ended, each with the command that finds the cause."""
-    known = analysis.compilations(run)
-    for one, binary in analysis.unassembled(run):
-        kernel = analysis.label(known, one)
+    known = compilations(run)
+    for one, binary in unassembled(run):
+        kernel = label(known, one)
         yield no_binary_text(kernel, binary)
         yield Text(f"    next      tracing bisect {quote(str(run.path))} --kernel {quote(kernel)} --crash")
 

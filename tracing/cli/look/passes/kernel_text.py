@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tracing import store
 from tracing.analyze.passes import pass_table as analysis
+from tracing.analyze.passes.compilations import compilations
 from tracing.analyze.passes.copied_lines import copied_functions
 from tracing.analyze.passes.llvm import instructions, readable
 from tracing.cli.app import err, out
@@ -49,7 +50,7 @@ def _print_mlir(
 
 
 def _heading(run: store.Run, chosen: Compilation) -> Iterable[Line]:
-    return report.kernel_heading(chosen, analysis.compilations(run), copied_functions(run, chosen))
+    return report.kernel_heading(chosen, compilations(run), copied_functions(run, chosen))
 
 
 def _print_llvm(run: store.Run, chosen: Compilation, ran: LlvmPasses, asked: PassQuestion) -> None:
@@ -82,7 +83,7 @@ def _write(text: str | None, output: Path | None) -> None:
 def _print_pass(run: store.Run, record: PassRecord, locations: bool) -> None:
     # the diff of the pass; the input IR of a pass that did not end
     (step,) = analysis.steps(run, [record])
-    heading, before = report.pass_heading(step, analysis.compilations(run)), run.text(record.before)
+    heading, before = report.pass_heading(step, compilations(run)), run.text(record.before)
     if record.after is None:
         out.print_lines(report.reproducer_text(heading, before))
     else:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tracing import store
 from tracing.analyze.passes import pass_table as analysis
+from tracing.analyze.passes.compilations import compilations
 from tracing.analyze.passes.llvm import instructions, readable
 from tracing.analyze.passes.operations import counts, without_locations
 from tracing.analyze.passes.pass_table import P, PassStep
@@ -24,7 +25,7 @@ from tracing.report.passes import passes_json as data
 
 def kernels_json(run: store.Run, asked: PassQuestion) -> dict[str, Any]:
     """The passes of every kernel, or of the one that is asked for."""
-    known = analysis.compilations(run)
+    known = compilations(run)
     kernels = known if asked.kernel is None else [chosen_kernel(run, asked.kernel)]
     return data.passes_json(
         run, [(one, [*filter(asked.wants, analysis.passes_of(run, one))]) for one in kernels]

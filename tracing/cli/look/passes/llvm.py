@@ -5,16 +5,9 @@ from __future__ import annotations
 from rich.text import Text
 
 from tracing import store
+from tracing.analyze.passes.compilations import compilation, compilations, label, meant_compilations
 from tracing.analyze.passes.llvm import llvm_passes
-from tracing.analyze.passes.pass_table import (
-    compilation,
-    compilations,
-    label,
-    meant_compilations,
-    meant_passes,
-    no_pass,
-    passes_of,
-)
+from tracing.analyze.passes.pass_table import meant_passes, no_pass, passes_of
 from tracing.analyze.passes.source_map import artefacts
 from tracing.cli.app import err, spinner
 from tracing.cli.look.passes.question import PassQuestion

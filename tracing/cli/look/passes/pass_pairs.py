@@ -13,9 +13,9 @@ from tracing import store
 from tracing.analyze.passes import pass_table as analysis
 from tracing.analyze.passes.compared_compilations import ComparedCompilations, CompilationComparer
 from tracing.analyze.passes.compilation_pairs import CompilationPairs, paired, partner_of
+from tracing.analyze.passes.compilations import compilations, label
 from tracing.analyze.passes.named_pass import require_in_a_kernel
 from tracing.analyze.passes.pass_pairs import PassPair, PassPairs
-from tracing.analyze.passes.pass_table import label
 from tracing.cli.app import out, spinner
 from tracing.cli.look.passes.question import PassQuestion
 from tracing.cli.options.chosen_kernel import chosen_kernel
@@ -38,7 +38,7 @@ def print_pairs(a: str, b: str, runs: Path, asked: PassQuestion) -> int:
         with spinner(f"comparing the passes of {matched.pairs[0][0].kernel_name}"):
             compared = CompilationComparer(run_a, run_b).compared(*matched.pairs[0])
         status = _print_one(run_a, run_b, compared, asked)
-    for line in report.one_sided_text(matched, analysis.compilations(run_a), analysis.compilations(run_b)):
+    for line in report.one_sided_text(matched, compilations(run_a), compilations(run_b)):
         out.print(line)
     return 1 if matched.only_a or matched.only_b else status
 
@@ -48,7 +48,7 @@ def _require_one_kernel(
 ) -> None:
     if len(pairs) > 1 and asked.which is not None:
         require_in_a_kernel([run_a, run_b], asked.which, asked.stage)
-        known = analysis.compilations(run_a)
+        known = compilations(run_a)
         choices = "\n  ".join(f"--kernel {quote(label(known, a))}" for a, _ in pairs)
         raise Problem(
             f"--pass needs one kernel, and both runs have {len(pairs)}", f"choose one:\n  {choices}"
@@ -73,7 +73,7 @@ def print_pairs_json(name_a: str, name_b: str, runs: Path, asked: PassQuestion) 
 
 
 def _matched(run_a: store.Run, run_b: store.Run, asked: PassQuestion) -> CompilationPairs:
-    matched = paired(analysis.compilations(run_a), analysis.compilations(run_b))
+    matched = paired(compilations(run_a), compilations(run_b))
     only_a, only_b = _not_in(run_b, matched.only_a), _not_in(run_a, matched.only_b)
     if asked.kernels:
         pairs = [_chosen(run_a, run_b, asked.kernels)]
@@ -117,7 +117,7 @@ def _chosen(run_a: store.Run, run_b: store.Run, kernels: Sequence[str]) -> tuple
     a = chosen_kernel(run_a, kernels[0])
     if len(kernels) == 2:
         return a, chosen_kernel(run_b, kernels[1])
-    b = partner_of(a, analysis.compilations(run_b))
+    b = partner_of(a, compilations(run_b))
     if b is None:
         raise Problem(
             f"{run_b.path} has no kernel {a.kernel_name}",
@@ -129,7 +129,7 @@ def _chosen(run_a: store.Run, run_b: store.Run, kernels: Sequence[str]) -> tuple
 
 def _print_all(run_a: store.Run, run_b: store.Run, pairs: Sequence[tuple[Compilation, Compilation]]) -> int:
     rows: list[tuple[str, ComparedCompilations]] = []
-    known, comparer = analysis.compilations(run_a), CompilationComparer(run_a, run_b)
+    known, comparer = compilations(run_a), CompilationComparer(run_a, run_b)
     with spinner(f"comparing the passes of {len(pairs)} kernels") as now:
         for number, (a, b) in enumerate(pairs, 1):
             now(f"comparing the passes of kernel {number} of {len(pairs)}")

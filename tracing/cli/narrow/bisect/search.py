@@ -36,7 +36,7 @@ from tracing.analyze.bisect.search_events import (
 )
 from tracing.analyze.bisect.snapshot_search import SnapshotSearch
 from tracing.analyze.bisect.snapshots import FirstSeen
-from tracing.analyze.passes.pass_table import compilations, label
+from tracing.analyze.passes.compilations import compilations, label
 from tracing.analyze.passes.source_map import artefacts
 from tracing.cli.answers.recording_hints import latest, record_command
 from tracing.cli.app import err, out, progress, silent, spinner
