@@ -16,7 +16,7 @@ from tracing import KernelDiffHarness, aot_mock_backend, compare_tensors, mock_b
 from tracing.backend import ConstraintsViolated, default_constraints
 from tracing.backend.constraints import DtypeConstraint, ShapeConstraint
 from tracing.cli.app import COMMANDS, app
-from tracing.environment import mock_settings
+from tracing.environment.mock_settings import mock_settings
 from tracing.model import CheckedGraph, Violation
 from tracing.numerics.tensor_diff import ComparisonConfig
 from tracing.program.case import load_case

@@ -14,7 +14,7 @@ import torch
 from tracing import mock_backend, recording, store
 from tracing.backend import ConstraintsViolated, eager_backend
 from tracing.backend.constraints import LayoutConstraint, ShapeConstraint, UnsupportedOpsConstraint
-from tracing.environment import mock_settings
+from tracing.environment.mock_settings import mock_settings
 from tracing.errors import Problem
 from tracing.model import CheckedGraph, NotCovered, Outcome, Violation
 from tracing.store.graph_file import read_graph

@@ -23,7 +23,7 @@ from debugger.browser import CONTROL, SHIFT, Browser
 from debugger.conftest import gdb_for
 from debugger.test_stop_button import wait_until
 
-from tracing import environment
+from tracing.environment import installed_tools
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 PASS = "CoalescePass::runOnOperation"
@@ -154,7 +154,7 @@ def session(window: Browser, mark: str, turn: str) -> float:
     window.press("D", CONTROL | SHIFT)  # *Run and Debug*
     window.wait(PASS, ".debug-call-stack", LIMIT)
     seconds = time.monotonic() - pressed
-    if not environment.sources():
+    if not installed_tools.sources():
         window.wait("make venv SOURCE=1", ".editor-group-container", LIMIT)
     screenshot(window, "stop")
     line = window.text(".debug-call-stack .monaco-list-row.selected")

@@ -21,7 +21,7 @@ from tracing.analyze.passes.line_changes import changing_passes
 from tracing.analyze.passes.pass_table import passes_of
 from tracing.attach import compiling
 from tracing.attach.terminal import COMMANDS, Gdb
-from tracing.environment import stops
+from tracing.environment import installed_tools, stops
 from tracing.store import Run
 
 COALESCE = "mlir::triton::gpu::CoalescePass::runOnOperation"
@@ -46,8 +46,8 @@ def test_a_recorded_pass_is_rerun_by_itself_and_gdb_stops_in_it(recorded_run: Pa
     assert "breakpoint -" not in done.stdout and "No such file" not in done.stdout + done.stderr
     assert "tt.func public @softmax" in done.stdout and "$1 = module attributes {" in done.stdout
     assert done.stdout.count("`make triton`") == ("<optimized out>" in done.stdout)
-    assert (done.stdout + done.stderr).count("`make venv SOURCE=1`") == environment.lacks_source()
-    assert ("missing: the C++ source of Triton's wheel" in done.stderr) == environment.lacks_source()
+    assert (done.stdout + done.stderr).count("`make venv SOURCE=1`") == installed_tools.lacks_source()
+    assert ("missing: the C++ source of Triton's wheel" in done.stderr) == installed_tools.lacks_source()
 
 
 def test_a_stop_shows_the_options_of_the_pass(recorded_run: Path) -> None:

@@ -13,10 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracing import environment
 from tracing.attach import compiling, gdb_with_amx, permission
 from tracing.attach.compiling import Compiling, WantedStop
-from tracing.environment import compiled_parts
+from tracing.environment import compiled_parts, installed_tools
 from tracing.errors import Problem
 
 COMMANDS = Path(__file__).with_name("debuggers") / "gdb_load.py"
@@ -64,8 +63,8 @@ def gdb_of_this_machine(script: Sequence[str] | None) -> Gdb:
 
     script -- commands at the stop; None: a person types
     """
-    path = gdb_with_amx.able_to_call(environment.gdb(), compiled_parts.cache())
-    return Gdb(path, environment.sources(), tuple(script) if script is not None else None)
+    path = gdb_with_amx.able_to_call(installed_tools.gdb(), compiled_parts.cache())
+    return Gdb(path, installed_tools.sources(), tuple(script) if script is not None else None)
 
 
 def debugged(

@@ -13,7 +13,7 @@ from tracing.backend.constraints.constraint import Constraint
 from tracing.backend.mock import Backend, default_constraints
 from tracing.backend.repro import repro_script
 from tracing.backend.violation_error import ConstraintsViolated, decided, warn
-from tracing.environment import mock_settings
+from tracing.environment.mock_settings import mock_settings
 from tracing.model import GraphKind
 from tracing.upstream.inductor.backend_compile import inductor_compiled
 

@@ -19,7 +19,7 @@ from tracing.backend.constraints import (
 from tracing.backend.constraints.constraint import Constraint
 from tracing.backend.repro import repro_script
 from tracing.backend.violation_error import ConstraintsViolated, decided, warn
-from tracing.environment import MockSettings, mock_settings
+from tracing.environment.mock_settings import MockSettings, mock_settings
 from tracing.model import GraphKind, Violation
 from tracing.upstream.inductor.backend_compile import aot_compiled
 

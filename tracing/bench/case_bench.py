@@ -13,7 +13,8 @@ from tracing.backend.check_record import checks_recorded
 from tracing.backend.graph_check import check_graph
 from tracing.backend.mock import default_constraints
 from tracing.bench.latency import latencies, seconds
-from tracing.environment import fresh_caches, mock_settings
+from tracing.environment import fresh_caches
+from tracing.environment.mock_settings import mock_settings
 from tracing.model import BackendBench, CaseBench, CompiledFrame, GraphKind, Workload
 from tracing.model.record import with_fields
 from tracing.numerics.agreement import outcome_of

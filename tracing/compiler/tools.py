@@ -9,7 +9,7 @@ from pathlib import Path
 
 import triton
 
-from tracing import environment
+from tracing.environment import installed_tools
 from tracing.errors import Problem
 
 _PACKAGE = Path(triton.__file__).parent
@@ -43,7 +43,7 @@ def triton_opt() -> str | None:
 
     Raises Problem if TRITON_OPT does not name an executable.
     """
-    named = environment.triton_opt()
+    named = installed_tools.triton_opt()
     if named and not Path(named).is_file():
         raise Problem(
             f"TRITON_OPT is {named}, and there is no such file", "unset it, or build Triton: `make triton`"

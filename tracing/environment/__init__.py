@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
-import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -72,49 +67,6 @@ def compile_settings() -> dict[str, str]:
 def compiler_settings() -> dict[str, str]:
     """The variables of this process that Triton, LLVM, ptxas or the dynamic loader may read."""
     return {name: value for name, value in os.environ.items() if name.startswith(_COMPILER_PREFIXES)}
-
-
-def require_compiler() -> None:
-    """Raise Problem if there is no C compiler: Triton and Inductor compile their launchers with it."""
-    wanted = (os.environ.get("CC") or "cc gcc clang").split()
-    if not any(shutil.which(name) for name in wanted):
-        raise Problem(
-            f"no C compiler was found ({' or '.join(wanted)}); Triton and Inductor need one",
-            "install gcc or clang, or name yours in CC; `make doctor` names the package",
-        )
-
-
-def nvdisasm() -> Path | None:
-    """NVIDIA's disassembler: the one that Triton's own variable names, the wheel's, or one on the PATH."""
-    triton = importlib.util.find_spec("triton")
-    candidates = [
-        os.environ.get("TRITON_NVDISASM_PATH"),
-        *(str(Path(folder, "backends/nvidia/bin/nvdisasm")) for folder in _folders(triton)),
-        "nvdisasm",
-    ]
-    paths = (shutil.which(candidate) for candidate in candidates if candidate)
-    return next((Path(path) for path in paths if path), None)
-
-
-def use_inductors_ptxas() -> None:
-    """Make Triton use torch's own ptxas in this process and its children, as Inductor does.
-
-    Importing Inductor, as in a recorded run, has this effect if torch contains a ptxas and the user names
-    none.
-    """
-    for folder in _folders(importlib.util.find_spec("torch")):
-        ptxas = Path(folder, "bin/ptxas")
-        if os.access(ptxas, os.X_OK):
-            os.environ.setdefault("TRITON_PTXAS_PATH", str(ptxas))
-
-
-def _folders(package: ModuleSpec | None) -> list[str]:
-    return list(package.submodule_search_locations or ()) if package else []
-
-
-def triton_opt() -> str | None:
-    """The `triton-opt` that the user names in TRITON_OPT."""
-    return os.environ.get("TRITON_OPT") or None
 
 
 def show_diagnostics(reproducers: Path, debug_only: str, *, debug: bool) -> None:
@@ -248,74 +200,10 @@ def variables() -> MutableMapping[str, str]:
     return os.environ
 
 
-# ---- backends that check graphs ----
-
-
-@dataclass(frozen=True, slots=True)
-class MockSettings:
-    """The settings of `mock_backend` and `aot_mock_backend`, from variables that begin with MOCK_."""
-
-    strict: bool = True  # a violation is an error
-    alignment: int = 1  # elements, of every size
-    max_memory: int = 16 << 30  # bytes of one tensor
-
-
-def mock_settings() -> MockSettings:
-    """The settings of this process; raises Problem for an invalid number."""
-    default = MockSettings()
-    return MockSettings(
-        bool(_number("MOCK_STRICT", int(default.strict), (0, 1))),
-        _number("MOCK_ALIGNMENT", default.alignment, (1, None)),
-        _number("MOCK_MAX_MEMORY", default.max_memory, (0, None)),
-    )
-
-
-def _number(name: str, default: int, within: tuple[int, int | None]) -> int:
-    text = os.environ.get(name) or str(default)
-    least, most = within
-    if text.isdecimal() and int(text) >= least and (most is None or int(text) <= most):
-        return int(text)
-    needed = f"a number of at least {least}" if most is None else f"{least} or {most}"
-    raise Problem(f"{name} is {text!r}; it must be {needed}", f"unset {name}, or correct it")
-
-
-# ---- programs that this project starts ----
-
-
 def with_variables(own: Mapping[str, str | None]) -> dict[str, str]:
     """The environment of a child process with some variables changed; None: removed."""
     variables = {**os.environ, **own}
     return {name: value for name, value in variables.items() if value is not None}
-
-
-def gdb() -> str:
-    """The gdb of this machine, or the one that GDB names; raises Problem if there is none with Python."""
-    wanted = os.environ.get("GDB") or "gdb"
-    path = shutil.which(wanted)
-    if path is None:
-        raise Problem(
-            f"{wanted} was not found, and gdb is needed for stops in C++", "`make doctor` names the package"
-        )
-    probe = [path, "-nx", "-batch", "-ex", "python print(len('four'))"]
-    if subprocess.run(probe, capture_output=True, text=True, check=False).stdout.strip() != "4":
-        raise Problem(
-            f"{path} has no Python, which break-pass needs",
-            "install the distribution's gdb, or name another in GDB",
-        )
-    return path
-
-
-def sources() -> tuple[Path, ...]:
-    """The checkouts of Triton and of LLVM that `make` fetched, if they exist."""
-    root = Path(os.environ.get("TOOLCHAIN") or Path(__file__).parents[2] / "toolchain")
-    triton, llvm = root / "triton", root / "llvm-project"
-    return (triton, *([llvm] if llvm.is_dir() else [])) if triton.is_dir() else ()
-
-
-def lacks_source() -> bool:
-    """True if the installed Triton is a wheel, and `make` did not fetch its source."""
-    folders = _folders(importlib.util.find_spec("triton"))
-    return not sources() and any("-packages" in folder for folder in folders)
 
 
 def terminal_variables() -> dict[str, str]:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from handmade.records import compiled, new_run
 
-from tracing import environment, store
+from tracing import store
 from tracing.analyze.passes.locations import Frame, Stack, invented_locations, located
 from tracing.analyze.passes.source_map import StageLines, follow, stage_lines
+from tracing.environment import installed_tools
 from tracing.errors import Problem
 from tracing.model import Compilation, StageArtefact
 
@@ -234,4 +235,4 @@ def test_the_disassembler_that_triton_s_variable_names_is_taken(
     mine.touch(mode=0o755)
     monkeypatch.setenv("TRITON_NVDISASM_PATH", str(mine))
 
-    assert environment.nvdisasm() == mine
+    assert installed_tools.nvdisasm() == mine

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tracing.analyze.passes.compilations import compilation
 from tracing.analyze.passes.pass_table import find_pass, passes_of
-from tracing.environment import nvdisasm
+from tracing.environment.installed_tools import nvdisasm
 from tracing.model import Argument, Kernel, LaunchLine, Signature, TensorMeta
 from tracing.record.passes.derivation import derive
 from tracing.record.passes.recorder import PassRecorder

@@ -19,6 +19,7 @@ from tracing.analyze.runs.recording_commands import is_virtual
 from tracing.cli.app import spinner
 from tracing.cli.processes.new_recording import record_anew
 from tracing.compiler.child import in_child
+from tracing.environment import installed_tools
 from tracing.errors import Problem
 from tracing.model import Digest, ReplayResult, Side
 from tracing.store.recorded_launch import RecordedLaunch
@@ -117,7 +118,7 @@ def _replayed(
     fpsan: bool,
 ) -> ReplayResult:
     def call() -> dict[str, Any]:
-        environment.use_inductors_ptxas()
+        installed_tools.use_inductors_ptxas()
         from tracing.replay.fpsan import instrumented, require_fpsan
         from tracing.replay.kernel_replay import ReplayRequest, replay
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tracing import environment
 from tracing.attach.wheel_source import MISSING
 from tracing.cli.app import err
+from tracing.environment import installed_tools
 
 
 def warn_without_source() -> None:
     """Print one line, with the remedy, if Triton is a wheel and its source was not fetched."""
-    if environment.lacks_source():
+    if installed_tools.lacks_source():
         err.print(MISSING)

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from tracing import environment
 from tracing.analyze.runs.determinism import Repeat, rate
 from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
 from tracing.cli.app import COMPARE, RUNS, Json, Runs, app, out, silent
 from tracing.cli.compare.repeat_series import RepeatSeries, RepeatSettings
 from tracing.cli.options.named import RecordSeedOption, TargetOption
 from tracing.cli.options.program_words import ProgramArgument, ProgramCommand, program_of
+from tracing.environment import installed_tools
 from tracing.model.chips import DEFAULT_TARGET
 from tracing.report.compare import repeat as report
 
@@ -76,7 +76,7 @@ def _repeated(
     case: str, program: Sequence[str], runs: Path, settings: RepeatSettings
 ) -> tuple[int, list[RepeatSeries]]:
     # the exit status; the second series has the deterministic settings
-    environment.require_compiler()
+    installed_tools.require_compiler()
     every = [series := RepeatSeries(settings)]
     series.record(case, program, runs, deterministic=False)
     if settings.deterministic and not series.differing:

@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from tracing import environment, store
+from tracing import store
 from tracing.analyze.align.alignment import WINDOW
 from tracing.analyze.compare.verdict import ComparisonVerdict
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
@@ -22,6 +22,7 @@ from tracing.cli.app import err, progress, spinner
 from tracing.cli.compare.nan import commands_of_nan
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.run_pair import RunPair
+from tracing.environment import installed_tools
 from tracing.errors import Problem
 from tracing.model import Compilation, Kernel, PassRecord
 from tracing.report.html.chunks import Chunks
@@ -77,7 +78,7 @@ def open_for_report(name: str, runs: Path) -> store.Run:
 
 def _side(run: store.Run, sass: bool, advance: Any) -> ReportedRun:
     passes = {} if run.underived() and not run.growing else passes_by_hash(run)
-    disassembler = environment.nvdisasm() if sass else None
+    disassembler = installed_tools.nvdisasm() if sass else None
     answer = first_nonfinite(run)
     return ReportedRun(
         run,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tracing import environment, store
+from tracing import store
 from tracing.analyze.passes.compilations import compilations
 from tracing.analyze.passes.copied_lines import copied_functions
 from tracing.analyze.passes.line_changes import compilation_of_line, follow_line, is_of_model
@@ -16,6 +16,7 @@ from tracing.analyze.passes.source_map import StageLines, Thread, stage_lines
 from tracing.cli.app import LOOK, RUNS, Json, Runs, app, out
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import OneKernelOption, RunArgument
+from tracing.environment import installed_tools
 from tracing.errors import Problem
 from tracing.model import Compilation
 from tracing.report.passes import passes as report
@@ -75,7 +76,7 @@ def line(
 def _followed(
     run: store.Run, chosen: Compilation, position: str, stage: LineStage | None
 ) -> tuple[list[StageLines], list[Thread]]:
-    every = stage_lines(run, chosen, environment.nvdisasm())
+    every = stage_lines(run, chosen, installed_tools.nvdisasm())
     stages = [one for one in every if stage in (None, one.stage)]
     if stage is not None and not stages:
         known = ", ".join(one.stage for one in every)

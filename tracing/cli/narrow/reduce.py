@@ -21,7 +21,7 @@ from tracing.cli.options.named import OneKernelOption, OnePassOption, RunArgumen
 from tracing.cli.options.outputs import OutputFileOption
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.options.trust import Trust
-from tracing.environment import use_inductors_ptxas
+from tracing.environment.installed_tools import use_inductors_ptxas
 from tracing.errors import Problem
 from tracing.model import Compilation, PassRecord
 

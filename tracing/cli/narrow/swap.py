@@ -34,6 +34,7 @@ from tracing.cli.app import NARROW, RUNS, Json, Runs, app, err, out, progress, s
 from tracing.cli.options.opened import open_run
 from tracing.cli.options.run_pair import Anyway, First, Second, require_comparable
 from tracing.cli.options.trust import Trust, consenting
+from tracing.environment import installed_tools
 from tracing.errors import Problem
 from tracing.model import Outcome, Winner
 from tracing.model.chips import DEFAULT_TARGET
@@ -125,7 +126,7 @@ def _searched(
     b.require_trust(f"`{join(recording(b))}`, with kernels of {a.path}")
     a.require_trust(f"the sources of its kernels in `{join(recording(b))}`")
     planned = _planned(a, b, version)
-    environment.require_compiler()
+    installed_tools.require_compiler()
     close = version is VersionOption.eager and _agrees(a) and not _agrees(b)
     try:
         with environment.changed(variables(b)), _program(b, close) as program:

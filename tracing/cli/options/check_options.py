@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracing.cli.options.size import size
-from tracing.environment import mock_settings
+from tracing.environment.mock_settings import mock_settings
 from tracing.errors import Problem, page
 
 if TYPE_CHECKING:

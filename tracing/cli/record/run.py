@@ -29,6 +29,7 @@ from tracing.cli.options.record_options import RecordOptions
 from tracing.cli.options.step_options import StepOptions
 from tracing.cli.processes.guard import guarded
 from tracing.cli.record.judged_program import judged_afterwards
+from tracing.environment import installed_tools
 from tracing.errors import Problem
 from tracing.model import SCHEMA, Outcome, RunInfo, StepSelection
 from tracing.store.winners import read_winners
@@ -68,7 +69,7 @@ def run(
     failed or float64 does not decide. With --judge, where it would be 0, that of `tracing judge`: 1 if
     something is off, 2 if nothing at all could be judged or is checked by eager's results.
     """
-    environment.require_compiler()
+    installed_tools.require_compiler()
     program = program_of(words)
     if program is not None:
         _require_readable(program)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tracing import environment, store
+from tracing import store
 from tracing.analyze.bisect.judge import STAGES, CommandJudge
 from tracing.analyze.bisect.probes import Judge
 from tracing.cli.answers.kept_answer import IntoOption, printed_answer, require_run_of, run_for_answer
@@ -35,6 +35,7 @@ from tracing.cli.options.opened import open_run
 from tracing.cli.options.program_words import ProgramOrRunCommand, is_program, program_of
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.options.trust import Trust, consenting
+from tracing.environment import installed_tools
 from tracing.errors import Problem
 from tracing.model import Compilation
 from tracing.model.chips import DEFAULT_TARGET
@@ -131,7 +132,7 @@ def _with_good_torch(
     name: str, version: str, target: str, seed: int, runs: Path, seconds: float, as_json: bool
 ) -> int:
     require_case(name)
-    environment.require_compiler()
+    installed_tools.require_compiler()
     from tracing.cli.narrow.bisect.good_torch import search_good_torch
 
     return search_good_torch(name, version, target, seed, runs, max(seconds, 600.0), as_json=as_json)
@@ -141,7 +142,7 @@ def _of_case(
     name: str, target: str, seed: int, times: int, seconds: float, runs: Path, fresh: bool, as_json: bool
 ) -> int:
     require_case(name)
-    environment.require_compiler()
+    installed_tools.require_compiler()
     from tracing.cli.narrow.bisect.case import search_case
 
     return search_case(name, target, seed, times, seconds, runs, fresh=fresh, as_json=as_json)
@@ -175,7 +176,7 @@ def _of_program(
     end = words.index("--") if "--" in words else len(words)
     program = program_of(words[:end])
     assert program is not None
-    environment.require_compiler()
+    installed_tools.require_compiler()
     from tracing.cli.narrow.bisect.program import ProgramSearch
 
     return ProgramSearch(program, words[end + 1 :], target, seed, times, seconds, runs, virtual)
@@ -208,7 +209,7 @@ def _compilation(
     run = consenting(open_run(name, runs), trust)
     require_same_triton(run, "bisect it")
     chosen = chosen_kernel(run, kernel, crashed=crash)
-    environment.use_inductors_ptxas()
+    installed_tools.use_inductors_ptxas()
     return run, chosen
 
 
