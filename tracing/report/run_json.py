@@ -121,12 +121,13 @@ def _argument(arg: KernelArg) -> dict[str, Any]:
         "dtype": tensor.dtype if tensor else None,
         "shape": list(tensor.shape) if tensor else None,
         "descriptor": None if arg.descriptor is None else msgspec.to_builtins(arg.descriptor),
-        "before": _bits(arg.before),
-        "after": _bits(arg.after),
+        "before": digest_bits(arg.before),
+        "after": digest_bits(arg.after),
     }
 
 
-def _bits(digest: Digest | None) -> str | None:
+def digest_bits(digest: Digest | None) -> str | None:
+    """The bits of a digest; None: there is none."""
     return digest.bits if digest else None
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from tracing.analyze.graphs.operation_lines import at_operations
 from tracing.analyze.passes.compilations import compilations
 from tracing.analyze.passes.source_map import artefacts_by_hash
-from tracing.model import Compilation, Digest, Kernel, KernelArg, KernelLaunch
-from tracing.report.run_json import scalar
+from tracing.model import Compilation, Kernel, KernelArg, KernelLaunch
+from tracing.report.run_json import digest_bits, scalar
 from tracing.store import Run, rank_of
 
 _BINARY = ("cubin", "hsaco")
@@ -113,10 +113,6 @@ def _argument(arg: KernelArg) -> dict[str, Any]:
         "numel": math.prod(tensor.shape),
         "storage_offset": tensor.offset,
         "role": arg.declared,
-        "digest_before": _bits(arg.before),
-        "digest_after": _bits(arg.after),
+        "digest_before": digest_bits(arg.before),
+        "digest_after": digest_bits(arg.after),
     }
-
-
-def _bits(digest: Digest | None) -> str | None:
-    return digest.bits if digest else None
