@@ -9,7 +9,6 @@ import subprocess
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
-from tracing.environment import ROOT
 from tracing.errors import Problem
 
 
@@ -71,7 +70,7 @@ def gdb() -> str:
 
 def sources() -> tuple[Path, ...]:
     """The checkouts of Triton and of LLVM that `make` fetched, if they exist."""
-    root = Path(os.environ.get("TOOLCHAIN") or ROOT / "toolchain")
+    root = Path(os.environ.get("TOOLCHAIN") or Path(__file__).parents[2] / "toolchain")
     triton, llvm = root / "triton", root / "llvm-project"
     return (triton, *([llvm] if llvm.is_dir() else [])) if triton.is_dir() else ()
 

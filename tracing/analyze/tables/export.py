@@ -122,7 +122,7 @@ def _remedy(error: str, named: set[str]) -> str:
     # every table if one does not exist, else those that the query names
     shown = COLUMNS if "Table with name" in error else [name for name in COLUMNS if name in named]
     if not shown:
-        return "`tracing sql --help` names the tables"
+        return f"the tables are {', '.join(COLUMNS)}"
     tables = [f"{name}({', '.join(COLUMNS[name])})" for name in shown]
     return f"the {'table is' if len(tables) == 1 else 'tables are'} {'; '.join(tables)}"
 
