@@ -11,7 +11,7 @@ from tracing.model import Compilation, PassStart
 from tracing.store import Run
 
 
-def require_named(run: Run, kernel: str | None, which: str | None, stage: str | None) -> None:
+def require_named(run: Run, kernel: str | None, which: str | None, stage: str | None = None) -> None:
     """Raise Problem, with near names, unless a run has the kernel and the pass that a user names.
 
     which -- None: only a stage is named
