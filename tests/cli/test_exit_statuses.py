@@ -88,7 +88,7 @@ def test_an_exception_whose_message_raises_has_one_all_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [lambda *case: check_case(*case, ()), lambda *case: record_guards(*case, "eager")]
+    "answer", [lambda *case: check_case(*case, (), ()), lambda *case: record_guards(*case, "eager")]
 )
 def test_a_case_whose_exception_has_no_message_has_failed_all_the_same(
     answer: Callable[..., Outcome], tmp_path: Path
