@@ -66,7 +66,7 @@ def test_a_branch_that_rounding_decides_is_not_decided() -> None:
     referee = Referee(branch, branch, lambda stage: None)
     eager = branch()["output"]
 
-    verdict = judged(facts_of(eager * 1.1, "output"), facts_of(eager, "output"), referee)
+    verdict = outcome_of(facts_of(eager * 1.1, "output"), facts_of(eager, "output"), referee)
 
     assert verdict.status == "not decided"
     assert "because of cond, which rounding decides" in verdict.detail
