@@ -11,9 +11,41 @@ from generated.check import check
 from generated.faults import Planted, planted
 from generated.programs import case, programs
 from generated.witness import traced
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 
 from tracing.virtual_gpu import virtual_gpu
+
+
+def swapped() -> Planted:
+    """The same kernel on two slices of one storage, in another order."""
+    steps = [case.Launch("bump", (case.Region(buffer, 16, 32),), n=32) for buffer in (0, 2)]
+    a, b = (case.Program(tuple(order), pool=True) for order in (steps, steps[::-1]))
+    return Planted("swap", a, b, (0,), ("bump", "bump"), moved={(0,): (1,), (1,): (0,)})
+
+
+def covered() -> Planted:
+    """In each iteration, only one program has a launch that writes what two wrote in the other one."""
+    writes = case.Launch("add", (case.Region(3, 32, 32), case.Region(0, 0, 32), case.Region(0, 0, 32)), n=32)
+    reads = case.Launch("add", (case.Region(0, 16, 16), case.Region(3, 48, 16), case.Region(1, 48, 16)), n=16)
+    part = case.Launch("scale", (case.Region(2, 16, 32), case.Region(0, 0, 32)), n=26)
+    host = case.Host("numpy", case.Region(0), at=1, value=3.25)
+    a, b = (
+        case.Program((reads, case.Loop(2, (case.Thread((first, reads)), part, case.Thread((host,))))))
+        for first in (writes, case.Loop(0, ()))
+    )
+    return Planted("launch", a, b, (1, 0, 0), ("add",), "a")
+
+
+def in_threads() -> Planted:
+    """Short threads repeat each other; only one program has a launch in every second one."""
+    scale = case.Launch("scale", (case.Region(1, 16, 16), case.Region(2, 48, 16)), n=10)
+    add = case.Launch("add", (case.Region(1, 48, 16), case.Region(1, 48, 16), case.Region(3, 48, 16)), n=8)
+    more, bump = (case.Launch("bump", (case.Region(1, 16, n),), -0.75, n=n) for n in (32, 16))
+    a, b = (
+        case.Program((case.Loop(2, (case.Thread((scale, add, last)), case.Thread((scale, add)), bump)),))
+        for last in (case.Loop(0, ()), more)
+    )
+    return Planted("launch", a, b, (0, 0, 2), ("bump",), "b")
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +72,9 @@ def test_the_witness_agrees_with_the_virtual_gpu(program: object) -> None:
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # `make soak` shrinks, which takes minutes
 )
+@example(plan=swapped())
+@example(plan=covered())
+@example(plan=in_threads())
 @given(plan=planted())
 def test_a_planted_fault_is_accused_and_nothing_else(plan: Planted, folder: Path) -> None:
     check(plan, folder)

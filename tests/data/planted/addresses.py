@@ -38,7 +38,7 @@ def gather(table_ptr, out_ptr, COUNT: tl.constexpr, BLOCK: tl.constexpr):
 @triton.jit
 def fetch(address, out_ptr, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
-    tl.store(out_ptr + at, tl.load(address.to(tl.pointer_type(tl.float32)) + at))
+    tl.store(out_ptr + at, tl.load(address.to(tl.int64).to(tl.pointer_type(tl.float32)) + at))
 
 
 def build(device: str, fault: str = "none", variant: int = 0) -> Workload:

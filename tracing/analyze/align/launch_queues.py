@@ -142,10 +142,16 @@ class QueuePartners(Generic[T]):
         for a, b in sorted(scores, key=scores.__getitem__, reverse=True):
             if scores[a, b].kernels and a not in chosen and b not in chosen.values():
                 chosen[a] = b
-        _uncross(chosen, mine, free, scores)
+        _uncross(chosen, mine, free, scores, self._repeat)
         self._known |= chosen
         free = self._free()
         self._known.setdefault(queue, free[0] if free and queue not in free else queue)
+
+    def _repeat(self, pair: tuple[Queue, Queue], side: int) -> bool:
+        # whether the launches of two queues of one run only repeat each other
+        queues = (self._a, self._b)[side].queues
+        launches = islice(zip(*(queues[number] for number in pair), strict=False), NEAR)
+        return all(self._ask.repeats(one, other, side) for one, other in launches)
 
     def strangers(self) -> list[Queue]:
         """The queues of run b without a partner, each repeated for every launch that it holds."""
@@ -189,13 +195,18 @@ def _uncross(
     mine: Sequence[Queue],
     free: Sequence[Queue],
     scores: Mapping[tuple[Queue, Queue], _Score],
+    repeat: Callable[[tuple[Queue, Queue], int], bool],
 ) -> None:
-    # queues change their order only where more launches are alike in that order
+    # queues change their order only where more launches are alike in that order; of queues that repeat each
+    # other, these may be alike by chance
     for one, other in combinations([queue for queue in mine if queue in chosen], 2):
         b, its = chosen[one], chosen[other]
         straight = scores[one, its], scores[other, b]
         crossed = free.index(its) < free.index(b) and all(score.kernels for score in straight)
-        if crossed and _total(straight) >= _total((scores[one, b], scores[other, its])):
+        if crossed and (
+            _total(straight) >= _total((scores[one, b], scores[other, its]))
+            or (repeat((one, other), 0) and repeat((its, b), 1))
+        ):
             chosen[one], chosen[other] = its, b
 
 

@@ -14,6 +14,7 @@ from tracing.analyze.compare.signature_pair import Signatures, identities
 from tracing.analyze.compare.timeline.timeline import Timeline
 from tracing.analyze.compare.timeline.timeline_step import TimelineStep
 from tracing.model import CallSite
+from tracing.views import extent
 
 
 class LaunchLikeness:
@@ -113,7 +114,7 @@ class LaunchLikeness:
         """True if two launches of one run have equal settings and one line, and read the same tensors."""
         pair = earlier, later
         settings, lines = ([of(one, side) for one in pair] for of in (self.settings, self._site))
-        read = [[tensor.storage for tensor in one.read_tensors()] for one in pair]
+        read = [[(tensor.storage, extent(tensor.meta)[0]) for tensor in one.read_tensors()] for one in pair]
         return settings[0] == settings[1] and lines[0] == lines[1] and bool(read[0]) and read[0] == read[1]
 
     def same_tensors(self, a: TimelineStep, b: TimelineStep) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tracing.analyze.compare.causes.copied_writes import copied_from
 from tracing.analyze.compare.pairing import Pairing
 from tracing.analyze.compare.timeline.memory import Input, Sources, Write
+from tracing.views import extent
 
 
 class WritePair(NamedTuple):
@@ -43,10 +44,11 @@ class WritePairs:
                     matched.append((one, partner))
                     yield WritePair(one.write, partner.write, True)
         yield from self._copied(left_a, left_b, matched)
-        rest = zip_longest((one.write for one in left_a), (one.write for one in left_b))
         unseen = any(None in read.sources for read in (*a, *b))
-        pairs = [WritePair(*pair) for pair in rest]
-        yield from pairs or ([WritePair(None, None)] if unseen else [])
+        for one, other in [*zip_longest(left_a, left_b)] or [(None, None)] * unseen:
+            # one write may cover what several wrote in the other run
+            ours, theirs = one or _covering(other, left_a, a), other or _covering(one, left_b, b)
+            yield WritePair(ours and ours.write, theirs and theirs.write)
 
     def _copied(
         self, left_a: list[_Placed], left_b: list[_Placed], matched: Sequence[tuple[_Placed, _Placed]]
@@ -148,6 +150,22 @@ class WritePairs:
 class _Placed(NamedTuple):
     write: Write
     distance: int  # bytes from the first element of the tensor that was read
+
+    def of_read(self, size: int) -> range:
+        """The bytes of it that were read, of so many."""
+        start, stop = extent(self.write.region)
+        return range(max(0, self.distance), min(size, self.distance + stop - start))
+
+
+def _covering(write: _Placed | None, others: Sequence[_Placed], reads: Sequence[Input]) -> _Placed | None:
+    # the first of several writes to all bytes of one tensor that another write of them was read from
+    if write is None or len(reads) != 1 or (tensor := reads[0].tensor) is None:
+        return None
+    start, stop = extent(tensor.meta)
+    own = write.of_read(stop - start)
+    covered = (one.of_read(stop - start) for one in others)
+    around = (one.start <= own.start and own.stop <= one.stop for one in covered)
+    return next((one for one, covers in zip(others, around, strict=True) if covers), None)
 
 
 def _same_layout(a: Write, b: Write) -> bool:
