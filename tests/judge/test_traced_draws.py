@@ -17,7 +17,6 @@ from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.findings import TracedOff
 from tracing.analyze.judge.judgement import RunJudgement
-from tracing.judge import given_numbers
 from tracing.judge.drawn_numbers import DrawnNumbers
 from tracing.judge.given_numbers import GivenNumbers, OtherNumbers
 from tracing.program.device import Device
@@ -202,11 +201,8 @@ def with_sin(graph: torch.fx.Graph) -> None:
         node.target = aten.sin.default
 
 
-def test_an_operator_whose_numbers_judge_does_not_compute_is_named(
-    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rules = {name: rule for name, rule in given_numbers._RULES.items() if name != "aten::geometric_"}
-    monkeypatch.setattr(given_numbers, "_RULES", rules)
+@pytest.mark.usefixtures("no_geometric_numbers")
+def test_an_operator_whose_numbers_judge_does_not_compute_is_named(device: Device, tmp_path: Path) -> None:
     one = Program(lambda x, y: (torch.empty_like(x).geometric_(0.3) * y, y.sin()), inputs)
     said = judgement(recorded(one, tmp_path, device))
 

@@ -239,6 +239,7 @@ def overlapping() -> list[torch.Tensor]:
     return [x[:6], x[5:11]]
 
 
+@pytest.mark.usefixtures("no_geometric_numbers")
 @pytest.mark.parametrize(
     ("function", "arguments", "reason"),
     [
