@@ -15,6 +15,7 @@ from planted_kernels import Program, judgement, recorded
 from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.findings import TracedOff
+from tracing.judge import judged_call
 from tracing.judge.first_difference import first_difference
 from tracing.numerics.reference import Expected
 from tracing.program.device import Device
@@ -85,6 +86,18 @@ def test_the_operator_of_a_wrong_decomposition_is_named(
     text = "\n".join(judgement_text(said, ()))
     assert f"the first node that differs is {named[0].first}" in text
     assert f"the decomposition of {operators[0]}, or of " in text
+
+
+def test_of_a_graph_with_more_values_than_are_compared_no_node_is_named(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judged_call, "COMPARED", 1000)
+    monkeypatch.setitem(TABLE, aten.hardswish.default, other)
+    with inductor.patch(force_disable_caches=True):
+        said = judgement(recorded(Program(layers, inputs), tmp_path, device))
+
+    findings = [one for one in said.findings if isinstance(one, TracedOff)]
+    assert findings and {one.first for one in findings} == {""}
 
 
 def node(name: str, *read: str, op: str = "call_function") -> FxNode:

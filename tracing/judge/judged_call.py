@@ -9,7 +9,7 @@ import torch
 
 from tracing.analyze.judge.findings import BEFORE_INDUCTOR, SharedResult, TracedOff
 from tracing.judge.contents import Content
-from tracing.judge.first_difference import FirstDifference, first_difference, received_values
+from tracing.judge.first_difference import COMPARED, FirstDifference, first_difference, received_values
 from tracing.judge.fx_program import FxProgram
 from tracing.judge.judged_results import JudgedResults, as_recorded, refused
 from tracing.judge.no_reference import NoReference
@@ -47,16 +47,21 @@ class JudgedCall(JudgedResults):
             with as_recorded(self._call, self._contents.device), refused():
                 made = Reference(self._values, tf32=self._tf32).expected(0)
                 others = received_values(inner, received, self._contents)
-            return first_difference(self._program.graph, made, others, wrong)
+                return first_difference(self._program.graph, made, others, wrong)
         except NoReference:
             return None
 
     def _values(self) -> dict[str, torch.Tensor]:
         values: dict[str, torch.Tensor] = {}
+        elements = 0
 
         def receive(node: FxNode, result: Any) -> None:
+            nonlocal elements
             if isinstance(result, torch.Tensor):
                 values[node.name] = result.clone()
+                elements += result.numel()
+                if elements > COMPARED:
+                    raise NoReference("more values than are compared")
 
         self._program.run(self._inputs, self._call.overlapping, self._drawn, receive)
         return values
