@@ -6,7 +6,7 @@ graphs are executed in float64 on the inputs of one call, and the elements of th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -16,7 +16,7 @@ from tracing.judge.float64 import exact_values
 from tracing.judge.fx_program import FxProgram
 from tracing.judge.fx_values import FxValue
 from tracing.judge.graph_memory import generator_states, inputs_without_tensors
-from tracing.judge.operators import references
+from tracing.judge.operators import ancestors, references
 from tracing.model import GraphCall
 from tracing.numerics.reference import Expected
 from tracing.store.graph_file import FxGraph, FxNode
@@ -66,6 +66,7 @@ def first_difference(
     graph computes that one without it.
     """
     others = _Values(received)
+    nodes = {node.name: node for node in graph.nodes}
     read = {node.name: {*references([node.args, node.kwargs])} for node in graph.nodes}
     known = {node.name for node in graph.nodes if node.op in ("placeholder", "get_attr")}
     for name, names in read.items():
@@ -73,7 +74,7 @@ def first_difference(
         if others.has(made[name]) if name in made else names <= known:
             known.add(name)
     inexact = [name for name in known if name in made and made[name].exact.is_floating_point()]
-    right, needed = _ancestors(read, inexact), _ancestors(read, [wrong])
+    right, needed = ancestors(nodes, inexact), ancestors(nodes, [wrong])
     for node in graph.nodes:
         differs = node.name not in known | right and read[node.name] <= known
         returned = node.name == wrong and wrong in known  # its value is there, and is not what is returned
@@ -107,17 +108,6 @@ def _same_elements(read: FxNode, name: str, made: Mapping[str, Expected]) -> boo
     if read.name not in made or name not in made:
         return "call" in read.op
     return _alike(_sorted(made[read.name].exact), _sorted(made[name].exact))
-
-
-def _ancestors(read: Mapping[str, Collection[str]], names: Iterable[str]) -> set[str]:
-    # the nodes that some nodes are computed from, and these
-    left, needed = [*names], set[str]()
-    while left:
-        name = left.pop()
-        if name not in needed:
-            needed.add(name)
-            left += read.get(name, ())
-    return needed
 
 
 class _Values:

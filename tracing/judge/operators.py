@@ -166,6 +166,17 @@ def references(value: Any) -> Iterator[str]:
             yield from references(one)
 
 
+def ancestors(nodes: Mapping[str, FxNode], names: Iterable[str]) -> set[str]:
+    """The nodes that some nodes are computed from, and these."""
+    left, needed = [*names], set[str]()
+    while left:
+        name = left.pop()
+        if name not in needed and name in nodes:
+            needed.add(name)
+            left += references([nodes[name].args, nodes[name].kwargs])
+    return needed
+
+
 def viewed(node: FxNode) -> str | None:
     """The node of which an operator gives a view; None: it gives none."""
     function = _operator(node)

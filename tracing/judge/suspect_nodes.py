@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tracing.analyze.judge.findings import SharedResult, TracedOff
 from tracing.judge.contents import Contents
-from tracing.judge.operators import references
+from tracing.judge.operators import ancestors
 from tracing.judge.traced_referee import TracedFindings
 from tracing.model import GraphCall
 from tracing.store.graph_file import FxGraph, FxNode
@@ -53,16 +53,5 @@ def suspect_nodes(graph: FxGraph, off: Sequence[str], right: Collection[str]) ->
     if not off:
         return []
     known = {node.name: node for node in graph.nodes}
-    needed = set.intersection(*(_needed(known, [one]) for one in off)) - _needed(known, right)
+    needed = set.intersection(*(ancestors(known, [one]) for one in off)) - ancestors(known, right)
     return [one for one in graph.nodes if one.name in needed and one.op != "placeholder"]
-
-
-def _needed(nodes: dict[str, FxNode], names: Collection[str]) -> set[str]:
-    # the nodes that some nodes are computed from, and these
-    left, needed = [*names], set[str]()
-    while left:
-        name = left.pop()
-        if name not in needed and name in nodes:
-            needed.add(name)
-            left += references([nodes[name].args, nodes[name].kwargs])
-    return needed
