@@ -20,7 +20,8 @@ from tracing.upstream.torch.random_operators import bernoulli, cauchy, dropout, 
 _DROPOUT = "aten::native_dropout"
 _RANDOM, _INTEGERS = "prims::inductor_random", "prims::inductor_randint"
 _SLOPES, _RRELU = "aten::uniform", ("aten::rrelu_with_noise", "aten::rrelu_with_noise_")
-_STANDARD, _NORMAL = "prims::normal", "aten::normal."  # which calls it if a mean or a deviation is a tensor
+# if a mean or a deviation is a tensor; it calls prims::normal, from torch 2.15 on inductor_random
+_STANDARD, _NORMAL = "prims::normal", "aten::normal."
 _FUNCTIONAL = {  # the operator that a graph calls in place of one that works in place
     "aten::bernoulli_.float": "aten::bernoulli.p",
     "aten::bernoulli_.Tensor": "aten::bernoulli.Tensor",
@@ -63,10 +64,10 @@ class GivenNumbers(OperatorMode):  # type: ignore[no-untyped-call, unused-ignore
         drawn = self._left.pop(0)
         given = named_arguments(func, args, kwargs)
         slopes = drawn.operator == _SLOPES and func.name() in _RRELU
+        if func.name().startswith(_NORMAL) and drawn.operator in (_STANDARD, _RANDOM):
+            return _of_tensors(given, drawn)
         if drawn.operator in (_RANDOM, _INTEGERS) or slopes:
             return _generated(func.name(), given, drawn)
-        if drawn.operator == _STANDARD and func.name().startswith(_NORMAL):
-            return _of_tensors(given, drawn)
         if drawn.value.dtype == torch.bool and func.name() == _DROPOUT:
             return _of_attention(given, drawn)
         return _by_operator(func.name(), args, drawn)
@@ -189,6 +190,8 @@ def _normal(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
 def _of_tensors(given: Mapping[str, Any], drawn: DrawnNumbers) -> torch.Tensor:
     # the mean, the deviation or both are tensors
     mean, deviation = given["mean"], given["std"]
+    if drawn.order is not None or (drawn.operator == _RANDOM and drawn.arguments[2] != "randn"):
+        raise OtherNumbers
     result: torch.Tensor = _fresh(drawn.value) * deviation + mean
     tensors = [one for one in (mean, deviation) if isinstance(one, torch.Tensor)]
     if not tensors or result.shape != drawn.value.shape or result.dtype != drawn.value.dtype:
