@@ -68,3 +68,13 @@ def test_the_pass_that_gives_a_result_its_wrong_dtype_is_no_suspect_among_others
     assert "so        this pass gives output 0 its wrong dtype" in lines
     assert "or        a decomposition" not in lines
     assert "cleared   joint pass noop: no change of the dtype and shape of output 0" in lines
+
+
+def test_every_operator_whose_decomposition_may_be_wrong_is_named() -> None:
+    finding = TracedOff(0, WRONG, passes=(), first="add", operators=("torch.add", *"abc"))
+
+    lines = [line.strip() for line in judgement_text(RunJudgement((), (finding,), ()), ())]
+
+    suspect = "the decomposition of torch.add, or of a, b, c, which it reads"
+    assert f"suspect   {suspect}, as no pre-grad or joint pass changes the graph" in lines
+    assert "graph     0: mul; the first node that differs is add" in lines
