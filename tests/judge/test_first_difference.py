@@ -35,7 +35,7 @@ def layers(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
     mixed = F.hardswish(scores.softmax(-1) @ y + x)
     gated, gate = F.silu(mixed).chunk(2, -1)
     normed = F.group_norm((gated * gate.tanh()).view(1, 8, 8), 4).squeeze(0)
-    return F.softplus(normed.T), normed.logsumexp(-1)
+    return F.softplus(normed.T.nan_to_num()), normed.logsumexp(-1)
 
 
 def other(x: torch.Tensor) -> torch.Tensor:
@@ -52,20 +52,20 @@ def scaled(decompose: Decomposition) -> Decomposition:
     return wrong
 
 
-GROUP_NORM = "torch.nn.functional.group_norm"
 TABLE = select_decomp_table()
 
 
 @pytest.mark.parametrize(
-    ("operator", "wrong", "first", "operators"),
+    ("operator", "wrong", "first", "culprit"),
     [
-        (aten.hardswish.default, other, "mixed", ("torch.nn.functional.hardswish", "_operator.add")),
-        (aten.silu.default, None, "gate", ("_operator.getitem", "torch.nn.functional.silu")),
-        (aten.native_group_norm.default, None, "softplus", ("torch._C._nn.softplus", GROUP_NORM)),
-        (aten.logsumexp.default, None, "logsumexp", ("logsumexp", GROUP_NORM)),
+        (aten.hardswish.default, other, "mixed", "torch.nn.functional.hardswish"),
+        (aten.silu.default, None, "gated", "torch.nn.functional.silu"),
+        (aten.native_group_norm.default, None, "softplus", "torch.nn.functional.group_norm"),
+        (aten.nan_to_num.default, None, "softplus", "nan_to_num"),
+        (aten.logsumexp.default, None, "logsumexp", "logsumexp"),
     ],
     ids=lambda one: str(one) if isinstance(one, torch._ops.OpOverload) else "",
-)  # fmt: skip
+)
 def test_the_operator_of_a_wrong_decomposition_is_named(
     device: Device,
     tmp_path: Path,
@@ -73,19 +73,17 @@ def test_the_operator_of_a_wrong_decomposition_is_named(
     operator: Any,
     wrong: Decomposition | None,
     first: str,
-    operators: tuple[str, ...],
+    culprit: str,
 ) -> None:
     monkeypatch.setitem(TABLE, operator, wrong or scaled(TABLE[operator]))
     with inductor.patch(force_disable_caches=True):
         said = judgement(recorded(Program(layers, inputs), tmp_path, device))
 
     assert {one.verdict for one in said.launches} == {"right"}
-    named = [one for one in said.findings if isinstance(one, TracedOff) and one.first]
-    assert len(named) == 1
-    assert (named[0].operators[0], {*named[0].operators}) == (operators[0], {*operators})
+    [named] = [one for one in said.findings if isinstance(one, TracedOff) and one.first]
+    assert named.first == first and culprit in named.operators
     text = "\n".join(judgement_text(said, ()))
-    assert f"the first node that differs is {named[0].first}" in text
-    assert f"the decomposition of {operators[0]}, or of " in text
+    assert f"the first node that differs is {first}" in text and culprit in text
 
 
 def test_of_a_graph_with_more_values_than_are_compared_no_node_is_named(

@@ -23,6 +23,7 @@ from tracing.store.graph_file import FxGraph, FxNode
 
 _APART = 2.0**-20  # of an element: two computations in float64 differ by less
 _NEGLIGIBLE = 2.0**-28  # of a usual element
+_PART = "_operator.getitem"  # of a tuple; it has no decomposition
 COMPARED = 1 << 24  # elements of all values of Dynamo's graph; more are not kept
 
 
@@ -89,18 +90,16 @@ def _is_certain(node: FxNode, made: Mapping[str, Expected]) -> bool:
 
 
 def _before(graph: FxGraph, made: Mapping[str, Expected], node: FxNode) -> tuple[FxNode, ...]:
-    # the nodes whose values it reads, perhaps through views, in the order of the graph
+    # the nodes that it reads, and what these have their elements from, as views do, in the order of the graph
     nodes = {one.name: one for one in graph.nodes}
-    left, seen, before = [*references([node.args, node.kwargs])], set[str](), set[str]()
+    left, before = [*references([node.args, node.kwargs])], set[str]()
     while left:
         name = left.pop()
-        if name not in seen and "call" in nodes[name].op:
-            seen.add(name)
+        if name not in before and "call" in nodes[name].op:
+            before.add(name)
             read = [nodes[one] for one in references([nodes[name].args, nodes[name].kwargs])]
-            viewed = [one.name for one in read if _same_elements(one, name, made)]
-            left += viewed
-            before |= set() if viewed else {name}
-    return tuple(one for one in graph.nodes if one.name in before)
+            left += [one.name for one in read if _same_elements(one, name, made)]
+    return tuple(one for one in graph.nodes if one.name in before and one.target != _PART)
 
 
 def _same_elements(read: FxNode, name: str, made: Mapping[str, Expected]) -> bool:
