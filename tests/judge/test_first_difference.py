@@ -52,9 +52,6 @@ def scaled(decompose: Decomposition) -> Decomposition:
     return wrong
 
 
-TABLE = select_decomp_table()
-
-
 @pytest.mark.parametrize(
     ("operator", "wrong", "first", "culprit"),
     [
@@ -75,7 +72,8 @@ def test_the_operator_of_a_wrong_decomposition_is_named(
     first: str,
     culprit: str,
 ) -> None:
-    monkeypatch.setitem(TABLE, operator, wrong or scaled(TABLE[operator]))
+    table = select_decomp_table()  # which other tests may have had made anew
+    monkeypatch.setitem(table, operator, wrong or scaled(table[operator]))
     with inductor.patch(force_disable_caches=True):
         said = judgement(recorded(Program(layers, inputs), tmp_path, device))
 
@@ -90,7 +88,7 @@ def test_of_a_graph_with_more_values_than_are_compared_no_node_is_named(
     device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(judged_call, "COMPARED", 1000)
-    monkeypatch.setitem(TABLE, aten.hardswish.default, other)
+    monkeypatch.setitem(select_decomp_table(), aten.hardswish.default, other)
     with inductor.patch(force_disable_caches=True):
         said = judgement(recorded(Program(layers, inputs), tmp_path, device))
 
