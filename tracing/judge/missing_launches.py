@@ -20,9 +20,8 @@ class MissingLaunches:
 
     graph: int
     program: FxProgram  # the graph as it was lowered
-    calls: Mapping[
-        int, Sequence[LaunchedStep]
-    ]  # by index of the call: of those whose launches are all recorded
+    # by index of the call: of those whose launches are all recorded
+    calls: Mapping[int, Sequence[LaunchedStep]]
 
     def of(self, call: int) -> dict[int, NotLaunched]:
         """What one call did not launch, by position of its step."""

@@ -152,13 +152,13 @@ class _Placed(NamedTuple):
     distance: int  # bytes from the first element of the tensor that was read
 
     def of_read(self, size: int) -> range:
-        """The bytes of it that were read, of so many."""
+        """The bytes that it wrote of the tensor that was read, which has so many."""
         start, stop = extent(self.write.region)
         return range(max(0, self.distance), min(size, self.distance + stop - start))
 
 
 def _covering(write: _Placed | None, others: Sequence[_Placed], reads: Sequence[Input]) -> _Placed | None:
-    # the first of several writes to all bytes of one tensor that another write of them was read from
+    # the first of several writes of one run that wrote all the bytes which a write of the other run wrote
     if write is None or len(reads) != 1 or (tensor := reads[0].tensor) is None:
         return None
     start, stop = extent(tensor.meta)
