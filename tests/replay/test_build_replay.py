@@ -79,9 +79,7 @@ def test_the_interpreter_computes_the_results_of_the_launch(recorded: RecordedLa
 def test_a_kernel_that_the_interpreter_cannot_execute_has_no_reference(recorded: RecordedLaunch) -> None:
     broken = replace(recorded, module=recorded.module.replace("tl.max(x, 0)", "tl.missing(x, 0)"))
 
-    with pytest.raises(
-        Problem, match=r"cannot be decided, because there is no reference for launch 0: .*missing"
-    ):
+    with pytest.raises(Problem, match="missing"):
         reference(broken)
 
 

@@ -26,7 +26,7 @@ import torch
 import triton.language as tl
 
 from tracing.errors import Problem
-from tracing.interpreter import waiting
+from tracing.interpreter import language, waiting
 from tracing.interpreter.batch import choice
 from tracing.interpreter.batch.choice import executed_together, one_program_at_a_time
 from tracing.interpreter.blas_threads import one_blas_thread
@@ -37,6 +37,7 @@ from tracing.interpreter.guard import guarded, tensors_of
 from tracing.interpreter.language import interpreted, language_member, rewritten
 from tracing.interpreter.pointers import name_argument
 from tracing.interpreter.refusal import refusal
+from tracing.interpreter.roundings import OtherRoundings
 from tracing.upstream.patch import replaced
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled, functions_disabled
 from tracing.upstream.triton.interpreter import TensorHandle, implicit_tensor, numpy_dtype, pointer
@@ -50,6 +51,7 @@ __all__ = [
     "launch",
     "one_program_at_a_time",
     "permuted",
+    "rounded_otherwise",
     "undefined_loads",
 ]
 
@@ -92,7 +94,7 @@ def execute(
     reset = replaced(BUILDER, "accessed", None)
     with LANGUAGE, checked, reset, interpreted(), _unobserved(), guarded(arguments), one_blas_thread(), quiet:
         call = bound(source.fn.fn, _typed_arguments(source, arguments))
-        program = rewritten(source.fn.fn)
+        program = rewritten(source.fn)
         BUILDER.set_grid_dim(*grid)
         programs = [(int(x), int(y), int(z)) for x, y, z in _programs(*grid)]
 
@@ -203,9 +205,19 @@ def undefined_loads(byte: int) -> AbstractContextManager[None]:
     return replaced(BUILDER, "undefined_byte", byte)
 
 
+@contextmanager
+def rounded_otherwise(seed: int) -> Iterator[None]:
+    """While active, each operation on floats is rounded as another correct implementation may round it.
+
+    Programs run in another order, too, which changes the order of what atomics add.
+    """
+    with replaced(BUILDER, "roundings", OtherRoundings(seed)), permuted(seed):
+        yield
+
+
 def forget() -> None:
     """Drop the rewritten functions: a kernel's globals may have changed before the next use."""
-    rewritten.cache_clear()
+    language.forget()
     choice.forget()
 
 
@@ -240,6 +252,8 @@ def _typed(name: str, value: Any, type_name: Any) -> object:
         return make(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, (int, float)) and type_name != "u1":
         dtype = tl.str_to_ty(type_name, None)
+        if dtype == tl.bfloat16:
+            return tl.tensor(BUILDER.get_bf16(value), dtype)
         data = np.array([value]).astype(numpy_dtype(dtype))
         return tl.tensor(TensorHandle(data, dtype), dtype)
     if isinstance(value, torch.Tensor) and len(type_name) > 1:

@@ -33,6 +33,7 @@ from tracing.interpreter.floats import (
 )
 from tracing.interpreter.kernel_line import kernel_line, kernel_name
 from tracing.interpreter.pointers import as_cast, as_chosen
+from tracing.interpreter.roundings import OtherRoundings
 from tracing.upstream.patch import replaced
 from tracing.upstream.triton.interpreter import (
     ATOMIC_OP,
@@ -59,6 +60,19 @@ def _with(attribute: str, value: object, method: Callable[..., Any]) -> Callable
     return called
 
 
+def _rounded_otherwise(method: Callable[..., Any]) -> Callable[..., Any]:
+    # the method of some handles, and perhaps of the function that it applies to their arrays
+    @functools.wraps(method)
+    def called(self: Any, *operands: Any) -> Any:
+        result = method(self, *operands)
+        if self.roundings is None:
+            return result
+        handles = [one for one in operands if isinstance(one, TensorHandle)]
+        return self.roundings.of(result, operands[-1] if len(handles) < len(operands) else None, handles)
+
+    return called
+
+
 _atomic = functools.partial(_with, "masked", None)
 _load_in_order = _with("order", "acquire", BatchBuilder.create_masked_load)
 
@@ -73,6 +87,7 @@ class DeviceBuilder(BatchBuilder):
     order: Any = "plain"  # tracing.interpreter.gates.MemoryOrder of the load or store that is executed
     accessed: Any = None  # the dtype of its pointers; None: another builder executes it
     masked: bool | None = True  # it has a mask; None: an atomic, whose mask is there in any case
+    roundings: OtherRoundings | None = None  # None: each operation is rounded as the interpreter does
     undefined_byte = 0  # each byte of what a load without `other` gives where its mask is false
 
     def __init__(self) -> None:
@@ -80,13 +95,17 @@ class DeviceBuilder(BatchBuilder):
         # Backends check integers for overflow only where a kernel is compiled with debug=True. It takes a
         # fifth of the time.
         options: Any = self.options  # type: ignore[has-type, unused-ignore]
-        self.options = dataclasses.replace(options, sanitize_overflow=False)
+        # bf16x3 and bf16x6 are as exact as ieee, as which the interpreter computes all
+        products = (*options.allowed_dot_input_precisions, "bf16x3", "bf16x6")
+        self.options = dataclasses.replace(
+            options, sanitize_overflow=False, allowed_dot_input_precisions=products
+        )
 
-    binary_op = through_float32(BatchBuilder.binary_op)
-    unary_op = through_float32(BatchBuilder.unary_op)
-    ternary_op = through_float32(BatchBuilder.ternary_op)
-    create_erf = through_float32(BatchBuilder.create_erf)
-    create_rsqrt = through_float32(BatchBuilder.create_rsqrt)
+    binary_op = _rounded_otherwise(through_float32(BatchBuilder.binary_op))
+    unary_op = _rounded_otherwise(through_float32(BatchBuilder.unary_op))
+    ternary_op = _rounded_otherwise(through_float32(BatchBuilder.ternary_op))
+    create_erf = _rounded_otherwise(through_float32(BatchBuilder.create_erf))
+    create_rsqrt = _rounded_otherwise(through_float32(BatchBuilder.create_rsqrt))
 
     def get_bf16(self, value: float) -> Any:  # upstream since 3.9
         return rounded(self.get_fp32(value))
@@ -108,6 +127,7 @@ class DeviceBuilder(BatchBuilder):
             return self.create_minnumf(self.create_maxnumf(arg, low), high)
         return self.create_minimumf(self.create_maximumf(arg, low), high)
 
+    @_rounded_otherwise
     @for_each_program
     def create_fma(self, x: Any, y: Any, z: Any) -> Any:  # upstream rounds the product, too
         if x.dtype.scalar == tl.float64:
@@ -136,7 +156,8 @@ class DeviceBuilder(BatchBuilder):
 
     def create_dot(self, a: Any, b: Any, d: Any, *options: object) -> Any:
         wide = super().create_dot(*(widened(as_half(one)) for one in (a, b)), widened(d), *options)
-        return rounded(wide) if is_bf16(d) else wide
+        result = rounded(wide) if is_bf16(d) else wide
+        return self.roundings.of_product(result, a, b) if self.roundings else result
 
     def cast_impl(self, src: Any, dst_type: Any) -> Any:
         if dst_type.scalar != tl.bfloat16:
@@ -240,7 +261,8 @@ class DeviceBuilder(BatchBuilder):
         dtype = result_type.scalar
         rounds = result.dtype.kind == "f" and dtype.is_int()  # llrint
         data = as_integer(result, numpy_dtype(dtype)) if rounds else result.astype(numpy_dtype(dtype))
-        return TensorHandle(data, dtype)
+        handle = TensorHandle(data, dtype)
+        return self.roundings.of_library(handle, symbol) if self.roundings else handle
 
     def create_assert(self, condition: Any, message: str) -> None:
         if not condition:

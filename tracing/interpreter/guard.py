@@ -118,6 +118,8 @@ def tensors_of(values: Iterable[object]) -> Iterator[torch.Tensor]:
         if isinstance(value, tuple):
             yield from tensors_of(value)
             continue
-        tensor: Any = value if isinstance(value, torch.Tensor) else getattr(value, "base", None)
+        tensor: Any = value
+        while hasattr(tensor, "base"):  # a descriptor, perhaps of a tensor with another dtype
+            tensor = tensor.base
         if isinstance(tensor, torch.Tensor) and tensor.device.type == "cpu":
             yield tensor

@@ -77,6 +77,13 @@ def _missing_stub(name: str, *arguments: object, **keywords: object) -> object:
 class _Rewriter(FunctionRewriter):  # type: ignore[misc, unused-ignore]
     ast_transformer = OperatorRewriter()
 
+    def __init__(self, function: Callable[..., object], source: str) -> None:
+        super().__init__(function)
+        self.source = source
+
+    def _prepare_source(self, lines: list[str]) -> str:
+        return self.source  # with which the program may have replaced these lines
+
     # Upstream executes into the globals of the user's module, leaves its own names there, and loses closures.
     def _compile_and_exec(self, transformed_ast: Any) -> Any:
         outer = {**self.fn.__globals__, **inspect.getclosurevars(self.fn).nonlocals}
@@ -116,8 +123,8 @@ def _map_elementwise(function: Callable[..., Any], *arguments: Any, pack: int = 
     results: list[tuple[Any, ...]] = []
     for row in range(len(rows[0][0])):
         result = function(*(_scalar(data[row, lane], kind) for data, kind in rows for lane in range(pack)))
-        is_single = isinstance(result, tl.tensor)
-        results.append((result,) if is_single else tuple(result))
+        is_single = not isinstance(result, (tuple, tl.tuple))
+        results.append(tuple(map(SEMANTIC.to_tensor, (result,) if is_single else result)))
     columns = list(zip(*results, strict=True))
     blocks = tuple(_joined(columns[at : at + pack], inputs[0].type) for at in range(0, len(columns), pack))
     return blocks[0] if is_single else tl.tuple(blocks)
@@ -139,11 +146,23 @@ def _print(*values: object, **options: Any) -> None:
     print(*values, **options)
 
 
+def rewritten(function: Any) -> Callable[..., object]:
+    """Rewrite a kernel, or a function that it calls, for the interpreter.
+
+    function -- a JITFunction
+    """
+    return _rewritten(function.fn, function.src)
+
+
 @functools.cache
-def rewritten(function: Callable[..., object]) -> Callable[..., object]:
-    """Rewrite a kernel's function, or one that it calls, for the interpreter."""
-    made: Callable[..., object] = _Rewriter(function).rewrite_ast()
+def _rewritten(function: Callable[..., object], source: str) -> Callable[..., object]:
+    made: Callable[..., object] = _Rewriter(function, source).rewrite_ast()
     return made
+
+
+def forget() -> None:
+    """Drop the functions that were rewritten."""
+    _rewritten.cache_clear()
 
 
 def language_member(value: object) -> object:
@@ -156,7 +175,7 @@ def language_member(value: object) -> object:
 
 
 def _call_helper(self: Any, *arguments: object, **keywords: object) -> object:
-    return rewritten(self.fn)(*arguments, **keywords)
+    return rewritten(self)(*arguments, **keywords)
 
 
 def _bind_method(self: Any, instance: object, owner: object = None) -> object:

@@ -8,7 +8,7 @@ import numpy as np
 import triton.language as tl
 
 from tracing.interpreter.batch.batched_array import BatchedArray
-from tracing.interpreter.builder import SEMANTIC
+from tracing.interpreter.builder import BUILDER, SEMANTIC
 from tracing.upstream.triton.interpreter import (
     ReduceOps,
     ReduceScanOpInterface,
@@ -38,7 +38,7 @@ class _Combining(ReduceScanOpInterface):  # type: ignore[misc, unused-ignore]
 
     def apply_impl(self, tensors: tuple[Any, ...]) -> Any:
         # numpy's own sum, max and cumsum would take bfloat16's bit patterns for integers.
-        if any(tensor.dtype == tl.bfloat16 for tensor in tensors):
+        if BUILDER.roundings or any(tensor.dtype == tl.bfloat16 for tensor in tensors):
             return self.generic(tensors)
         return super().apply_impl(tensors)
 
@@ -51,9 +51,12 @@ class Reduce(_Combining, ReduceOps):  # type: ignore[misc, unused-ignore]
 
     def apply_impl(self, tensors: tuple[Any, ...]) -> Any:
         # numpy's functions skip NaN, and raise where there is nothing else; -0 equals +0 to them; numpy adds
-        # rows of float16 one by one, so that small terms are lost
+        # rows of float16 one by one, so that small terms are lost, and small integers as large ones
         dtype, data = tensors[0].dtype.scalar, tensors[0].handle.data
-        if dtype.is_floating() and (dtype.primitive_bitwidth < 32 or self._needs_order(data)):
+        if dtype.is_int() and dtype.primitive_bitwidth < 32 and is_sum(self.combine_fn):
+            return self.generic(tensors)
+        needs_order = dtype.primitive_bitwidth < 32 or BUILDER.roundings or self._needs_order(data)
+        if dtype.is_floating() and needs_order:
             return self.generic(tensors)
         return super().apply_impl(tensors)
 
@@ -103,7 +106,8 @@ class Scan(_Combining, ScanOps):  # type: ignore[misc, unused-ignore]
 
     # Upstream reverses around its own apply_impl, which the bfloat16 case does not reach.
     def apply_impl(self, tensors: tuple[Any, ...]) -> Any:
-        if not (self.reverse and any(tensor.dtype == tl.bfloat16 for tensor in tensors)):
+        generic = BUILDER.roundings or any(tensor.dtype == tl.bfloat16 for tensor in tensors)
+        if not (self.reverse and generic):
             return super().apply_impl(tensors)
         flipped = tuple(self._flipped(tensor) for tensor in tensors)
         return [self._flipped(tensor) for tensor in self.generic(flipped)]

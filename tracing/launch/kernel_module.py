@@ -26,7 +26,7 @@ from triton.language.extra import libdevice
 
 from tracing.interpreter.exclusion import LANGUAGE
 from tracing.upstream.inductor.code import triton_helpers
-from tracing.upstream.triton.jit import ConstexprFunction, GluonJITFunction, JITFunction
+from tracing.upstream.triton.jit import ConstexprFunction, GluonJITFunction, JITFunction, source_of
 
 _PACKAGES = tuple(Path(str(package.__file__)).parent for package in (torch, triton))
 _NAMES = ("KERNEL", "CONSTANTS", "OPTIONS", "FIELDS")
@@ -58,7 +58,7 @@ def kernel_module(function: Any, passed: Sequence[Any] = ()) -> KernelModule | N
 
     Cost: about 1 ms and as much for each function that it calls.
     """
-    if not isinstance(function, JITFunction) or not getattr(function, "raw_src", None):
+    if not isinstance(function, JITFunction) or not source_of(function):
         return None
     if not function.__name__.isidentifier():
         return KernelModule("", (function.__name__,))
@@ -116,7 +116,7 @@ class _Written:
                 self.blocks.append(f"{whole} = {name}")
 
     def _define_function(self, function: Any) -> None:
-        source = textwrap.dedent("".join(function.raw_src))
+        source = textwrap.dedent(source_of(function))
         with LANGUAGE:  # CPython 3.11.7 and before lose count where threads parse at once (gh-106905)
             tree = ast.parse(source)
         node = next(one for one in tree.body if isinstance(one, ast.FunctionDef))

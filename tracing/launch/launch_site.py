@@ -112,6 +112,8 @@ def tensor_of(value: object) -> torch.Tensor | None:
     if isinstance(value, torch.Tensor):
         return value
     base = getattr(value, "base", None)
+    if isinstance(base, TensorWrapper):  # a descriptor of a reinterpretation
+        return tensor_of(base)
     if not isinstance(base, torch.Tensor):
         return None
     return _reinterpreted(value, base) if isinstance(value, TensorWrapper) else base

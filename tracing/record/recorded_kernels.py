@@ -13,7 +13,7 @@ from tracing.launch.whole_writes import WholeWrites
 from tracing.model import CopiedFunction, Kernel
 from tracing.store import RunWriter
 from tracing.upstream.inductor.user_kernels import copied_functions
-from tracing.upstream.triton.jit import GluonJITFunction
+from tracing.upstream.triton.jit import GluonJITFunction, source_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class RecordedKernels:
     def _describe(self, number: int, site: LaunchSite, compiled: KernelArtefacts) -> Kernel:
         function = compiled.function
         code = getattr(getattr(function, "fn", None), "__code__", None)
-        source = getattr(function, "raw_src", None)
+        source = source_of(function)
         module = kernel_module(function, compiled.passed)
         return Kernel(
             id=number,
@@ -85,7 +85,7 @@ class RecordedKernels:
             options=compiled.options,
             fields=dict(named_fields(compiled.types)),
             stages={stage: self._writer.blob(content) for stage, content in compiled.artefacts.items()},
-            source=self._writer.blob("".join(source)) if source else None,
+            source=self._writer.blob(source) if source else None,
             file=f"{code.co_filename}:{code.co_firstlineno}" if code is not None else None,
             kind=site.kind,
             module=self._writer.blob(module.text) if module else None,

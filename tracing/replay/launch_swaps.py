@@ -28,7 +28,7 @@ from tracing.replay.loaded_kernel import Arguments, LoadedKernel, load_kernel
 from tracing.upstream.inductor.autotuner import kernel_name_of, launcher_of
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 from tracing.upstream.torch.dynamo import untraced
-from tracing.upstream.triton.jit import JITFunction, around_launches
+from tracing.upstream.triton.jit import JITFunction, around_launches, source_of
 
 Chosen: TypeAlias = Mapping[str, Mapping[int, Replacement]]  # by kernel, and by which of its launches, from 0
 LaunchFunction: TypeAlias = Callable[..., Any]
@@ -161,7 +161,7 @@ def _evaluated(function: JITFunction[Any], grid: Any, given: Mapping[str, object
 
 def _require_own(replacement: Replacement, function: Any, grid: Grid | None) -> None:
     # the n-th launch of a kernel need not be the one that was recorded: the case may have been edited since
-    source = "".join(getattr(function, "raw_src", None) or ())
+    source = source_of(function)
     if replacement.own_source and source and source != replacement.own_source:
         raise Problem("executed here, its source differs from the recorded one")
     if grid not in (None, replacement.own_grid):

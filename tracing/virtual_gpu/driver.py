@@ -11,10 +11,12 @@ import torch
 from tracing import interpreter
 from tracing.errors import Problem
 from tracing.interpreter import trials
+from tracing.interpreter.builder import not_executable
 from tracing.model.chips import CHIPS
 from tracing.upstream.torch.dynamo import untraced
 from tracing.upstream.triton.backends import GPUTarget
 from tracing.upstream.triton.driver import active_driver, benchmarker, driven_by
+from tracing.upstream.triton.jit import IRSource
 from tracing.virtual_gpu import benchmarks
 from tracing.virtual_gpu.binary import resources
 from tracing.virtual_gpu.chips import device_index
@@ -108,9 +110,15 @@ class _Launcher:
         if enter is not None:
             enter(metadata)
         if active_driver().execute and not trials.trying():
+            _require_source(self.source)
             interpreter.execute(self.source, arguments, (x, y, z), **self.checks)
         if leave is not None:
             leave(metadata)
+
+
+def _require_source(source: Any) -> None:
+    if isinstance(source, IRSource):
+        raise not_executable("a kernel of which only IR is given", source.path)
 
 
 def _require_possible(grid: tuple[int, int, int]) -> None:

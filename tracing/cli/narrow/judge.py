@@ -249,10 +249,12 @@ def _unlaunched(run: store.Run, kernels: Sequence[str]) -> Iterator[str]:
         yield f"{text}; {freeze}, then `tracing run --winners FILE` with one of them in FILE"
 
 
-def _interpreted(run: store.Run, launch: KernelLaunch) -> Mapping[str, Any]:
+def _interpreted(
+    run: store.Run, launch: KernelLaunch, *, fill: int = 0, seed: int | None = None
+) -> Mapping[str, Any]:
     from tracing.replay.reference import reference
 
-    return reference(recorded_launch(run, launch.index))
+    return reference(recorded_launch(run, launch.index), fill=fill, seed=seed)
 
 
 _NOTHING = RunJudgement((), (), ("this run: it launched no kernel",))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
-from triton.compiler.compiler import ASTSource
+from triton.compiler.compiler import ASTSource, IRSource
 from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
 from triton.runtime.jit import (
     ConstexprFunction,
@@ -23,12 +25,29 @@ __all__ = [
     "ASTSource",
     "ConstexprFunction",
     "GluonJITFunction",
+    "IRSource",
     "JITFunction",
     "TensorWrapper",
     "around_language_reads",
     "around_launches",
     "callable_helpers",
+    "source_of",
 ]
+
+
+def source_of(function: Any) -> str:
+    """The text of a function, with its decorators, as Triton compiles it; empty if it has none.
+
+    It is that of its file, unless the program replaced it.
+
+    function -- a JITFunction or ConstexprFunction
+    """
+    lines = getattr(function, "raw_src", None) or ()
+    text, compiled = "".join(lines), function.src if lines else ""
+    if textwrap.dedent(text).endswith(compiled):
+        return text
+    decorators = itertools.takewhile(lambda line: not line.lstrip().startswith("def "), lines)
+    return textwrap.dedent("".join(decorators)) + compiled
 
 
 def torch_names(dtype: object) -> list[str]:
@@ -74,6 +93,7 @@ def callable_helpers(call: Callable[..., Any], bind: Callable[..., Any]) -> Iter
 def contract() -> None:
     """Raise Broken or another error if torch or Triton has changed what this file relies on."""
     require_methods(JITFunction, "run")
+    require(isinstance(getattr(JITCallable, "src", None), property), "the source of a function as a property")
     require_parameters(TensorWrapper.__init__, "base", "dtype")
     require("float8_e5m2" in torch_names("fp8e5"), "Triton's names of torch's dtypes")
     require_parameters(JITFunction.run, "grid", "warmup")
@@ -82,3 +102,4 @@ def contract() -> None:
     for source in (ASTSource, GluonASTSource):
         require_methods(source, "make_ir")
     require_parameters(ASTSource.__init__, "fn", "signature", "constexprs")
+    require_parameters(IRSource.__init__, "path")

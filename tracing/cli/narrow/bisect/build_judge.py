@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from tracing.replay.build_replay import (
 from tracing.replay.cuda_binary import CudaBinary
 from tracing.replay.reference import reference
 from tracing.store.recorded_launch import RecordedLaunch, recorded_launch
+
+_ELSE = "give `tracing bisect` a command that judges: `-- COMMAND`"
 
 
 def replay_judge(
@@ -55,8 +57,17 @@ def replay_judge(
     recorded = _recorded(run, chosen, index)
     require_launchable(recorded.launch)
     require_inputs(recorded)
-    replay = BuildReplay(recorded, reference(recorded), Tolerance(atol, rtol), device.result)
+    replay = BuildReplay(recorded, _expected(recorded), Tolerance(atol, rtol), device.result)
     return _ReplayJudge(replay, seconds)
+
+
+def _expected(recorded: RecordedLaunch) -> Mapping[str, Any]:
+    try:
+        return reference(recorded)
+    except Problem as error:
+        what = f"cannot be decided, because there is no reference for launch {recorded.launch.index}"
+        remedy = f"{error.remedy}; or {_ELSE}" if error.remedy else _ELSE
+        raise Problem(f"{what}: {error.problem}", remedy) from None
 
 
 def _recorded(run: store.Run, chosen: Compilation, index: int | None) -> RecordedLaunch:
