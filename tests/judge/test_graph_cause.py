@@ -21,7 +21,7 @@ from tracing.judge.fx_program import FxProgram
 from tracing.judge.fx_values import FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
 from tracing.judge.graph_memory import GraphMemory
-from tracing.judge.step_referee import StepReferee
+from tracing.judge.judged_steps import JudgedSteps
 from tracing.numerics.verdict import Judged
 from tracing.program.device import Device
 from tracing.report.judge.judgement import judgement_text
@@ -58,7 +58,7 @@ def cause(traced: Graph, lowered: Graph, inputs: tuple[torch.Tensor, ...]) -> Fi
     memory = GraphMemory(lowered, Schedule([], [], [], {}, {}), contents, {}, None)  # type: ignore[arg-type]
     ends = [graph.value(graph.outputs[0]["node"]) for graph in (traced, lowered)]
     result = GraphResult("output 0", "buf0", *ends, Content(""))
-    return GraphCause(traced, given, StepReferee(0, memory), given).of(result, OFF)
+    return GraphCause(traced, given, JudgedSteps(0, memory), given).of(result, OFF)
 
 
 def grouped_left(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

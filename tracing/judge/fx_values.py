@@ -6,7 +6,7 @@ of writes so far to the memory that the node has or views.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tracing.judge.no_reference import NoReference
@@ -26,7 +26,7 @@ from tracing.judge.operators import (
 )
 from tracing.judge.recorded_values import is_dense
 from tracing.judge.saved_states import given_states, saved_states, without_states
-from tracing.store.graph_file import FxGraph, FxNode
+from tracing.store.graph_file import FxGraph, FxNode, PythonLine
 
 # operators that write every element of their first argument, or return one like it, and do not read it
 _OVERWRITING = ("aten::copy", "aten::copy_", "aten::fill", "aten::fill_", "aten::zero", "aten::zero_")
@@ -108,6 +108,16 @@ class FxValues:
         """The node that calls the operator of which a node is a result; an operator may have several."""
         known = self.nodes[node]
         return next(references(known.args), node) if known.target == "_operator.getitem" else node
+
+    def operator(self, node: str) -> str:
+        """The operator that a node calls, or of which it is a result: "aten::mm"."""
+        while (maker := self.maker(node)) != node:
+            node = maker
+        return self.nodes[node].target
+
+    def lines(self, nodes: Iterable[str]) -> tuple[PythonLine, ...]:
+        """The lines of the program that nodes come from, as far as they are known."""
+        return self.graph.lines_of(self.nodes[one] for one in nodes if one in self.nodes)
 
     def is_view(self, node: str) -> bool:
         return node in self._views

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import torch
 
 from tracing.analyze.judge.findings import (
+    GENERATED,
+    PASSES,
     OutputOff,
     Overwritten,
     PassesOff,
@@ -24,11 +26,9 @@ from tracing.judge.contents import Content
 from tracing.judge.float64 import DOES_NOT_RUN, OtherDtype, executed, float64_verdicts
 from tracing.judge.fx_program import FxProgram
 from tracing.judge.fx_values import FxValue, Given
+from tracing.judge.judged_steps import JudgedSteps
 from tracing.judge.no_reference import NoReference
-from tracing.judge.step_referee import GENERATED, StepReferee
-from tracing.store.graph_file import PythonLine
 
-PASSES = "Inductor's graph passes"
 _SAVED = "AOTAutograd, whose graph saves its input for the backward without a copy, and writes to it"
 
 
@@ -46,11 +46,11 @@ class GraphResult:
 class GraphCause:
     """The cause of results of one call that are off."""
 
-    def __init__(self, program: FxProgram, given: Given, steps: StepReferee, after: Given) -> None:
+    def __init__(self, program: FxProgram, given: Given, steps: JudgedSteps, after: Given) -> None:
         """Compare the two graphs of one call.
 
         program -- the graph as Inductor received it; given -- its inputs
-        steps   -- has judged the call; after -- inputs of the graph as it was lowered
+        steps   -- of the call; after -- inputs of the graph as it was lowered
         """
         self._program, self._given, self._steps, self._after = program, given, steps, after
         self._lowered = steps.memory.program
@@ -58,7 +58,7 @@ class GraphCause:
 
     def of(self, result: GraphResult, wrong: WrongElements) -> ResultFinding:
         """Why a result is off."""
-        graph, lines = self._steps.graph, self._lines(wrong.node)
+        graph, lines = self._steps.graph, self._program.lines([wrong.node])
         if result.lowered is None:
             return self._unexplained(result, wrong)
         node = result.lowered.node
@@ -74,7 +74,7 @@ class GraphCause:
                 writer = self._lowered.writers[self._lowered.root(node)][state.writes]
                 return self._overwritten(result, wrong, writer)
         first = self._first()
-        return PassesOff(graph, wrong, first, self._lines(first or wrong.node))
+        return PassesOff(graph, wrong, first, self._program.lines([first or wrong.node]))
 
     def _unexplained(self, result: GraphResult, wrong: WrongElements) -> OutputOff:
         launches = self._steps.launches
@@ -87,7 +87,7 @@ class GraphCause:
         ]
         return OutputOff(
             self._steps.graph, wrong, (*unjudged, *self._steps.unjudged), tuple(rounded),
-            self._lines(wrong.node),
+            self._program.lines([wrong.node]),
         )  # fmt: skip
 
     def _overwritten_later(self, result: GraphResult, wrong: WrongElements) -> Overwritten | None:
@@ -101,8 +101,8 @@ class GraphCause:
         return Overwritten(
             self._steps.graph, result.name, memory.schedule.location(result.buffer), wrong.node,
             by.index if by else None, by.kernel_name if by else operator, GENERATED, wrong,
-            self._lines(wrong.node),
-            instead="" if by or operator else self._steps.holder(result.content),
+            self._program.lines([wrong.node]),
+            instead="" if by or operator else memory.holder(result.content),
         )  # fmt: skip
 
     def _needed(self, result: GraphResult) -> Sequence[str]:
@@ -125,7 +125,7 @@ class GraphCause:
         return Overwritten(
             steps.graph, result.name, result.buffer, wrong.node,
             by.index if by else None, by.kernel_name if by else writer, _SAVED if own else PASSES,
-            wrong, self._lines(wrong.node),
+            wrong, self._program.lines([wrong.node]),
         )  # fmt: skip
 
     def _first(self) -> str:
@@ -168,8 +168,3 @@ class GraphCause:
         except (NoReference, KeyError):
             return None
         return None if verdict == "no reference" else verdict != "compiled is off"
-
-    def _lines(self, node: str) -> tuple[PythonLine, ...]:
-        known = self._program.nodes.get(node)
-        line = self._program.graph.line_of(known) if known is not None else None
-        return (line,) if line is not None else ()

@@ -13,6 +13,7 @@ from tracing.judge.fx_program import FxProgram
 from tracing.judge.fx_values import FxPlan, FxValue
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operator_writes import OperatorWrites
+from tracing.judge.random_numbers import draws_as_known
 from tracing.model import GraphCall, KernelLaunch
 from tracing.store.graph_file import Schedule, ScheduleStep
 from tracing.upstream.torch.fused_attention import GeneratorState
@@ -81,6 +82,19 @@ class GraphMemory:
             known = {one.value: one.content for one in inputs if one.value and one.content}
             more: FxSources = {**known, **sources}
             return self.program.plan([value], more), more
+
+    def holder(self, content: Content) -> str:
+        """The buffer that has a content; "": none that is known."""
+        same = (
+            name
+            for name, held in self.held.items()
+            if held.content is not None and self.contents.same(held.content, content)
+        )
+        return self.schedule.location(next(same, ""))
+
+    def draws_unknown(self, plan: FxPlan, launches: Sequence[KernelLaunch]) -> bool:
+        """True if a plan draws random numbers that are not those which some launches draw."""
+        return plan.draws and not (plan.generated and draws_as_known(self.contents.run, launches))
 
     def loaded(self, sources: FxSources) -> dict[FxValue, object]:
         """Values of the graph as tensors and numbers."""

@@ -19,9 +19,9 @@ from tracing.judge.fx_program import FxProgram
 from tracing.judge.fx_values import FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
 from tracing.judge.graph_memory import FxSources, NoTensor, generator_states
+from tracing.judge.judged_steps import JudgedSteps
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import is_seed, references
-from tracing.judge.step_referee import StepReferee
 from tracing.numerics.verdict import FEW, UNKNOWN_NOISE, Judged
 from tracing.store.graph_file import Schedule
 
@@ -33,7 +33,7 @@ class GraphReferee:
         self,
         call: int,
         program: FxProgram,
-        steps: StepReferee,
+        steps: JudgedSteps,
         contents: Contents,
         others: Mapping[int, NoTensor],
         saved: Collection[str],

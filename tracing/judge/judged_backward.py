@@ -117,5 +117,4 @@ class JudgedBackward(JudgedResults):
         # of what reads the input
         graph, node = self._program.graph, self._node(name)
         read = self._program.readers(node.name) if node is not None else []
-        lines = [graph.line_of(graph.nodes[i]) for i in read]
-        return tuple(dict.fromkeys(one for one in lines if one is not None))
+        return graph.lines_of(graph.nodes[i] for i in read)

@@ -113,8 +113,7 @@ class JudgedCall(JudgedResults):
 
     def lines_of(self, node: FxNode) -> tuple[PythonLine, ...]:
         """The line of the program that a node of Dynamo's graph comes from, if it is known."""
-        line = self._program.graph.line_of(node)
-        return (line,) if line is not None else ()
+        return self._program.graph.lines_of([node])
 
 
 def _parts(name: str) -> tuple[str, int]:

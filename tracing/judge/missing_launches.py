@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tracing.analyze.judge.findings import NotLaunched
-from tracing.analyze.judge.launched_steps import LaunchedStep
+from tracing.analyze.judge.launched_steps import LaunchedStep, made_steps
 from tracing.judge.fx_program import FxProgram
+from tracing.judge.graph_programs import GraphPrograms
+from tracing.judge.recorded_calls import RecordedCall
 from tracing.model import KernelLaunch
 
 
@@ -60,8 +62,20 @@ class MissingLaunches:
         kernels = {one.kernel for one in made.step.calls}
         alike = [one.step for one in steps if kernels & {call.kernel for call in one.step.calls}]
         nodes = tuple(dict.fromkeys(node for step in alike for node in step.nodes))
-        lines = (
-            self.program.graph.line_of(self.program.nodes[one]) for one in nodes if one in self.program.nodes
-        )
-        known = tuple(dict.fromkeys(one for one in lines if one is not None))
-        return NotLaunched(self.graph, elsewhere.kernel_name, nodes, elsewhere.index, known)
+        lines = self.program.lines(nodes)
+        return NotLaunched(self.graph, elsewhere.kernel_name, nodes, elsewhere.index, lines)
+
+
+def missing_launches(calls: Iterable[RecordedCall], graphs: GraphPrograms) -> dict[int, MissingLaunches]:
+    """The steps of each graph, by its number.
+
+    calls -- all of one process
+    """
+    made: dict[int, dict[int, list[LaunchedStep]]] = {}
+    for one in calls:
+        if one.complete:
+            steps, _ = made_steps(graphs.program(one.call.graph).schedule, one.launches)
+            made.setdefault(one.call.graph, {})[one.call.index] = steps
+    return {
+        graph: MissingLaunches(graph, graphs.program(graph).lowered, steps) for graph, steps in made.items()
+    }

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tracing.analyze.judge.findings import SharedResult
+from tracing.analyze.judge.findings import GENERATED, PASSES, SharedResult
 from tracing.judge.fx_program import FxProgram
-from tracing.judge.graph_cause import PASSES
-from tracing.judge.step_referee import GENERATED
 from tracing.model import GraphCall, SharedBytes
 
 
@@ -35,10 +33,9 @@ def shared_results(
         known.add(roots)
         left, also_left = _nodes(one, lowered)
         merged = left and also_left and lowered.root(left) == lowered.root(also_left)
-        line = traced.graph.line_of(traced.nodes[node])
         yield SharedResult(
             call.graph, f"output {one.output}", node, f"{one.side} {one.other}", other,
-            PASSES if merged else GENERATED, (line,) if line is not None else (),
+            PASSES if merged else GENERATED, traced.lines([node]),
         )  # fmt: skip
 
 

@@ -21,7 +21,6 @@ from tracing.judge.fx_values import FxPlan
 from tracing.judge.graph_memory import BufferContent, FxSources, GraphMemory
 from tracing.judge.no_reference import NoReference
 from tracing.judge.operators import resolved
-from tracing.judge.random_numbers import draws_as_known
 from tracing.judge.values import given_to_operators
 from tracing.model import KernelLaunch
 
@@ -64,7 +63,7 @@ class StepJudge:
         named = {name: held.value for name, held in targets.items() if name in written and held.value}
         if not named:
             return self._copies(targets, written)
-        verdict, run = StepVerdict("no reference"), self._memory.contents.run
+        verdict = StepVerdict("no reference")
         drawn: FxSources = {}  # other results of this launch that depend on its random numbers
         by_order = sorted(named.items(), key=lambda one: self._program.order[one[1].node])
         right = False
@@ -72,7 +71,7 @@ class StepJudge:
             sources = targets[name].sources
             try:
                 plan, sources = self._memory.plan(value, sources | drawn)
-                if plan.draws and not (plan.generated and draws_as_known(run, launches)):
+                if self._memory.draws_unknown(plan, launches):
                     drawn[value] = written[name][1]
                     raise NoReference("random numbers that it draws")
                 wrong, rounded = self.wrong(plan, sources, name, *written[name])

@@ -29,8 +29,7 @@ def located(
         for name, one in judged.contents.items() if result else ():
             if one == content:
                 (wrong if name in off else right).append(result)
-    known = map(graph.line_of, suspect_nodes(graph, wrong, right))
-    lines = tuple(dict.fromkeys(one for one in known if one is not None))
+    lines = graph.lines_of(suspect_nodes(graph, wrong, right))
     for finding in judged.off:
         unknown = isinstance(finding, TracedOff) and not finding.first
         yield replace(finding, lines=lines) if lines and unknown else finding

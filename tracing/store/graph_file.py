@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -58,6 +58,10 @@ class FxGraph(msgspec.Struct, frozen=True):
         frames = self.lines[node.line] if 0 <= node.line < len(self.lines) else ()
         outside = [one for one in frames if not one.is_of_compiler]
         return [*frames, *outside][-1] if frames else None
+
+    def lines_of(self, nodes: Iterable[FxNode]) -> tuple[PythonLine, ...]:
+        """The lines of some nodes, as of `line_of`, each once."""
+        return tuple(dict.fromkeys(line for one in nodes if (line := self.line_of(one)) is not None))
 
 
 class ScheduledCall(msgspec.Struct, frozen=True):

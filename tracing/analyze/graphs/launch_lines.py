@@ -86,8 +86,7 @@ def functions_of_graph(run: Run, process: str, number: int) -> frozenset[str]:
 
 
 def _lines(graph: FxGraph, names: Collection[str]) -> tuple[PythonLine, ...]:
-    lines = (graph.line_of(node) for node in graph.nodes if node.name in names)
-    return tuple(dict.fromkeys(line for line in lines if line is not None))
+    return graph.lines_of(node for node in graph.nodes if node.name in names)
 
 
 def _allocating(graph: FxGraph, names: Collection[str], stored: Collection[str]) -> set[str]:

@@ -11,7 +11,10 @@ from tracing.store.graph_file import PythonLine
 
 LaunchVerdict: TypeAlias = Literal["right", "off", "inputs wrong", "no reference"]
 
+# causes
 BEFORE_INDUCTOR = "a step before Inductor's post-grad passes"
+PASSES = "Inductor's graph passes"
+GENERATED = "Inductor's generated code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ class Overwritten:
     node: str  # the node whose value should have been read; "": no single one
     by: int | None  # the launch that overwrote it; None: not a launch that was seen
     by_kernel: str
-    cause: str  # "Inductor's graph passes", "Inductor's generated code"
+    cause: str  # PASSES or GENERATED, with an operator that may have written to it instead
     wrong: WrongElements | None = None
     lines: tuple[PythonLine, ...] = ()
     also: tuple[str, ...] = ()  # the other results of the call that are off, and may have other causes
