@@ -238,7 +238,7 @@ class OperatorCalls:
     def hand_over(self, *, wait: bool) -> None:
         """Let the digests so far arrive soon; wait: first wait for those of earlier calls."""
         if self.digests is not None:
-            self.digests.hand_over(wait=wait)
+            self.digests.streams.hand_over(wait=wait)
 
     def _append(
         self,

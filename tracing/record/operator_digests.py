@@ -15,9 +15,10 @@ import torch
 
 from tracing.digest.captured import CapturedDigests
 from tracing.digest.columns import DigestedLaunches
-from tracing.digest.gpu import SLOTS, Sides, StreamDigests, digest_objects
+from tracing.digest.gpu import SLOTS, Sides, digest_objects
 from tracing.digest.host import digest
 from tracing.digest.spare_memory import OutOfSpareMemoryError
+from tracing.digest.streams import DigestStreams
 from tracing.launch import hooks
 from tracing.launch.coverage import EARLIER, WARM_UP
 from tracing.launch.hidden_computation import HiddenComputation
@@ -62,7 +63,7 @@ class OperatorDigestQueue(DigestBatches):
 
     def __init__(self, writer: RunWriter, not_covered: Callable[[str, str], None]) -> None:
         self._writer, self._not_covered = writer, not_covered
-        self._streams: dict[tuple[torch.device, int], StreamDigests] = {}
+        self.streams = DigestStreams(self.arrived)
         self._sides: dict[tuple[Any, ...], DigestedTensors] = {}
         self.computed: dict[int, Arriving] = {}  # on GPUs, by number
         self.count = 0
@@ -150,7 +151,7 @@ class OperatorDigestQueue(DigestBatches):
         ready = calls_at(side, [tensor.data_ptr() for tensor in tensors])
         if ready is None:
             return None
-        stream = self._streams[device, self.current_stream(device.index or 0)]
+        stream = self.streams.on(device, self.current_stream(device.index or 0))
         return side, side.positions, side.misaligned, stream.plan(ready, (), _sides(side))
 
     def expect(
@@ -172,15 +173,9 @@ class OperatorDigestQueue(DigestBatches):
         with HiddenComputation():
             self._write()
 
-    def hand_over(self, *, wait: bool) -> None:
-        """Let the digests so far arrive soon; wait: first wait for those of earlier calls."""
-        for stream in self._streams.values():
-            stream.hand_over(wait=wait)
-
     def close(self) -> None:
         """Wait for all digests, and write them."""
-        for stream in self._streams.values():
-            stream.drain()
+        self.streams.drain()
         for _, *sides, _ in self.expected:  # a digest that failed never arrives
             for side in sides:
                 side[:] = [NOT_TAKEN if digest is None else digest for digest in side]
@@ -220,9 +215,7 @@ class OperatorDigestQueue(DigestBatches):
             _miss(taken, tensors)
             return
         handle = self.current_stream(device.index or 0)
-        stream = self._streams.get((device, handle))
-        if stream is None:
-            stream = self._streams[device, handle] = StreamDigests(device, handle, self.arrived)
+        stream = self.streams.on(device, handle)
         batch, slot = stream.reserve(len(tensors))
         ready = calls_at(side, [tensor.data_ptr() for tensor in tensors.values()])
         if ready is None:

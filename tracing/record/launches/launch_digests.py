@@ -14,6 +14,7 @@ from tracing.digest.gpu import Batch, Sides, StreamDigests
 from tracing.digest.host import digest
 from tracing.digest.kernel import FIELDS
 from tracing.digest.spare_memory import OutOfSpareMemoryError
+from tracing.digest.streams import DigestStreams
 from tracing.digest.tables import Call
 from tracing.launch import hooks
 from tracing.launch.coverage import WARM_UP
@@ -78,13 +79,13 @@ class _Deferred(NamedTuple):
 
 
 class LaunchDigests:
-    """Takes the digests of launches; never waits for a device before `drain`."""
+    """Takes the digests of launches; never waits for a device before its `streams` drain."""
 
     def __init__(self, catalogue: Catalogue, arrived: Callable[[DigestedLaunches], None]) -> None:
         """arrived -- receives the digests of launches, in any order"""
         self._catalogue = catalogue
         self._arrived = arrived
-        self._streams: dict[tuple[torch.device, int], StreamDigests] = {}
+        self.streams = DigestStreams(arrived)
         self._deferred: dict[CapturedDigests, _Deferred] = {}
 
     def before(self, launch: LaunchInFlight) -> None:
@@ -106,16 +107,6 @@ class LaunchDigests:
             self._host_after(launch)
         else:
             self._gpu_after(launch)
-
-    def hand_over(self, *, wait: bool) -> None:
-        """Let the digests of the launches so far arrive soon; wait: first wait for those of earlier calls."""
-        for stream in self._streams.values():
-            stream.hand_over(wait=wait)
-
-    def drain(self) -> None:
-        """Wait for all pending digests."""
-        for stream in self._streams.values():
-            stream.drain()
 
     # ---- on the host
 
@@ -222,13 +213,10 @@ class LaunchDigests:
     def _stream(self, launch: LaunchInFlight) -> StreamDigests:
         device = launch.template.device
         assert device is not None
-        known = self._streams.get((device, launch.stream))
-        if known is None:
-            with hooks.hidden(), dispatch_disabled():
-                known = StreamDigests(device, launch.stream, self._arrived)
-            self._streams[device, launch.stream] = known
-        launch.template.streams[launch.stream] = known
-        return known
+        with hooks.hidden(), dispatch_disabled():
+            stream = self.streams.on(device, launch.stream)
+        launch.template.streams[launch.stream] = stream
+        return stream
 
 
 def _slots(address: int, calls: Sequence[Call]) -> list[int]:

@@ -188,7 +188,7 @@ class LaunchRecorder:
                 self._calls.flush()
             else:
                 if self._digests is not None:
-                    self._digests.drain()
+                    self._digests.streams.drain()
                 self._captured.drain()
                 self._calls.close()
             self._lines.close()

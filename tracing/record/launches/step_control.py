@@ -80,7 +80,7 @@ class StepControl:
         wait = self._flight.watch is not None
         self._calls.hand_over(wait=wait)
         if self._digests is not None:
-            self._digests.hand_over(wait=wait)
+            self._digests.streams.hand_over(wait=wait)
         self._captured.hand_over(wait=wait)
         if self._extras is not None:
             self._extras.step_ended()
