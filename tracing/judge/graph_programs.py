@@ -14,8 +14,6 @@ from tracing.model import CompiledGraph
 from tracing.model.first_names import first_names
 from tracing.store.graph_file import Schedule, read_graph, read_schedule
 
-_NAMED = 8  # graphs
-
 
 class GraphProgram(NamedTuple):
     """A compiled graph."""
@@ -51,7 +49,7 @@ class GraphPrograms:
         """Some graphs: "graph 0, 1 (backward)"."""
         numbers = sorted({*graphs})
         names = [f"{one} (backward)" if self.is_backward(one) else f"{one}" for one in numbers]
-        return f"graph {first_names(names, _NAMED)}"
+        return f"graph {first_names(names)}"
 
     def saved(self, forward: int) -> set[str]:
         """The nodes of a graph whose values it returns for its backward."""

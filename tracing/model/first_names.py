@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def first_names(names: Sequence[str], most: int) -> str:
+def first_names(names: Sequence[str], most: int = 8) -> str:
     """`a, b and 3 more`."""
     further = len(names) - most
     return ", ".join(names[:most]) + (f" and {further} more" if further > 0 else "")

@@ -10,10 +10,11 @@ from typing import Literal
 import torch
 
 from tracing.model import Outcome, PlainValue, Uncomparable
+from tracing.model.first_names import first_names
 from tracing.numerics.fact_difference import differ_in_dtype, stride_difference, value_difference
 from tracing.numerics.referee import Referee
 from tracing.numerics.result_verdicts import ResultVerdicts
-from tracing.numerics.verdict_text import some
+from tracing.numerics.verdict_text import NAMED
 from tracing.program.state import AFTERWARDS, STEPPED
 from tracing.program.structure import Fact, Facts
 
@@ -56,7 +57,8 @@ def agreement(actual: Facts, expected: Facts, referee: Referee | None = None) ->
     differing = sorted(_disagreements(actual, expected, verdicts), key=lambda one: -one.size)
     without = [name for name, one in actual.items() if isinstance(one, Uncomparable)]
     undeclared = tuple(referee.undeclared) if referee is not None else ()
-    remarks = [*undeclared, *verdicts.remarks(), *([f"not compared: {some(without)}"] if without else [])]
+    remarks = [*undeclared, *verdicts.remarks()]
+    remarks += [f"not compared: {first_names(without, NAMED)}"] if without else []
     status, summary = _summary(differing, verdicts, actual)
     outcome = Outcome(
         status,
@@ -81,10 +83,12 @@ def _summary(
     if undecided:
         return "not decided", "; ".join(undecided)
     if off := verdicts.eager_off():
-        return "passed", f"the compiled results are right; eager's agree, except for {some([*off])}"
+        names = first_names(off, NAMED)
+        return "passed", f"the compiled results are right; eager's agree, except for {names}"
     if not verdicts.other_numbers:
         return "passed", _agreed(actual)
-    second = f"{some(verdicts.other_numbers)} in a second compile, which draws eager's random numbers"
+    names = first_names(verdicts.other_numbers, NAMED)
+    second = f"{names} in a second compile, which draws eager's random numbers"
     return "passed", f"{_agreed(actual)}, {second}: kernels that draw others are not compared"
 
 
@@ -98,7 +102,7 @@ def _unseen(actual: Facts) -> list[str]:
     )
     if not unseen or compared or any(name.startswith("grad of ") for name in actual):
         return []
-    return [f"nothing that it returns can be compared: {some(unseen)}"]
+    return [f"nothing that it returns can be compared: {first_names(unseen, NAMED)}"]
 
 
 def _agreed(actual: Facts) -> str:
@@ -121,7 +125,7 @@ def _is_value(name: str, fact: Fact) -> bool:
 
 def _detail(disagreements: list[Disagreement]) -> str:
     worst, *others = disagreements
-    also = f"; also {some([one.name for one in others])}" if others else ""
+    also = f"; also {first_names([one.name for one in others], NAMED)}" if others else ""
     return f"{worst.name}: {worst.how}{also}"
 
 

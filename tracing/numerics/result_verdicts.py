@@ -8,16 +8,17 @@ from collections.abc import Iterator
 import torch
 
 from tracing.digest.host import digest
+from tracing.model.first_names import first_names
 from tracing.numerics.fact_difference import value_difference
 from tracing.numerics.referee import Referee
 from tracing.numerics.reference import UNREPEATABLE
 from tracing.numerics.shadow_storages import BITS_AS, BY_ROUNDING, is_inexact
 from tracing.numerics.verdict import Judged
 from tracing.numerics.verdict_text import (
+    NAMED,
     apart_text,
     judged_text,
     less_precise_text,
-    some,
     undecided_text,
     within_text,
 )
@@ -54,7 +55,7 @@ class ResultVerdicts:
             return None
         if judged.verdict == "no reference":
             self.eager_repeats &= UNREPEATABLE not in judged.missing
-            why = some(list(judged.missing))
+            why = first_names(judged.missing, NAMED)
             read_as_bits = not is_inexact(expected) and any(one.startswith(BITS_AS) for one in judged.missing)
             if read_as_bits or any(one.endswith(BY_ROUNDING) for one in judged.missing):
                 why += ", whose last bits rounding decides" if read_as_bits else ""
@@ -106,7 +107,7 @@ class ResultVerdicts:
         for name, one in self._explained.items():
             if one.verdict == "not decided":
                 apart.setdefault(apart_text(one), []).append(name)
-        return [f"{some(names)}: {text}" for text, names in apart.items()] + self._tolerated
+        return [f"{first_names(names, NAMED)}: {text}" for text, names in apart.items()] + self._tolerated
 
     def less_precise(self) -> list[str]:
         """The results that are within rounding, and much farther from exact than eager's; the worst first."""
@@ -124,12 +125,12 @@ class ResultVerdicts:
             yield f"within rounding: {counted}{name}{far}"
         yield from (f"{name}: {undecided_text(one)}" for name, one in within.items() if one.undecided)
         if less := self.less_precise():
-            yield f"less precise than eager: {some(less)}"
+            yield f"less precise than eager: {first_names(less, NAMED)}"
         decided = {name: one for name, one in self._explained.items() if one.verdict != "not decided"}
         yield from (f"{name}: {judged_text(one)}" for name, one in decided.items() if name not in within)
         if self._stepped:
             why = "torch.compile traces optimizers with bias corrections of float32"
-            yield f"less precise than eager, because {why}: {some(self._stepped)}"
+            yield f"less precise than eager, because {why}: {first_names(self._stepped, NAMED)}"
         yield from self._without
         if self._referee is not None and self._referee.failure:
             yield f"no reference: {self._referee.failure}"

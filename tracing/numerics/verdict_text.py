@@ -5,17 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tracing.model.first_names import first_names
 from tracing.model.numbers import number_text
 from tracing.numerics.eager_difference import EagerDifference
 from tracing.numerics.verdict import Judged
 
-_NAMED = 5  # names that a text has
-
-
-def some(names: list[str]) -> str:
-    """Names as text: the first of many, and how many more there are."""
-    return first_names(names, _NAMED)
+NAMED = 5  # names that a text has
 
 
 def judged_text(judged: Judged) -> str:

@@ -34,7 +34,9 @@ def reference_text(kernels: int, *, of_case: bool = True) -> str:
 def suspect_text(kernels: Sequence[Kernel]) -> str:
     """`only compiled launches the hand-written softmax_kernel (model.py:9): it may be to blame, ...`."""
     copied = [(one.name, one.copied[0]) for one in kernels]
-    named = _some([f"{name} ({Path(one.user_file).name}:{one.user_line})" for name, one in copied])
+    named = first_names(
+        [f"{name} ({Path(one.user_file).name}:{one.user_line})" for name, one in copied], _NAMED
+    )
     it = "it" if len(kernels) == 1 else "one of them"
     return f"    only compiled launches the hand-written {named}: {it} may be to blame, or the code around it"
 
@@ -48,10 +50,7 @@ def unchecked_text(kernels: Sequence[str], *, known: bool = True) -> str:
     known -- False: the run does not say which kernels eager launches
     """
     them = "they compute" if len(kernels) > 1 else "it computes"
+    names = first_names(kernels, _NAMED)
     if not known:
-        return f"if eager launches {_some(kernels)}, too, nothing checks what {them}: {UNKNOWN_EAGER}"
-    return f"eager launches {_some(kernels)}, too: nothing checks what {them}"
-
-
-def _some(names: Sequence[str]) -> str:
-    return first_names(names, _NAMED)
+        return f"if eager launches {names}, too, nothing checks what {them}: {UNKNOWN_EAGER}"
+    return f"eager launches {names}, too: nothing checks what {them}"

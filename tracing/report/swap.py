@@ -22,8 +22,6 @@ from tracing.model.first_names import first_names
 from tracing.report.text import plural
 from tracing.store import Run
 
-_LISTED = 8  # launches whose numbers are written out
-
 
 def plan_text(planned: SwapPlan) -> Iterator[Text]:
     """The replaceable kernels with their replacements, then the other kernels with the reasons."""
@@ -145,7 +143,7 @@ def _rows(one: Candidate) -> Iterator[tuple[str, str, str]]:
     for turn in one.turns:
         numbers.setdefault(turn.differs, []).append(f"#{turn.index}")
     for number, (differs, launches) in enumerate(numbers.items()):
-        yield "" if number else one.kernel, first_names(launches, _LISTED), differs
+        yield "" if number else one.kernel, first_names(launches), differs
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[Text]:

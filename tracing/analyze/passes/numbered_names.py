@@ -9,7 +9,6 @@ from typing import TypeVar
 from tracing.model.first_names import first_names
 
 T = TypeVar("T")
-_LISTED = 8  # names of one sentence
 
 
 def nth_named(items: Sequence[T], which: str, name: Callable[[T], str]) -> list[T]:
@@ -22,4 +21,4 @@ def nth_named(items: Sequence[T], which: str, name: Callable[[T], str]) -> list[
 def nearest(name: str, known: Sequence[str]) -> str:
     """The known names that are most like a name; if none is, the first of all."""
     near = get_close_matches(name, sorted(set(known)), n=3, cutoff=0.5)
-    return f"nearest: {', '.join(near)}" if near else f"there are {first_names(known, _LISTED)}"
+    return f"nearest: {', '.join(near)}" if near else f"there are {first_names(known)}"

@@ -89,8 +89,9 @@ def reasons_for_no_kernel(run: Run, rank: int | None = None) -> list[str]:
     if ended := crashes(run.path):
         return [f"{ended[0].signal} ended the process; launches shortly before that are not written"]
     frames = list(_frames(recorded))
+    compiled = [*dict.fromkeys(one.name for one in kernels)]
     reasons = [
-        *([f"Inductor compiled C++, {_some([one.name for one in kernels])}"] if kernels else []),
+        *([f"Inductor compiled C++, {first_names(compiled, _SHOWN)}"] if compiled else []),
         *frames,
         *_backends(recorded),
         *_libraries(recorded),
@@ -177,9 +178,10 @@ def _none_compiled(recorded: _Recorded) -> Iterator[str]:
     elif recorded.run.info.kind == "case" and statuses - {"interrupted"}:
         yield "torch.compile compiled none of its code: it is disabled there, or no tensor is computed"
     elif statuses - {"interrupted"}:  # it has ended
-        names = [one.kernel_name for one in recorded.records(Compilation)]  # as by triton.compile
-        of_triton = f"the {recorded.run.info.kind} compiles {_some(names)}, and launches nothing"
-        yield of_triton if names else "torch.compile compiled nothing"
+        # as by triton.compile
+        names = [*dict.fromkeys(one.kernel_name for one in recorded.records(Compilation))]
+        compiled = f"the {recorded.run.info.kind} compiles {first_names(names, _SHOWN)}"
+        yield f"{compiled}, and launches nothing" if names else "torch.compile compiled nothing"
 
 
 def _backends(recorded: _Recorded) -> Iterator[str]:
@@ -198,16 +200,16 @@ def _libraries(recorded: _Recorded) -> Iterator[str]:
     raised = any(one.raised for one in recorded.records(FrameCompile))
     if raised or any(recorded.records(Failure)):  # that is the reason
         return
-    names: list[str] = []
+    names: dict[str, None] = {}
     for graph in recorded.records(CompiledGraph):
         schedule = read_schedule(recorded.run, graph)
         steps = [step for step in schedule.steps if step.kind == "library"]
         called = {node for step in steps for node in _called(step, schedule)}
         nodes = read_graph(recorded.run, graph.post_grad).nodes if called else ()
         calls = (one for one in nodes if one.name in called and one.op == "call_function")
-        names += [one.target for one in calls if one.target != _PART]
+        names |= dict.fromkeys(one.target for one in calls if one.target != _PART)
     if names:
-        yield f"operators that are calls of a library or fall back to ATen: {_some(names)}"
+        yield f"operators that are calls of a library or fall back to ATen: {first_names([*names], _SHOWN)}"
 
 
 def _called(step: ScheduleStep, schedule: Schedule) -> Sequence[str]:
@@ -224,10 +226,6 @@ def _unexplained(recorded: _Recorded) -> Iterator[str]:
         yield f"the {recorded.run.info.kind} failed before it launched one"
     elif graphs and kinds <= {"none"}:
         yield "the graphs that Inductor compiled need no kernel"
-
-
-def _some(names: list[str]) -> str:
-    return first_names([*dict.fromkeys(names)], _SHOWN)
 
 
 def _described(reason: str) -> str:

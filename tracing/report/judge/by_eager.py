@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracing.analyze.judge.judgement import RunJudgement
+from tracing.model.first_names import first_names
 from tracing.report.hand_written import UNKNOWN_EAGER, one_by_one, reference_text
-from tracing.report.judge.findings import some
 
 
 def suspects_text(judgement: RunJudgement) -> Iterator[str]:
@@ -15,10 +15,10 @@ def suspects_text(judgement: RunJudgement) -> Iterator[str]:
     named = [f"{one.launch} {one.kernel}" for one in suspects]
     which = "launch" if len(suspects) == 1 else "one of launches"
     if judgement.forward_of_gradients:
-        code = f"the backward formula of the code that makes {which} {some(named)}"
+        code = f"the backward formula of the code that makes {which} {first_names(named)}"
         yield f"✗ only gradients differ from eager's; the suspect is {code}, or what it saves for it"
     else:
-        yield f"✗ the results differ from eager's; the suspect is {which} {some(named)}"
+        yield f"✗ the results differ from eager's; the suspect is {which} {first_names(named)}"
     own = {one.kernel for one in suspects if one.graph < 0}
     if own and not judgement.forward_of_gradients:
         them = "it" if len(own) == 1 else "them"
@@ -36,7 +36,7 @@ def suspects_text(judgement: RunJudgement) -> Iterator[str]:
     for one in suspects if len(suspects) > 1 or judgement.forward_of_gradients else ():
         reached = judgement.reached.get(one.launch)
         if reached is not None and reached.agreeing:
-            names = some(reached.agreeing)
+            names = first_names(reached.agreeing)
             yield f"    less so   launch {one.launch} {one.kernel}: {names} depends on it, and agrees"
     them = "it" if len(suspects) == 1 else "them"
     right = [one for one in judgement.launches if one.verdict == "right" and one not in suspects]
@@ -46,7 +46,7 @@ def suspects_text(judgement: RunJudgement) -> Iterator[str]:
 
 def laid_out_text(judgement: RunJudgement) -> Iterator[str]:
     """The results that differ from eager's in strides or dtypes only."""
-    names = some(judgement.laid_out)
+    names = first_names(judgement.laid_out)
     yield f"✗ only strides or dtypes differ from eager's, of {names}: no kernel chooses these"
     yield "    suspect   the code that allocates the result: the program's, or Inductor's"
 
@@ -56,11 +56,11 @@ def cleared_text(judgement: RunJudgement) -> Iterator[str]:
     for one in judgement.cleared:
         reached = judgement.reached[one.launch]
         if reached.written:
-            why = f"all that it wrote is {some(reached.written)}, which agrees"
+            why = f"all that it wrote is {first_names(reached.written)}, which agrees"
         elif reached.agreeing:
-            why = f"only {some(reached.agreeing)} depends on it, and agrees"
+            why = f"only {first_names(reached.agreeing)} depends on it, and agrees"
         else:
-            why = f"only {some(reached.others)} may depend on it, and nothing that differs"
+            why = f"only {first_names(reached.others)} may depend on it, and nothing that differs"
         yield f"    cleared   launch {one.launch} {one.kernel}: {why}"
 
 
@@ -73,11 +73,12 @@ def nothing_off_text(judgement: RunJudgement) -> Iterator[str]:
     elif judgement.failed and not judgement.wrong_accesses:
         yield "no launch that was judged explains why it failed"
     judged = "every launch that was judged is right" if judgement.any_right else "no launch could be judged"
-    if judgement.unchecked and judgement.of_case and not judgement.eager_known:
-        yield f"{judged}; whether eager checks the hand-written {some(judgement.unchecked)} is not known:"
+    unchecked = first_names(judgement.unchecked)
+    if unchecked and judgement.of_case and not judgement.eager_known:
+        yield f"{judged}; whether eager checks the hand-written {unchecked} is not known:"
         yield f"    to know   {UNKNOWN_EAGER}"
-    elif judgement.unchecked:
-        yield f"nothing checks the hand-written {some(judgement.unchecked)}; {judged}"
+    elif unchecked:
+        yield f"nothing checks the hand-written {unchecked}; {judged}"
         yield reference_text(len(judgement.unchecked), of_case=judgement.of_case)
     elif judgement.undecided:
         yield judged
@@ -86,12 +87,12 @@ def nothing_off_text(judgement: RunJudgement) -> Iterator[str]:
         yield from _less_precise(judgement, judged)
     elif judgement.checked and not judgement.differs:
         also = f"{judged}; " if judgement.any_right else ""
-        yield f"{also}eager's results agree, and check the hand-written {some(judgement.checked)}"
+        yield f"{also}eager's results agree, and check the hand-written {first_names(judgement.checked)}"
     elif judgement.confirmed and not judgement.any_right and judgement.launches:
         yield f"{judged}; eager's results agree, and check all launches together"
     elif judgement.other_numbers and not judgement.any_right:
         yield f"{judged}; with eager's random numbers another compile agrees, whose kernels draw none:"
-        yield f"nothing checks those that computed {some(judgement.other_numbers)}"
+        yield f"nothing checks those that computed {first_names(judgement.other_numbers)}"
     elif judgement.before_inductor_unknown:
         unknown = "whether a decomposition, pre-grad or joint pass is wrong"
         yield f"{judged}; {unknown} is not known for some results"
@@ -101,7 +102,7 @@ def nothing_off_text(judgement: RunJudgement) -> Iterator[str]:
 
 def _less_precise(judgement: RunJudgement, judged: str) -> Iterator[str]:
     also = f"{judged}; " if judgement.any_right else ""
-    code = f"the hand-written {some(judgement.checked)}" if judgement.checked else "the program's code"
-    yield f"{also}eager's results agree within rounding only: {some(judgement.less_precise)}"
+    code = f"the hand-written {first_names(judgement.checked)}" if judgement.checked else "the program's code"
+    yield f"{also}eager's results agree within rounding only: {first_names(judgement.less_precise)}"
     yield f"    look at   {code}: an accumulator or intermediate of fewer bits makes results less precise,"
     yield "              and so may masked elements that enter a sum with a value other than 0"

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from tracing.analyze.judge.findings import Overwritten
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.model.first_names import first_names
-from tracing.report.judge.findings import some
 from tracing.report.text import plural
 
 _LISTED = 5  # launches, or parts of a graph, that are listed for one reason
@@ -37,8 +36,9 @@ def coverage_text(judgement: RunJudgement) -> Iterator[str]:
             reasons.setdefault(one.why, []).append(f"{one.launch} {one.kernel}")
     for why, launches in reasons.items():
         yield f"not covered: launch {first_names(launches, _LISTED)}{_BECAUSE}{why}"
+    unjudged = ((first_names(one.unjudged), one) for one in partly)
     yield from _not_covered(
-        [f"{some(one.unjudged)} of launch {one.launch} {one.kernel}{_BECAUSE}{one.why}" for one in partly]
+        [f"{names} of launch {one.launch} {one.kernel}{_BECAUSE}{one.why}" for names, one in unjudged]
     )
     yield from _not_covered(judgement.not_covered)
 

@@ -23,8 +23,6 @@ from tracing.report.judge.suspect_passes import before_inductor_text, passes_tex
 from tracing.report.text import plural, some_lines
 from tracing.store.graph_file import PythonLine
 
-_NAMES = 8
-
 KINDS = {  # of findings, in JSON
     Overwritten: "overwritten",
     LibraryOff: "library",
@@ -34,11 +32,6 @@ KINDS = {  # of findings, in JSON
     SharedResult: "shared memory",
     TracedOff: "traced graph",
 }
-
-
-def some(names: Sequence[str]) -> str:
-    """The first eight names, and how many more there are."""
-    return first_names(names, _NAMES)
 
 
 def accused_text(launch: JudgedLaunch) -> Iterator[str]:
@@ -51,7 +44,7 @@ def accused_text(launch: JudgedLaunch) -> Iterator[str]:
     if launch.graph < 0:
         yield "    against   Triton's interpreter, on the same inputs"
     else:
-        yield f"    graph     {launch.graph}: {some(launch.nodes)}"
+        yield f"    graph     {launch.graph}: {first_names(launch.nodes)}"
     if launch.why:
         yield f"    cause     {launch.why}"
     yield from _lines(launch.lines)
@@ -96,7 +89,7 @@ def finding_text(finding: Finding, undeclared: Sequence[str]) -> Iterator[str]:
             return
         case NotLaunched():
             yield f"✗ {finding.kernel} was not launched in a call of its graph"
-            yield f"    graph     {finding.graph}: {some(finding.nodes)}"
+            yield f"    graph     {finding.graph}: {first_names(finding.nodes)}"
             other = f"launch {finding.elsewhere} of another call"
             yield f"    cause     Inductor's generated code, which makes {other}"
             yield from _lines(finding.lines)
@@ -112,7 +105,8 @@ def finding_text(finding: Finding, undeclared: Sequence[str]) -> Iterator[str]:
             unseen = undeclared if finding.by is None else ()
             yield f"    cause     {'; '.join(unseen) or finding.cause}"
         case LibraryOff():
-            others = f"or {some(finding.others)}, whose result no launch reads, " if finding.others else ""
+            others = first_names(finding.others)
+            others = f"or {others}, whose result no launch reads, " if others else ""
             yield f"✗ {finding.operator} is off, {others}{_library(finding)}"
             yield f"    graph     {finding.graph}: {finding.wrong.node}"
         case PassesOff():
@@ -126,18 +120,18 @@ def finding_text(finding: Finding, undeclared: Sequence[str]) -> Iterator[str]:
             yield f"    graph     {finding.graph}: {finding.wrong.node}{first}"
             yield from before_inductor_text(finding)
             if finding.unjudged:
-                yield f"    unjudged  {some(finding.unjudged)}"
+                yield f"    unjudged  {first_names(finding.unjudged)}"
         case OutputOff():
             why = "each launch that was judged is right for its inputs"
             why = why if finding.complete else "the run lacks launches of this call"
             yield f"✗ {finding.wrong.name} is off, and {why}"
             yield f"    graph     {finding.graph}: {finding.wrong.node}"
             if finding.unjudged:
-                yield f"    unjudged  {some(finding.unjudged)}"
+                yield f"    unjudged  {first_names(finding.unjudged)}"
             for one in finding.rounded:
                 launch = f"launch {one.launch} {one.kernel}"
                 yield f"    rounding  {launch} does not round each node's value, as ATen does:"
-                yield f"              ATen gives another {some(one.nodes)}"
+                yield f"              ATen gives another {first_names(one.nodes)}"
     yield from _lines(finding.lines)
     if finding.wrong is not None:
         yield from _elements(finding.wrong, "rounding")
@@ -155,7 +149,7 @@ def _shared(finding: SharedResult) -> Iterator[str]:
 
 def _library(finding: LibraryOff) -> str:
     if finding.readers:
-        return f"or its result was written by {some(finding.readers)}, undeclared"
+        return f"or its result was written by {first_names(finding.readers)}, undeclared"
     if "::" not in finding.operator:
         return "or a launch of a graph that it executes"
     if finding.repeats_right:

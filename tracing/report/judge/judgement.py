@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from tracing.analyze.judge.findings import JudgedLaunch
 from tracing.analyze.judge.judgement import RunJudgement
+from tracing.model.first_names import first_names
 from tracing.report.judge.by_eager import cleared_text, laid_out_text, nothing_off_text, suspects_text
 from tracing.report.judge.coverage import coverage_text
-from tracing.report.judge.findings import accused_text, also_off, finding_text, of_calls, some
+from tracing.report.judge.findings import accused_text, also_off, finding_text, of_calls
 from tracing.report.text import plural
 
 
@@ -30,7 +31,7 @@ def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Ite
     for finding, calls in of_calls(judgement.findings):
         yield from finding_text(finding, judgement.undeclared)
         if also := also_off(finding, judgement.findings):
-            yield f"    also off  {some(also)}"
+            yield f"    also off  {first_names(also)}"
         if calls > 1:
             yield f"    likewise  in {plural(calls - 1, 'later call')} of the graph"
     if judgement.laid_out:
@@ -51,5 +52,5 @@ def _by_kernel(launches: Sequence[JudgedLaunch]) -> str:
     numbers: dict[str, list[str]] = {}
     for one in launches:
         numbers.setdefault(one.kernel, []).append(str(one.launch))
-    titles = (f"{kernel} ({'launches' if at[1:] else 'launch'} {some(at)})" for kernel, at in numbers.items())
-    return some([*titles])
+    at = {kernel: f"{'launches' if at[1:] else 'launch'} {first_names(at)}" for kernel, at in numbers.items()}
+    return first_names([f"{kernel} ({launches})" for kernel, launches in at.items()])

@@ -10,7 +10,6 @@ from tracing.model.first_names import first_names
 from tracing.report.text import plural
 
 _LINES = 8  # of a graph that are printed
-_NAMES = 8  # of passes and operators
 _SHOWN = 2  # suspect passes of torch whose lines are printed; `tracing passes` shows those of more
 
 
@@ -38,12 +37,12 @@ def before_inductor_text(finding: TracedOff | SharedResult) -> Iterator[str]:
         what = how if cleared else "the graph"
         yield f"    suspect   {decomposition}, as no pre-grad or joint pass changes {what}"
     if cleared:
-        yield f"    cleared   {first_names(cleared, _NAMES)}: no change of {how}"
+        yield f"    cleared   {first_names(cleared)}: no change of {how}"
 
 
 def _decomposition(operators: Sequence[str]) -> str:
     first, *before = operators or ("",)
-    read = f", or of {first_names(before, _NAMES)}, which it reads" if before else ""
+    read = f", or of {first_names(before)}, which it reads" if before else ""
     return f"the decomposition of {first}{read}" if first else "a decomposition"
 
 
