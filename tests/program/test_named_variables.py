@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tracing.analyze.runs.recording_commands import not_recorded, variables
+from tracing.analyze.runs.recording_commands import variables
+from tracing.model import ReadVariable
 from tracing.program.named_variables import named_variables
 from tracing.store import Run
 
@@ -55,5 +56,5 @@ def test_the_variables_of_a_program_and_of_its_modules_are_recorded_as_they_were
 
     assert done.stdout == "9 hush False 0.5\n", done.stderr
     assert variables(run) == {"DEPTH": "3", "RATE": "0.5", "WIDTH": None}
-    assert not_recorded(run) == ("DB_PASSWORD",)
+    assert [one.name for one in run.records(ReadVariable) if one.redacted] == ["DB_PASSWORD"]
     assert all(b"hush" not in path.read_bytes() for path in run.path.iterdir() if path.is_file())

@@ -62,16 +62,12 @@ from tracing.model.passes import (
 )
 from tracing.model.record import (
     Blob,
-    Exact,
-    NonFinite,
     Record,
     RecordFile,
     Scalar,
     exact,
     file_of,
-    from_json,
     plain_scalar,
-    to_json,
 )
 from tracing.model.replays import (
     DifferingElements,
@@ -154,7 +150,6 @@ __all__ = [
     "DigestBatch",
     "DigestLine",
     "Environment",
-    "Exact",
     "FailedGuard",
     "Failure",
     "FileSizes",
@@ -180,7 +175,6 @@ __all__ = [
     "LlvmPass",
     "LlvmPasses",
     "MemoryEvidence",
-    "NonFinite",
     "NotCovered",
     "Operator",
     "OperatorCall",
@@ -237,10 +231,8 @@ __all__ = [
     "Workload",
     "exact",
     "file_of",
-    "from_json",
     "is_gradient",
     "may_read",
     "may_write",
     "plain_scalar",
-    "to_json",
 ]

@@ -136,18 +136,9 @@ def variables(run: Run) -> dict[str, str | None]:
 
     None: not set. Without those that torchrun sets, and those that name a file, a folder or a device.
     """
-    by_name = {one.name: one.value for one in _read(run) if not one.redacted}
+    by_name = {one.name: one.value for one in run.records(ReadVariable) if not one.redacted}
     by_name = other_settings(run.info.environment) | by_name
     return {name: value for name, value in by_name.items() if not _is_of_a_job(name)}
-
-
-def not_recorded(run: Run) -> tuple[str, ...]:
-    """The environment variables that the case of a run read, but whose values were not recorded."""
-    return tuple(dict.fromkeys(one.name for one in _read(run) if one.redacted))
-
-
-def _read(run: Run) -> list[ReadVariable]:
-    return list(run.records(ReadVariable))
 
 
 def _is_of_a_job(name: str) -> bool:
