@@ -2,68 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from tracing import store
 from tracing.analyze.bisect.judge import STAGES, CommandJudge
 from tracing.analyze.bisect.probes import Judge
-from tracing.cli.answers.kept_answer import IntoOption, printed_answer, require_run_of, run_for_answer
+from tracing.cli.answers.kept_answer import (
+    Answering,
+    IntoOption,
+    printed_answer,
+    require_run_of,
+    run_for_answer,
+)
 from tracing.cli.app import NARROW, RUNS, Json, Runs, app
 from tracing.cli.narrow.bisect.by_artefacts import by_artefacts
-from tracing.cli.narrow.bisect.options import (
-    AtolOption,
-    BisectedArgument,
-    BuildSecondsOption,
-    CommandArgument,
-    CrashOption,
-    FreshOption,
-    GoodTorchOption,
-    LaunchOption,
-    NoVirtualGpuOption,
-    RepeatJudgeOption,
-    RtolOption,
-    TimesOption,
-)
+from tracing.cli.narrow.bisect.options import BisectedArgument, BisectOptions, CommandArgument
 from tracing.cli.options.case_or_run import names_case
 from tracing.cli.options.chosen_kernel import chosen_kernel
-from tracing.cli.options.named import OneKernelOption, RecordSeedOption, TargetOption
 from tracing.cli.options.opened import open_run
+from tracing.cli.options.option_record import with_option_records
 from tracing.cli.options.program_words import ProgramOrRunCommand, is_program, program_of
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.options.trust import Trust, consenting
 from tracing.environment import installed_tools
 from tracing.errors import Problem
 from tracing.model import Compilation
-from tracing.model.chips import DEFAULT_TARGET
 from tracing.program.case import case_name, require_case
-
-if TYPE_CHECKING:
-    from tracing.cli.narrow.bisect.program import ProgramSearch
 
 _GPUS = ("nvidia", "kfd", "dxg")  # devices of NVIDIA, of AMD, and of either under WSL
 
 
 @app.command(rich_help_panel=NARROW, cls=ProgramOrRunCommand)
+@with_option_records
 def bisect(
     name: BisectedArgument,
+    options: BisectOptions,
     command: CommandArgument = None,
-    kernel: OneKernelOption = None,
-    launch: LaunchOption = None,
-    atol: AtolOption = None,
-    rtol: RtolOption = None,
-    seconds: BuildSecondsOption = 120.0,
-    repeat: RepeatJudgeOption = 1,
-    crash: CrashOption = False,
-    times: TimesOption = 3,
-    target: TargetOption = DEFAULT_TARGET,
-    no_virtual_gpu: NoVirtualGpuOption = False,
-    seed: RecordSeedOption = None,
-    good_torch: GoodTorchOption = None,
-    fresh: FreshOption = False,
     into: IntoOption = None,
     trust: Trust = False,
     as_json: Json = False,
@@ -95,131 +71,81 @@ def bisect(
     try:
         with printed_answer("bisect", run_for_answer(into, runs)) as answer:
             words = [name, *(command or [])]
-            of_replay: dict[str, object] = {"--launch": launch, "--atol": atol, "--rtol": rtol}
             if is_program(words):
-                of_others = {"--kernel": kernel, "--crash": crash, "--good-torch": good_torch}
-                _require_no("a program", of_others | of_replay)
-                search = _of_program(words, target, seed, times, seconds, runs, virtual=not no_virtual_gpu)
-                require_run_of(answer.run, search.program.name)
-                answer.status = search.printed(fresh=fresh, as_json=as_json)
-            elif no_virtual_gpu:
+                answer.status = _of_program(words, options, runs, answer, as_json=as_json)
+            elif options.no_virtual_gpu:
                 raise Problem("--no-virtual-gpu is for a program", "leave it out")
-            elif good_torch is not None:
-                _require_no("a case", {"--kernel": kernel, "--crash": crash} | of_replay)
-                require_run_of(answer.run, case_name(name))
-                answer.status = _with_good_torch(name, good_torch, target, seed or 0, runs, seconds, as_json)
-            elif not (command or kernel or crash) and names_case(name, runs):
-                _require_no("a case", of_replay)
-                require_run_of(answer.run, case_name(name))
-                answer.status = _of_case(name, target, seed or 0, times, seconds, runs, fresh, as_json)
+            elif options.good_torch is not None or _names_case(words, options, runs):
+                answer.status = _of_case(name, options, runs, answer, as_json=as_json)
             else:
-                if crash:
-                    _require_judged_by_end(command, of_replay)
-                run, chosen = _compilation(name, kernel, runs, trust, crash)
-                require_run_of(answer.run, run.info.case)
-                answer.about(run, chosen.kernel_name)
-                if crash:
-                    answer.status = _of_crash(run, chosen, seconds, repeat, as_json)
-                else:
-                    judge = _judge(run, chosen, command, (launch, atol, rtol), seconds)
-                    answer.status = _of_kernel(run, chosen, judge, seconds, repeat, fresh, as_json)
+                if options.crash:
+                    options.require_judged_by_end(command)
+                run = consenting(open_run(name, runs), trust)
+                answer.status = _of_run(run, command, options, answer, as_json=as_json)
     except KeyboardInterrupt:
         raise Problem("interrupted", "the same command continues the search") from None
     raise typer.Exit(answer.status)
 
 
-def _with_good_torch(
-    name: str, version: str, target: str, seed: int, runs: Path, seconds: float, as_json: bool
-) -> int:
-    require_case(name)
-    installed_tools.require_compiler()
-    from tracing.cli.narrow.bisect.good_torch import search_good_torch
-
-    return search_good_torch(name, version, target, seed, runs, max(seconds, 600.0), as_json=as_json)
-
-
-def _of_case(
-    name: str, target: str, seed: int, times: int, seconds: float, runs: Path, fresh: bool, as_json: bool
-) -> int:
-    require_case(name)
-    installed_tools.require_compiler()
-    from tracing.cli.narrow.bisect.case import search_case
-
-    return search_case(name, target, seed, times, seconds, runs, fresh=fresh, as_json=as_json)
-
-
-def _require_no(what: str, options: Mapping[str, object]) -> None:
-    for option, value in options.items():
-        if value is not None and value is not False:  # 0.0 == False
-            raise Problem(
-                f"{option} is not for {what}",
-                "leave it out, or record a run: `tracing run …`, then `tracing bisect latest --kernel K`",
-            )
-
-
-def _require_judged_by_end(command: list[str] | None, of_replay: Mapping[str, object]) -> None:
-    given = [option for option, value in of_replay.items() if value is not None]
-    for word in ["COMMAND"] * bool(command) + given:
-        raise Problem("--crash judges by how a compile ends", f"leave out {word}, or --crash")
+def _names_case(words: list[str], options: BisectOptions, runs: Path) -> bool:
+    return not (words[1:] or options.kernel or options.crash) and names_case(words[0], runs)
 
 
 def _of_program(
-    words: list[str],
-    target: str,
-    seed: int | None,
-    times: int,
-    seconds: float,
-    runs: Path,
-    *,
-    virtual: bool,
-) -> ProgramSearch:
+    words: list[str], options: BisectOptions, runs: Path, answer: Answering, *, as_json: bool
+) -> int:
+    options.require_of_program()
     end = words.index("--") if "--" in words else len(words)
     program = program_of(words[:end])
     assert program is not None
     installed_tools.require_compiler()
     from tracing.cli.narrow.bisect.program import ProgramSearch
 
-    return ProgramSearch(program, words[end + 1 :], target, seed, times, seconds, runs, virtual)
+    search = ProgramSearch(
+        program, words[end + 1 :], options.target, options.seed, options.times, options.seconds, runs,
+        virtual=not options.no_virtual_gpu,
+    )  # fmt: skip
+    require_run_of(answer.run, program.name)
+    return search.printed(fresh=options.fresh, as_json=as_json)
 
 
-def _of_kernel(
-    run: store.Run, chosen: Compilation, judge: Judge, seconds: float, repeat: int, fresh: bool, as_json: bool
+def _of_case(name: str, options: BisectOptions, runs: Path, answer: Answering, *, as_json: bool) -> int:
+    options.require_of_case()
+    require_run_of(answer.run, case_name(name))
+    require_case(name)
+    installed_tools.require_compiler()
+    target, seed, seconds = options.target, options.seed or 0, options.seconds
+    if options.good_torch is not None:
+        from tracing.cli.narrow.bisect.good_torch import search_good_torch
+
+        return search_good_torch(
+            name, options.good_torch, target, seed, runs, max(seconds, 600.0), as_json=as_json
+        )
+    from tracing.cli.narrow.bisect.case import search_case
+
+    return search_case(name, target, seed, options.times, seconds, runs, fresh=options.fresh, as_json=as_json)
+
+
+def _of_run(
+    run: store.Run, command: list[str] | None, options: BisectOptions, answer: Answering, *, as_json: bool
 ) -> int:
+    require_same_triton(run, "bisect it")
+    chosen = chosen_kernel(run, options.kernel, crashed=options.crash)
+    installed_tools.use_inductors_ptxas()
+    require_run_of(answer.run, run.info.case)
+    answer.about(run, chosen.kernel_name)
+    if options.crash:
+        from tracing.cli.narrow.bisect.crash import crash
+
+        return crash(run, chosen, options.seconds, options.repeat, as_json=as_json)
+    judge = _judge(run, chosen, command, options)
     # imports Triton, which takes seconds
     from tracing.cli.narrow.bisect.search import search
 
-    return search(run, chosen, judge, seconds, repeat, fresh=fresh, as_json=as_json)
+    return search(run, chosen, judge, options.seconds, options.repeat, fresh=options.fresh, as_json=as_json)
 
 
-def _of_crash(
-    run: store.Run,
-    chosen: Compilation,
-    seconds: float,
-    repeat: int,
-    as_json: bool,
-) -> int:
-    from tracing.cli.narrow.bisect.crash import crash as search_crash
-
-    return search_crash(run, chosen, seconds, repeat, as_json=as_json)
-
-
-def _compilation(
-    name: str, kernel: str | None, runs: Path, trust: bool, crash: bool
-) -> tuple[store.Run, Compilation]:
-    run = consenting(open_run(name, runs), trust)
-    require_same_triton(run, "bisect it")
-    chosen = chosen_kernel(run, kernel, crashed=crash)
-    installed_tools.use_inductors_ptxas()
-    return run, chosen
-
-
-def _judge(
-    run: store.Run,
-    chosen: Compilation,
-    command: list[str] | None,
-    replay: tuple[int | None, float | None, float | None],
-    seconds: float,
-) -> Judge:
+def _judge(run: store.Run, chosen: Compilation, command: list[str] | None, options: BisectOptions) -> Judge:
     if not command:
         if not any(device.name.startswith(_GPUS) for device in Path("/dev").iterdir()):
             raise Problem(
@@ -228,11 +154,8 @@ def _judge(
             )
         from tracing.cli.narrow.bisect.build_judge import replay_judge
 
-        return replay_judge(run, chosen, *replay, seconds)
-    if any(one is not None for one in replay):
-        raise Problem(
-            "--launch, --atol and --rtol have no effect with COMMAND", "leave out these, or COMMAND"
-        )
+        return replay_judge(run, chosen, options.launch, options.atol, options.rtol, options.seconds)
+    options.require_judged_by_command()
     from tracing.compiler.resume import stages_of
 
-    return CommandJudge(command, [one for one in stages_of(chosen) if one in STAGES], seconds)
+    return CommandJudge(command, [one for one in stages_of(chosen) if one in STAGES], options.seconds)
