@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
@@ -28,6 +28,7 @@ from tracing.cli.narrow.other_compiler import (
 from tracing.cli.options.chosen_kernel import chosen_kernel
 from tracing.cli.options.derived import open_derived
 from tracing.cli.options.named import OneKernelOption, OnePassOption, RunArgument
+from tracing.cli.options.option_record import with_option_records
 from tracing.cli.options.outputs import OutputFolderOption
 from tracing.cli.options.same_triton import require_same_triton
 from tracing.cli.options.trust import Trust
@@ -39,17 +40,23 @@ from tracing.store.run_files import file_name
 _OTHER_PTXAS = "torch brings a ptxas of its own: name it in TRITON_PTXAS_PATH, or end with `--to ptx`"
 
 
+@dataclass(frozen=True)
+class ResumedPart:
+    """The part of a compile that is executed anew."""
+
+    which: OnePassOption
+    kernel: OneKernelOption = None
+    stage: Annotated[str | None, typer.Option(help="Stage of the pass: ttir, ttgir or llir.")] = None
+    after: Annotated[bool, typer.Option("--after", help="Start after the pass instead of before it.")] = False
+    ir: Annotated[Path | None, typer.Option(help="Start with this file instead of the recorded IR.")] = None
+    to: Annotated[str | None, typer.Option(help="End with this artefact: ttgir, llir, ptx, cubin …")] = None
+
+
 @app.command(rich_help_panel=NARROW)
+@with_option_records
 def resume(
     name: RunArgument,
-    which: OnePassOption,
-    kernel: OneKernelOption = None,
-    stage: Annotated[str | None, typer.Option(help="Stage of the pass: ttir, ttgir or llir.")] = None,
-    after: Annotated[
-        bool, typer.Option("--after", help="Start after the pass instead of before it.")
-    ] = False,
-    ir: Annotated[Path | None, typer.Option(help="Start with this file instead of the recorded IR.")] = None,
-    to: Annotated[str | None, typer.Option(help="End with this artefact: ttgir, llir, ptx, cubin …")] = None,
+    part: ResumedPart,
     output: OutputFolderOption = None,
     seconds: Annotated[float, typer.Option(help="Time limit of the compile.")] = 300.0,
     trust: Trust = False,
@@ -67,26 +74,18 @@ def resume(
     Exit status: 0 if every artefact is as recorded, except for these differences, 1 if one differs, 2 if
     none can be compared.
     """
-    run = open_derived(name, runs, kernel, which, stage, trust=trust)
-    run.require_trust(f"Triton's compiler on its IR at {which}")
+    run = open_derived(name, runs, part.kernel, part.which, part.stage, trust=trust)
+    run.require_trust(f"Triton's compiler on its IR at {part.which}")
     require_same_triton(run, "resume it")
-    chosen = chosen_kernel(run, kernel)
+    chosen = chosen_kernel(run, part.kernel)
     passes = passes_of(run, chosen)
-    record = find_pass(passes, which, stage)
-    text = _text(ir) if ir else _recorded_text(run, record, after)
-    use_inductors_ptxas()
-    with spinner("importing triton"):
-        from tracing.compiler import resume as compiler
-    _require_artefact(to, compiler.stages_of(chosen), record.stage)
-    point = compiler.resume_point_before(record, passes, run.text)
-    point = replace(point, ir=text, index=record.index + after, file=str(ir) if ir else None)
-    with spinner(f"compiling from pass {record.index}, {record.name}"):
-        of_edit = f"its IR must be as {record.name} takes it: that of stage {record.stage}" if ir else ""
-        made = _compiled(lambda: compiler.resume(chosen, point, last=to), seconds, of_edit)
+    record = find_pass(passes, part.which, part.stage)
+    made = _made(run, chosen, passes, record, part, seconds)
     written = _write(made, output, chosen.kernel_name) if output is not None else []
     recorded = {one.stage: run.bytes(one.blob) for whole, one in run.artefacts() if whole.hash == chosen.hash}
     status, verdicts = _compared(chosen, made, recorded)
-    unlike = unlike_result(run, passes[passes.index(record) + after :]) if status == 1 and not ir else None
+    later = passes[passes.index(record) + part.after :]
+    unlike = unlike_result(run, later) if status == 1 and not part.ir else None
     if as_json:
         facts = {"kernel": chosen.kernel_name, "pass": record.index, "artefacts": verdicts}
         rest = {"written": list(map(str, written)), "unlike_pass": unlike.record.index if unlike else None}
@@ -95,10 +94,31 @@ def resume(
     lines = [*map(str, written), *(f"{one}: {verdict}" for one, verdict in verdicts.items())]
     for line in lines:
         out.print(Text(line))
-    effect = _effect(made, recorded, written) if ir else _cause(run, unlike)
+    effect = _effect(made, recorded, written) if part.ir else _cause(run, unlike)
     for change in effect if status == 1 else ():
         out.print(change)
     raise typer.Exit(status)
+
+
+def _made(
+    run: store.Run,
+    chosen: Compilation,
+    passes: Sequence[PassRecord],
+    record: PassRecord,
+    part: ResumedPart,
+    seconds: float,
+) -> Artefacts:
+    text = _text(part.ir) if part.ir else _recorded_text(run, record, part.after)
+    use_inductors_ptxas()
+    with spinner("importing triton"):
+        from tracing.compiler import resume as compiler
+    _require_artefact(part.to, compiler.stages_of(chosen), record.stage)
+    point = compiler.resume_point_before(record, passes, run.text)
+    file = str(part.ir) if part.ir else None
+    point = replace(point, ir=text, index=record.index + part.after, file=file)
+    with spinner(f"compiling from pass {record.index}, {record.name}"):
+        of_edit = f"its IR must be as {record.name} takes it: that of stage {record.stage}" if file else ""
+        return _compiled(lambda: compiler.resume(chosen, point, last=part.to), seconds, of_edit)
 
 
 def _cause(run: store.Run, unlike: UnlikeResult | None) -> Iterator[Text]:

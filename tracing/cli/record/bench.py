@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,13 +16,13 @@ from tracing.cli.answers.kept_answer import IntoOption, keep_answer, run_for_ans
 from tracing.cli.app import RECORD, Json, app, err, out, spinner
 from tracing.cli.options.backends import known_backends_of
 from tracing.cli.options.completion import case_names
+from tracing.cli.options.option_record import with_option_records
 from tracing.errors import Problem, message
 from tracing.model import AnswerBars, AnswerTable, CaseBench
 from tracing.program.case import require_case
 from tracing.report.bench import bench_json, bench_rows, bench_text, device_text, remarks_text
 
 if TYPE_CHECKING:
-    from tracing.bench.case_bench import BenchSettings
     from tracing.program.device import Device
 
 CASES = ["bert", "resnet18", "ssm"]
@@ -41,16 +42,14 @@ def _calls(text: str | int) -> int:
     return int(text)
 
 
-@app.command(rich_help_panel=RECORD)
-def bench(
-    cases: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[CASE…]", help="Default: bert resnet18 ssm.", autocompletion=case_names),
-    ] = None,
+@dataclass(frozen=True)
+class MeasureOptions:
+    """How cases are measured, and compared."""
+
     backends: Annotated[
         str, typer.Option(metavar="REFERENCE,BACKEND…", help="Backends of torch.compile, or eager.")
-    ] = "eager,inductor",
-    warmup: Annotated[int, typer.Option(min=0, help="Calls before the measured ones.")] = 3,
+    ] = "eager,inductor"
+    warmup: Annotated[int, typer.Option(min=0, help="Calls before the measured ones.")] = 3
     runs: Annotated[
         int,
         typer.Option(
@@ -58,13 +57,23 @@ def bench(
             metavar="N",
             help="Number of measured calls. Of other commands, --runs is a folder.",
         ),
-    ] = 10,
-    device: Annotated[BenchDevice, typer.Option(help="auto: the GPU if there is one.")] = BenchDevice.auto,
+    ] = 10
+    device: Annotated[BenchDevice, typer.Option(help="auto: the GPU if there is one.")] = BenchDevice.auto
     atol: Annotated[
         float | None, typer.Option(min=0, help="Absolute tolerance. Default: by dtype, then by float64.")
+    ] = None
+    rtol: Annotated[float | None, typer.Option(min=0, help="Relative tolerance. Default: the same.")] = None
+    seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0
+
+
+@app.command(rich_help_panel=RECORD)
+@with_option_records
+def bench(
+    options: MeasureOptions,
+    cases: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CASE…]", help="Default: bert resnet18 ssm.", autocompletion=case_names),
     ] = None,
-    rtol: Annotated[float | None, typer.Option(min=0, help="Relative tolerance. Default: the same.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of torch's random generators.")] = 0,
     into: IntoOption = None,
     as_json: Json = False,
 ) -> None:
@@ -82,17 +91,11 @@ def bench(
     measured.
     """
     kept_in = run_for_answer(into)
-    names = cases or CASES
     done: list[CaseBench] = []
     interrupted = False
     try:
-        for name in names:
-            require_case(name)
-        chosen = known_backends_of(backends)
-        with spinner("importing torch") as now:
-            measure = _measure(chosen, warmup, runs, (atol, rtol), device, seed)
-            for number, name in enumerate(names, 1):
-                done.append(_timed(measure, name, _prefixed(now, f"{number} of {len(names)}: {name}: ")))
+        for measured in _measured(cases or CASES, options):
+            done.append(measured)
     except KeyboardInterrupt:
         interrupted = True
     status = 2 if interrupted else max(one.status for one in done)
@@ -108,6 +111,16 @@ def bench(
         finished = "the rows are the cases that were finished" if done else "no case was finished"
         err.print(f"tracing: interrupted; {finished}")
     raise typer.Exit(status)
+
+
+def _measured(names: Sequence[str], options: MeasureOptions) -> Iterator[CaseBench]:
+    for name in names:
+        require_case(name)
+    backends = known_backends_of(options.backends)
+    with spinner("importing torch") as now:
+        measure = _measure(backends, options)
+        for number, name in enumerate(names, 1):
+            yield _timed(measure, name, _prefixed(now, f"{number} of {len(names)}: {name}: "))
 
 
 def _parts(done: Sequence[CaseBench]) -> dict[str, Any]:
@@ -136,12 +149,7 @@ def _prefixed(now: Callable[[str], None], prefix: str) -> Callable[[str], None]:
 
 
 def _measure(
-    backends: Sequence[str],
-    warmup: int,
-    runs: int,
-    tolerances: tuple[float | None, float | None],
-    kind: BenchDevice,
-    seed: int,
+    backends: Sequence[str], options: MeasureOptions
 ) -> Callable[[str, Callable[[str], None]], CaseBench]:
     from tracing.backend import ConstraintsViolated
     from tracing.bench.case_bench import BenchSettings, bench_case
@@ -149,12 +157,13 @@ def _measure(
     from tracing.program.experiment import Experiment
     from tracing.upstream.triton.driver import lacks_gpu
 
-    device = _device(kind)
-    settings: BenchSettings = BenchSettings(backends, warmup, runs, ComparisonConfig(*tolerances))
+    device = _device(options.device)
+    tolerances = ComparisonConfig(options.atol, options.rtol)
+    settings = BenchSettings(backends, options.warmup, options.runs, tolerances)
 
     def measure(name: str, now: Callable[[str], None]) -> CaseBench:
         try:
-            return bench_case(Experiment(device.load(name), device, seed), settings, now)
+            return bench_case(Experiment(device.load(name), device, options.seed), settings, now)
         except Problem as problem:
             return CaseBench(name, device.name, failure=problem.problem, remedy=problem.remedy)
         except ConstraintsViolated as violated:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
@@ -19,6 +20,7 @@ from tracing.cli.answers.divergence_answer import as_json as divergence_as_json
 from tracing.cli.app import RUNS, SHARE, Json, Runs, app, out
 from tracing.cli.options.completion import run_names
 from tracing.cli.options.derived import open_derived
+from tracing.cli.options.option_record import with_option_records
 from tracing.cli.options.outputs import writable_file, writable_folder
 from tracing.errors import Problem
 from tracing.report.exports.perfetto import write_perfetto
@@ -27,11 +29,10 @@ from tracing.report.exports.tritonparse import write_tritonparse
 from tracing.store.cut_files import is_damaged
 
 
-@app.command(rich_help_panel=SHARE)
-def export(
-    names: Annotated[
-        list[str], typer.Argument(metavar="RUN...", help="Runs by path or name.", autocompletion=run_names)
-    ],
+@dataclass(frozen=True)
+class ExportedFiles:
+    """The files to write."""
+
     parquet: Annotated[
         Path | None,
         typer.Option(
@@ -40,13 +41,13 @@ def export(
             callback=writable_folder,
             help="Folder of a file for each table of `tracing sql`.",
         ),
-    ] = None,
+    ] = None
     perfetto: Annotated[
         Path | None,
         typer.Option(
             "--perfetto", metavar="FILE", callback=writable_file, help="A trace for ui.perfetto.dev."
         ),
-    ] = None,
+    ] = None
     sarif: Annotated[
         Path | None,
         typer.Option(
@@ -55,7 +56,7 @@ def export(
             callback=writable_file,
             help="Findings at lines, for editors and code hosts.",
         ),
-    ] = None,
+    ] = None
     tritonparse: Annotated[
         Path | None,
         typer.Option(
@@ -64,11 +65,44 @@ def export(
             callback=writable_file,
             help="One run as tritonparse records it.",
         ),
-    ] = None,
+    ] = None
     redact: Annotated[
         bool,
         typer.Option("--redact", help="Of Parquet: remove paths, and the names of hosts, users and runs."),
-    ] = False,
+    ] = False
+
+    def require_fit(self, count: int) -> None:
+        """Raise Problem for options that do not fit together, or the number of runs."""
+        others = {"--perfetto": self.perfetto, "--sarif": self.sarif, "--tritonparse": self.tritonparse}
+        given = [option for option, path in others.items() if path]
+        if not (self.parquet or given):
+            raise Problem(
+                "export needs a format", "give --parquet DIR, --perfetto, --sarif or --tritonparse FILE"
+            )
+        if self.redact and given:
+            raise Problem(f"--redact is about Parquet, and {given[0]} holds names and paths", "leave one out")
+        if self.tritonparse and count > 1:
+            raise Problem("--tritonparse writes one run", f"{count} runs were given: name one")
+
+    def write(self, opened: Sequence[store.Run]) -> list[Path]:
+        """Write them; returns their paths."""
+        files = [*write_parquet(opened, self.parquet, anonymous=self.redact)] if self.parquet else []
+        if self.perfetto:
+            write_perfetto(self.perfetto, opened)
+        if self.sarif:
+            self.sarif.write_text(json.dumps(sarif_of(opened, _divergences(opened)), indent=2))
+        if self.tritonparse:
+            write_tritonparse(self.tritonparse, opened[0])
+        return files + [one for one in (self.perfetto, self.sarif, self.tritonparse) if one]
+
+
+@app.command(rich_help_panel=SHARE)
+@with_option_records
+def export(
+    names: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Runs by path or name.", autocompletion=run_names)
+    ],
+    asked: ExportedFiles,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -81,16 +115,9 @@ def export(
 
     Exit status: 0; 2 if a run cannot be read, or is damaged: what can be read of it is written.
     """
-    _require(parquet, perfetto, sarif, tritonparse, redact, len(names))
+    asked.require_fit(len(names))
     opened = [open_derived(name, runs) for name in names]
-    files = write_parquet(opened, parquet, anonymous=redact) if parquet else []
-    if perfetto:
-        write_perfetto(perfetto, opened)
-    if sarif:
-        sarif.write_text(json.dumps(sarif_of(opened, _divergences(opened)), indent=2))
-    if tritonparse:
-        write_tritonparse(tritonparse, opened[0])
-    files = [*files, *(one for one in (perfetto, sarif, tritonparse) if one)]
+    files = asked.write(opened)
     if as_json:
         print(json.dumps({"files": [str(file) for file in files]}, indent=2))
     else:
@@ -103,26 +130,6 @@ def _require_undamaged(opened: Sequence[store.Run]) -> None:
     if damaged:
         problem = f"{' and '.join(damaged)}: damaged, and what is lost is not in the files"
         raise Problem(problem, f"`tracing show {quote(damaged[0])}` says what is lost")
-
-
-def _require(
-    parquet: Path | None,
-    perfetto: Path | None,
-    sarif: Path | None,
-    tritonparse: Path | None,
-    redact: bool,
-    count: int,
-) -> None:
-    others = {"--perfetto": perfetto, "--sarif": sarif, "--tritonparse": tritonparse}
-    given = [option for option, path in others.items() if path]
-    if not (parquet or given):
-        raise Problem(
-            "export needs a format", "give --parquet DIR, --perfetto, --sarif or --tritonparse FILE"
-        )
-    if redact and given:
-        raise Problem(f"--redact is about Parquet, and {given[0]} holds names and paths", "leave one out")
-    if tritonparse and count > 1:
-        raise Problem("--tritonparse writes one run", f"{count} runs were given: name one")
 
 
 def _divergences(opened: Sequence[store.Run]) -> Iterator[dict[str, Any]]:
