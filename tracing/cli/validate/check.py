@@ -56,20 +56,7 @@ def check(
     Exit status: 0 if no constraint is violated, 1 if one is, 2 if one cannot be decided for all sizes, names
     a dimension or a Triton kernel that no graph has, or the case failed.
     """
-    if not names_case(case, runs):
-        run = open_run(case, runs)
-        if options.given:
-            raise Problem(
-                f"{run.path} was checked against its own constraints, and not against those that are given",
-                "check the case: `tracing check CASE --alignment 8`",
-            )
-    else:
-        require_case(case)
-        with spinner("importing torch"):
-            path, outcome = _checked(case, options, target, seed, runs)
-        run = store.Run(path)
-        if outcome.status == "failed":
-            raise Problem(f"the case failed: {outcome.detail}", f"the traceback: `tracing show {path}`")
+    run = _run(case, options, target, seed, runs)
     reports = list(graph_reports(run))
     if not reports:
         raise Problem(f"{run.path} has no checked graph", "check a case that torch.compile compiles")
@@ -84,6 +71,24 @@ def check(
         err.print(str(run.path))
     keep_answer(run, "check", status, [total, *graphs, *uncovered])
     raise typer.Exit(status)
+
+
+def _run(case: str, options: CheckOptions, target: str, seed: int, runs: Path) -> store.Run:
+    # the run that is named, or a new one of the case
+    if not names_case(case, runs):
+        run = open_run(case, runs)
+        if options.given:
+            raise Problem(
+                f"{run.path} was checked against its own constraints, and not against those that are given",
+                "check the case: `tracing check CASE --alignment 8`",
+            )
+        return run
+    require_case(case)
+    with spinner("importing torch"):
+        path, outcome = _checked(case, options, target, seed, runs)
+    if outcome.status == "failed":
+        raise Problem(f"the case failed: {outcome.detail}", f"the traceback: `tracing show {path}`")
+    return store.Run(path)
 
 
 def _checked(case: str, options: CheckOptions, target: str, seed: int, runs: Path) -> tuple[Path, Outcome]:

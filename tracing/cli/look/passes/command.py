@@ -90,21 +90,25 @@ def passes(
         if other is not None:
             raise Problem("--graph is about one run", "name one, or leave the option out")
         print_graph(open_run(name, runs), graph, asked, as_json=as_json)
-        return
-    if other is not None:
+    elif other is not None:
         asked.require_about_two_runs()
         pairs = print_pairs_json if as_json else print_pairs
         raise typer.Exit(pairs(name, other, runs, asked))
-    asked.require_about_one_run()
-    named = (None, None) if llvm else (which, stage)
-    run = open_derived(name, runs, asked.kernel, *named, trust=trust)
-    if llvm:
+    else:
+        asked.require_about_one_run()
+        named = (None, None) if llvm else (which, stage)
+        run = open_derived(name, runs, asked.kernel, *named, trust=trust)
+        _print_run(run, asked, as_json=as_json)
+
+
+def _print_run(run: store.Run, asked: PassQuestion, *, as_json: bool) -> None:
+    if asked.llvm:
         require_llvm_pass(run, asked)
     if as_json:
         asked.require_no_file()
         print(json.dumps(_as_json(run, asked), indent=2))
     else:
-        _print_run(run, asked)
+        _print_kernels(run, asked)
 
 
 def _as_json(run: store.Run, asked: PassQuestion) -> dict[str, object]:
@@ -113,7 +117,7 @@ def _as_json(run: store.Run, asked: PassQuestion) -> dict[str, object]:
     return kernels_json(run, asked)
 
 
-def _print_run(run: store.Run, asked: PassQuestion) -> None:
+def _print_kernels(run: store.Run, asked: PassQuestion) -> None:
     if not asked.of_one_pass_or_operation:
         _print_unfinished(run)
     if asked.of_every_kernel and len(compilations(run)) > 1:
