@@ -74,6 +74,36 @@ def _first_tiles(rows, width):  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
+def _halves(  # type: ignore[no-untyped-def]
+    address, begins, nexts, v, at, width, layout, there, more, UNIT: tl.constexpr
+):
+    """The words at `v` in each row and those that they are multiplied with, by the half of the tile.
+
+    at -- the positions in their tiles
+    """
+    one = row_words(address, begins, nexts, v, width, layout, there, more, UNIT)
+    v = tl.where(at < _HALF, v + _HALF, v - _HALF)
+    other = row_words(address, begins, nexts, v, width, layout, there, more, UNIT)
+    return tl.where(at < _HALF, one, other), tl.where(at < _HALF, other, one)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _recounted(  # type: ignore[no-untyped-def]
+    address, start, stop, begin, span, width, nbytes, layout, values, here, KIND: tl.constexpr,
+    PARTS: tl.constexpr, UNIT: tl.constexpr,
+):  # fmt: skip
+    """Add the counts of the tiles begin:begin+span of rows start:stop to a slot; returns their norm."""
+    norm = tl.zeros((), tl.float64)
+    for row in range(start, stop):
+        tile = _first_tiles(row, width) + begin
+        left = tl.minimum(span, _first_tiles(row + 1, width) - tile)
+        some, counts = recount(address, tile, left, nbytes, layout, values, KIND, PARTS, UNIT)
+        add_counts(here, counts)
+        norm += some
+    return norm
+
+
+@triton.jit  # type: ignore[untyped-decorator]
 def read_across(  # type: ignore[no-untyped-def]
     address, program, parts, nbytes, layout, values, here, block, KIND: tl.constexpr, PARTS: tl.constexpr
 ):
@@ -116,11 +146,7 @@ def read_across(  # type: ignore[no-untyped-def]
             there = tl.where(old, ended[None, :], begun[None, :])
             at = (u - skip[None, :]) & (_WORDS - 1)
             v = chunk * _WORDS + u
-            one = row_words(address, begins, nexts, v, width, layout, there, more, UNIT)
-            v = tl.where(at < _HALF, v + _HALF, v - _HALF)
-            other = row_words(address, begins, nexts, v, width, layout, there, more, UNIT)
-            x = tl.where(at < _HALF, one, other)
-            y = tl.where(at < _HALF, other, one)
+            x, y = _halves(address, begins, nexts, v, at, width, layout, there, more, UNIT)
             products0, products1 = products(x, y, keys(at & (_HALF - 1)))
             all0 += tl.where(there, products0, 0)
             all1 += tl.where(there, products1, 0)
@@ -136,11 +162,8 @@ def read_across(  # type: ignore[no-untyped-def]
     tl.atomic_add(here, tl.sum(total1, 0).to(tl.int64, bitcast=True), sem="relaxed")
     norm = tl.sum(tl.sum(l1, 0), 0).to(tl.float64)
     if is_special(norm, tl.min(tl.min(low, 0), 0)):
-        norm = tl.zeros((), tl.float64)
-        for row in range(group * _TOGETHER, tl.minimum((group + 1) * _TOGETHER, count)):
-            tile = _first_tiles(row, width) + begin
-            left = tl.minimum(span, _first_tiles(row + 1, width) - tile)
-            some, counts = recount(address, tile, left, nbytes, layout, values, KIND, PARTS, UNIT)
-            add_counts(here, counts)
-            norm += some
+        start, stop = group * _TOGETHER, tl.minimum((group + 1) * _TOGETHER, count)
+        norm = _recounted(
+            address, start, stop, begin, span, width, nbytes, layout, values, here, KIND, PARTS, UNIT
+        )
     tl.atomic_add((here + 1).to(tl.pointer_type(tl.float64)), norm, sem="relaxed")
