@@ -111,6 +111,19 @@ def test_a_sum_has_the_bits_of_its_type(kind: Any, expected: int) -> None:
     assert y.item() == expected
 
 
+@triton.jit
+def histogram(x, y, BLOCK: tl.constexpr, BINS: tl.constexpr):
+    tl.store(y + tl.arange(0, BINS), tl.histogram(tl.load(x + tl.arange(0, BLOCK)), BINS))
+
+
+def test_a_histogram_counts_numbers_below_its_number_of_bins() -> None:
+    y = torch.zeros(4, dtype=torch.int32)
+
+    histogram[(1,)](torch.tensor([0, 3, 3, 4, 4, 4, 9, 2], dtype=torch.int32), y, BLOCK=8, BINS=4)
+
+    assert y.tolist() == [1, 0, 1, 2]
+
+
 def stored(y, value):
     tl.store(y, value)
 

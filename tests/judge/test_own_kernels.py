@@ -164,5 +164,21 @@ def test_large_integers_are_compared_exactly(tmp_path: Path) -> None:
     assert off.accused is not None and off.accused.wrong[0].index == (4,)
 
 
+@triton.jit
+def products(x, y, z, BLOCK: tl.constexpr):
+    rows, columns = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
+    a, b = tl.load(x + rows * BLOCK + columns), tl.load(y + rows * BLOCK + columns)
+    tl.store(z + rows * BLOCK + columns, tl.sum(a[:, :, None] * b[None, :, :], 1))
+
+
+def test_a_sum_of_products_that_triton_multiplies_in_tf32_is_right(tmp_path: Path) -> None:
+    def launch() -> None:
+        products[(1,)](torch.rand(32, 32), torch.rand(32, 32), torch.zeros(32, 32), BLOCK=32)
+
+    run = recorded(tmp_path, launch, nullcontext())
+
+    assert judged(run, lambda z: z * (1 + 2.0**-11)).launches[0].verdict == "right"
+
+
 def kept(run: store.Run) -> torch.Tensor:
     return load(run.bytes(recorded_launch(run, 0).results["y"]))

@@ -150,6 +150,12 @@ class DeviceBuilder(BatchBuilder):
         bits = np.asarray(high, f"u{lhs.data.dtype.itemsize}")
         return TensorHandle(bits.view(lhs.data.dtype), lhs.dtype.scalar)
 
+    @for_each_program
+    def create_histogram(self, data: Any, bins: int, mask: Any) -> Any:  # upstream counts `bins` in the last
+        counted = (data.data >= 0) & (data.data < bins)
+        counted = counted if mask is None else counted & mask.data
+        return super().create_histogram(data, bins, TensorHandle(counted, tl.int1))
+
     def get_all_ones_value(self, type: Any) -> Any:
         ones = np.full(1, -1).astype(numpy_dtype(type))  # numpy converts no -1 to unsigned integers itself
         return TensorHandle(ones, type.scalar)

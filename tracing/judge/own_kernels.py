@@ -28,6 +28,7 @@ _OTHER_MEMORY = 0xA5  # each byte of it
 _EXECUTIONS = 16  # with other roundings, at most
 _SPREADS = 4.0  # so many times as far as these move an element, a GPU may move it
 _RARE = 8  # one in so many elements that rounding decides: none of the executions may show it
+_GLUON = "gluon.jit"
 _HAND_WRITTEN = (
     "it is hand-written, so no graph says what it should compute; on the virtual GPU Triton's interpreter "
     "executes its source, and is no reference for itself"
@@ -49,15 +50,18 @@ class Interpreted(Protocol):
 
 
 def judged_own(
-    launch: KernelLaunch, source: str, contents: Contents, interpreted: Interpreted | None
+    launch: KernelLaunch, source: str, ttir: str, contents: Contents, interpreted: Interpreted | None
 ) -> JudgedLaunch:
     """The verdict on one launch of a kernel of the program.
 
     source      -- of the kernel and of what it calls; empty: not known
+    ttir        -- the IR of the kernel; empty: it has none, or it is not known
     interpreted -- None: the run is of a virtual GPU, where the interpreter executed the launch itself
     """
     if interpreted is None:
         return _without(launch, _HAND_WRITTEN)
+    if _GLUON in source:
+        return _without(launch, "it is a Gluon kernel, which Triton's interpreter cannot execute")
     override = (launch.kernel.options or {}).get("ir_override", "None")
     if override != "None":
         return _without(launch, f"its IR is not that of its source, but of ir_override={override}")
@@ -66,7 +70,8 @@ def judged_own(
         left = _left(launch, contents, expected)
         if not left:
             return _without(launch, "what it wrote was not kept")
-        apart = [_Apart(name, actual, expected[name], "dot(" in source) for name, actual in left.items()]
+        tf32 = "dot(" in source or "tt.dot" in ttir  # of which Triton makes a sum of products, too
+        apart = [_Apart(name, actual, expected[name], tf32) for name, actual in left.items()]
         if any(one.differs for one in apart):
             other = interpreted(launch, fill=_OTHER_MEMORY)
             for one in apart:

@@ -131,7 +131,8 @@ class _RunReferee:
         elif graph is not None:
             why = f"its call of graph {graph} did not end, or another recording recorded the graph's code"
         else:
-            source = self._run.text(launch.kernel.module) if launch.kernel.module else ""
-            return judged_own(launch, source, self._contents, self._interpreted)
+            texts = launch.kernel.module, launch.kernel.stages.get("ttir")
+            source, ttir = (self._run.text(one) if one else "" for one in texts)
+            return judged_own(launch, source, ttir, self._contents, self._interpreted)
         number = -1 if graph is None else graph
         return JudgedLaunch(launch.index, launch.kernel_name, number, "no reference", why=why)

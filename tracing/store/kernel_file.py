@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Collection
 
 from tracing.errors import Problem
@@ -114,6 +115,11 @@ def _signature(run: Run, kernel: Kernel) -> str:
     return line[0] if line else ""
 
 
+def brief(value: str) -> str:
+    """A recorded value in at most 80 characters, for a message."""
+    return textwrap.shorten(value, 80, placeholder=" ...")
+
+
 def _options(run: Run, kernel: Kernel) -> dict[str, object]:
     options: dict[str, object] = {"num_ctas": kernel.num_ctas} if kernel.num_ctas > 1 else {}
     compiled = (one for one in run.records(Compilation) if one.hash == kernel.hash)
@@ -134,6 +140,7 @@ def _literal(name: str, text: str, functions: Collection[str]) -> str:
         ast.literal_eval(text)
     except (ValueError, SyntaxError):
         raise Problem(
-            f"the constant {name} was recorded as {text}, which is no literal", "replay it in its own program"
+            f"the constant {name} was recorded as {brief(text)}, which is no literal",
+            "replay it in its own program",
         ) from None
     return text

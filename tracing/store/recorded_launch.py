@@ -10,7 +10,7 @@ from typing import TypeAlias
 from tracing.digest.columns import Row
 from tracing.errors import Problem
 from tracing.model import Blob, Descriptor, Digest, KeptTensor, KernelArg, KernelLaunch
-from tracing.store.kernel_file import descriptors, kernel_file
+from tracing.store.kernel_file import brief, descriptors, kernel_file
 from tracing.store.reader import Run, rank_of
 
 Number: TypeAlias = bool | int | float | None
@@ -175,7 +175,7 @@ def same_call(run: Run, process: str, launch: KernelLaunch, other: Run) -> int:
 def _number(arg: KernelArg) -> Number:
     if isinstance(arg.value, str):
         raise Problem(
-            f"the argument {arg.name} was recorded as {arg.value}, which is no number",
+            f"the argument {arg.name} was recorded as {brief(arg.value)}, which is no number",
             "replay it in its own program",
         )
     return arg.value
