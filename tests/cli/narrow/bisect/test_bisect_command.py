@@ -213,6 +213,7 @@ def test_without_a_command_and_without_a_gpu_a_command_is_asked_for(run: Run) ->
 
     assert done.returncode == 2
     assert "there is no GPU" in done.stderr and "-- COMMAND" in done.stderr
+    assert re.search(r"\n  if values are wrong: `tracing (bisect|judge) ", done.stderr)
 
 
 def test_options_of_a_replay_are_refused_with_a_command(run: Run) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 import typer
 
 from tracing import store
 from tracing.analyze.bisect.judge import STAGES, CommandJudge
 from tracing.analyze.bisect.probes import Judge
+from tracing.cli.answers import hints
 from tracing.cli.answers.kept_answer import (
     Answering,
     IntoOption,
@@ -148,9 +150,10 @@ def _of_run(
 def _judge(run: store.Run, chosen: Compilation, command: list[str] | None, options: BisectOptions) -> Judge:
     if not command:
         if not any(device.name.startswith(_GPUS) for device in Path("/dev").iterdir()):
+            step = hints.bisection(run) if hints.can_bisect(run) else f"tracing judge {quote(str(run.path))}"
             raise Problem(
                 "there is no GPU, on which the kernel is launched without a COMMAND",
-                f"judge by its artefacts: {by_artefacts(run, chosen)}",
+                f"judge by its artefacts: {by_artefacts(run, chosen)}\n  if values are wrong: `{step}`",
             )
         from tracing.cli.narrow.bisect.build_judge import replay_judge
 
