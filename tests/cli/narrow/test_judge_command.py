@@ -379,6 +379,14 @@ def test_the_graph_pass_of_a_program_that_changes_its_result_is_named(tmp_path: 
     assert [one["name"] for one in finding["passes"]] == ["post_grad_custom_post_pass"]
 
 
+def test_the_graph_that_was_called_first_is_the_first_to_look_at(tmp_path: Path) -> None:
+    (path := tmp_path / "twice.py").write_text(FOLDING + "scaled(torch.randn(2, 3, 4))\n")
+
+    said = tracing("run", "--judge", "--seed", "0", path, runs=tmp_path / "runs").stderr
+
+    assert re.findall(r"next +tracing passes .* --graph (\d)", said) == ["0", "1"]
+
+
 OVERWRITING = """
 import torch
 import torch._inductor.config as inductor

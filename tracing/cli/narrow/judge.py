@@ -265,7 +265,10 @@ def _graph_passes(run: store.Run, asked: store.Run, findings: Sequence[Finding])
     known = run if any(run.records(GraphText)) else asked
     compiled = {one.id: (one.compile_id, one.phase) for one in run.records(CompiledGraph)}
     graphs = {(one.compile_id, one.phase): one for one in known.records(CompiledGraph)}
-    for one in {finding.graph: finding for finding in reversed(findings)}.values():
+    first: dict[int, Finding] = {}
+    for finding in findings:
+        first.setdefault(finding.graph, finding)
+    for one in first.values():
         graph = graphs.get(compiled.get(one.graph, ("", "forward")))
         if _is_of_passes(one) and not _lacks_passes(one) and graph is not None:
             earlier = one.passes if _is_before_inductor(one) else None
