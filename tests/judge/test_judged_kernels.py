@@ -224,6 +224,29 @@ def test_a_launch_that_is_missing_in_a_later_call_is_found_and_no_operator_accus
     assert {*verdicts(said)} == {"right", "inputs wrong"} and said.status == 1
 
 
+def test_a_result_that_no_launch_computes_is_said_to_lack_it(
+    device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = PyCodeCache.write
+
+    def dropped(source: str, *others: Any, **options: Any) -> Any:
+        if "async_compile.wait(globals())" in source:
+            source, count = re.subn(r"\n( +)(?=triton_\w+_exp_\w+\.run\()", r"\n\1if False: ", source)
+            assert count == 1
+        return write(source, *others, **options)
+
+    monkeypatch.setattr(PyCodeCache, "write", dropped)
+    program = Program(lambda x, w: (x.sin() @ w).exp(), lambda: (values(64, 64), values(64, 64, g=1)))
+
+    with inductor.patch(force_disable_caches=True):
+        said = judgement(recorded(program, runs, device))
+
+    (finding,) = said.findings
+    assert isinstance(finding, OutputOff) and finding.complete and not finding.launched
+    first, *_ = judgement_text(said, ())
+    assert first == "✗ output 0 is off, and no launch was seen that computes it"
+
+
 def repeated(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return (((x @ w).sin() @ w).sin() @ w).sin() @ w
 

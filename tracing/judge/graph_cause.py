@@ -87,8 +87,12 @@ class GraphCause:
         ]
         return OutputOff(
             self._steps.graph, wrong, (*unjudged, *self._steps.unjudged), tuple(rounded),
-            self._program.lines([wrong.node]),
+            self._program.lines([wrong.node]), launched=self._launched(result),
         )  # fmt: skip
+
+    def _launched(self, result: GraphResult) -> bool:
+        held = self._steps.memory.held.get(result.buffer)
+        return held is None or held.content is not None or held.step is not None
 
     def _overwritten_later(self, result: GraphResult, wrong: WrongElements) -> Overwritten | None:
         # None: the call returned what the last launch that computes the result had written

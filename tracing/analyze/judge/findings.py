@@ -149,6 +149,7 @@ class OutputOff:
     lines: tuple[PythonLine, ...] = ()
     also: tuple[str, ...] = ()  # as of `Overwritten`
     complete: bool = True  # False: the run lacks launches of its call
+    launched: bool = True  # False: the step that computes it made no launch that was seen
 
 
 @dataclass(frozen=True, slots=True)

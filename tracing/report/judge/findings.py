@@ -123,6 +123,7 @@ def finding_text(finding: Finding, undeclared: Sequence[str]) -> Iterator[str]:
                 yield f"    unjudged  {first_names(finding.unjudged)}"
         case OutputOff():
             why = "each launch that was judged is right for its inputs"
+            why = why if finding.launched else "no launch was seen that computes it"
             why = why if finding.complete else "the run lacks launches of this call"
             yield f"✗ {finding.wrong.name} is off, and {why}"
             yield f"    graph     {finding.graph}: {finding.wrong.node}"
