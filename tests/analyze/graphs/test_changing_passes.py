@@ -29,6 +29,14 @@ def test_pre_grad_and_joint_passes_that_change_a_graph_are_named(
     assert changing is not None and tuple(one.name for one in changing) == passes
 
 
+def test_freezing_is_named_where_it_changes_a_graph(tmp_path: Path) -> None:
+    frozen = A.replace("%x = placeholder", "%p = get_attr _frozen_param0").replace("%x, 1", "%p, 1")
+
+    [one] = earlier_passes(a_run(tmp_path, [A] * 5 + [frozen] * 3), GRAPH) or ()
+
+    assert one.name == "freezing" and "%p = get_attr _frozen_param0" in one.after
+
+
 def test_a_run_without_graph_passes_does_not_know_them(tmp_path: Path) -> None:
     assert earlier_passes(a_run(tmp_path, []), GRAPH) is None
 

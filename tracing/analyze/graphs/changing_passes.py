@@ -24,6 +24,7 @@ _VIEW = re.compile(
     r"|diagonal|alias|detach|split|unbind)\.\w+\("
 )
 _POST_GRAD = "post-grad"
+_FROZEN = "get_attr _frozen_param"
 _UNNAMED = "a pass that torch does not name"
 
 
@@ -40,10 +41,10 @@ class ChangingPass:
 
 @dataclass(frozen=True, slots=True)
 class EarlierPass:
-    """A pre-grad or joint pass that changes a graph, and the lines of the graph that only one side has."""
+    """A pre-grad or joint pass, or freezing, that changes a graph, and the lines that only one side has."""
 
     index: int  # as of `GraphPass`
-    name: str  # "joint pass remove_noop_ops"
+    name: str  # "joint pass remove_noop_ops", "freezing"
     before: tuple[str, ...]  # both are empty if it changes the order of nodes
     after: tuple[str, ...]
     code: str = ""  # as of `ChangingPass`
@@ -80,7 +81,7 @@ def changing_passes(run: Run, graph: CompiledGraph, node: str) -> tuple[Changing
 def earlier_passes(
     run: Run, graph: CompiledGraph, result: str = "", dtype: str = ""
 ) -> tuple[EarlierPass, ...] | None:
-    """The pre-grad and joint passes that change a graph, in their order; None: the run did not record them.
+    """The pre-grad and joint passes that change a graph, then freezing; None: the run did not record them.
 
     result -- of Dynamo's graph, "output 0", "gradient of input 2". Where it is known which one of the joint
               graph that is, the joint passes are cleared that do not change how it is computed; "": none is
@@ -94,7 +95,8 @@ def earlier_passes(
     changing = tuple(
         _earlier(index, after, run.text(before.text), run.text(after.text), position)
         for index, (before, after) in enumerate(itertools.pairwise(chain.steps), 1)
-        if _within(before, after) and not same_graph(run.text(before.text), run.text(after.text))
+        if (_within(before, after) or _freezes(run, before, after))
+        and not same_graph(run.text(before.text), run.text(after.text))
     )
     return _by_dtype(run, chain, changing, position, dtype)
 
@@ -125,6 +127,12 @@ def _within(before: GraphStep, after: GraphStep) -> bool:
     return after.part in ("pre-grad", "joint") and (first or before.part == after.part)
 
 
+def _freezes(run: Run, before: GraphStep, after: GraphStep) -> bool:
+    # Inductor folds constants between the joint and the post-grad passes where `config.freezing` is set
+    frozen = after.label == "partitioner" and _FROZEN in run.text(after.text)
+    return frozen and _FROZEN not in run.text(before.text)
+
+
 def _position(run: Run, chain: Chain, result: str, *, other_type: bool) -> int | None:
     # in the joint graph
     texts = [run.text(one.text) for one in chain.steps if one.part in ("Dynamo", "AOTAutograd")]
@@ -135,6 +143,7 @@ def _position(run: Run, chain: Chain, result: str, *, other_type: bool) -> int |
 
 def _earlier(index: int, step: GraphStep, before: str, after: str, position: int | None) -> EarlierPass:
     name = f"a {step.part} pass without a name" if step.name == LAST else step.label
+    name = "freezing" if name == "partitioner" else name
     if step.part == "joint" and position is not None:
         ours, theirs = result_lines(before, position), result_lines(after, position)
         if ours is not None and theirs is not None:

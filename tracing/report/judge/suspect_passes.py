@@ -15,9 +15,13 @@ _SHOWN = 2  # suspect passes of torch whose lines are printed; `tracing passes` 
 
 def before_inductor_text(finding: TracedOff | SharedResult) -> Iterator[str]:
     """What precedes Inductor's post-grad passes: suspects, and passes that are cleared."""
+    result = finding.wrong.name if isinstance(finding, TracedOff) else finding.result
     decomposition = _decomposition(finding.operators if isinstance(finding, TracedOff) else ())
+    partitioner = ", the partitioner" if result.startswith("gradient") else ""
+    comma = "," if partitioner or "," in decomposition else ""
+    otherwise = f"{decomposition}{partitioner}{comma} or another step of AOTAutograd"
     if finding.passes is None:
-        yield f"    suspect   a pre-grad pass, {decomposition} or a joint pass: the run did not record them"
+        yield f"    suspect   a pre-grad or joint pass, {otherwise}: the run did not record them"
         return
     suspects = [one for one in finding.passes if not one.cleared]
     cleared = [*dict.fromkeys(one.name for one in finding.passes if one.cleared)]
@@ -25,17 +29,16 @@ def before_inductor_text(finding: TracedOff | SharedResult) -> Iterator[str]:
         yield f"    suspect   {one.name}{_code(one)} {_change(one)}"
         if one.code or len(suspects) <= _SHOWN:
             yield from _graph_lines(one)
-    result = finding.wrong.name if isinstance(finding, TracedOff) else finding.result
     result = f"the {result}" if result.startswith("gradient") else result
     of_dtype = isinstance(finding, TracedOff) and finding.wrong.dtype
     how = f"the dtype and shape of {result}" if of_dtype else f"how {result} is computed"
     if any(one.changes_dtype for one in suspects):
         yield f"    so        this pass gives {result} its wrong dtype"
     elif suspects:
-        yield f"    or        {decomposition}"
+        yield f"    or        {otherwise}"
     else:
         what = how if cleared else "the graph"
-        yield f"    suspect   {decomposition}, as no pre-grad or joint pass changes {what}"
+        yield f"    suspect   {otherwise}, as no pre-grad or joint pass changes {what}"
     if cleared:
         yield f"    cleared   {first_names(cleared)}: no change of {how}"
 
