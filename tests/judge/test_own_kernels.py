@@ -154,6 +154,43 @@ def test_elements_that_a_launch_does_not_write_are_not_compared(tmp_path: Path) 
     assert (wrong.count, wrong.of) == (2, 16)  # elements 0 and 2
 
 
+@triton.jit
+def thirds(x, y, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at) / 3)
+
+
+def test_a_quotient_that_is_exact_may_be_a_product_with_a_reciprocal(tmp_path: Path) -> None:
+    def launch() -> None:
+        thirds[(1,)](torch.arange(64) * 3, torch.zeros(64, dtype=torch.float64), BLOCK=64)
+
+    run = recorded(tmp_path, launch, nullcontext())
+
+    third = torch.tensor(1 / 3)
+    assert judged(run, lambda y: (torch.arange(64) * 3 * third).double()).launches[0].verdict == "right"
+    assert judged(run, lambda y: y * (1 + 1e-5)).accused is not None
+
+
+@triton.jit
+def joined(x, y, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    both = tl.cat(tl.load(x + at), tl.load(x + BLOCK + at), can_reorder=True)
+    tl.store(y + tl.arange(0, 2 * BLOCK), both)
+
+
+def test_elements_in_any_order_have_no_reference(tmp_path: Path) -> None:
+    def launch() -> None:
+        joined[(1,)](torch.rand(256), torch.zeros(256), BLOCK=128)
+
+    run = recorded(tmp_path, launch, nullcontext())
+
+    assert judged(run, lambda y: y).launches[0].verdict == "right"
+    [said] = judged(run, lambda y: y.flip(0)).launches
+    assert (said.verdict, said.why) == (
+        "no reference", "tl.cat with can_reorder leaves its elements in any order"
+    )  # fmt: skip
+
+
 def test_large_integers_are_compared_exactly(tmp_path: Path) -> None:
     def launch() -> None:
         every_other[(1,)](torch.full((16,), 2**60), torch.zeros(16, dtype=torch.int64), BLOCK=16)

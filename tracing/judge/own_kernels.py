@@ -29,6 +29,7 @@ _EXECUTIONS = 16  # with other roundings, at most
 _SPREADS = 4.0  # so many times as far as these move an element, a GPU may move it
 _RARE = 8  # one in so many elements that rounding decides: none of the executions may show it
 _GLUON = "gluon.jit"
+_CAT = " tt.cat "
 _HAND_WRITTEN = (
     "it is hand-written, so no graph says what it should compute; on the virtual GPU Triton's interpreter "
     "executes its source, and is no reference for itself"
@@ -79,6 +80,8 @@ def judged_own(
             _allow_roundings(apart, launch, interpreted)
     except Problem as problem:
         return _without(launch, problem.problem)
+    if _CAT in ttir and any(one.differs for one in apart):
+        return _without(launch, "tl.cat with can_reorder leaves its elements in any order")
     for one in apart:
         if one.differs and one.is_rare:
             return _without(launch, f"rounding decides elements of {one.name}, such as {list(one.worst)}")
