@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,30 @@ def test_elements_in_any_order_have_no_reference(tmp_path: Path) -> None:
     assert (said.verdict, said.why) == (
         "no reference", "tl.cat with can_reorder leaves its elements in any order"
     )  # fmt: skip
+
+
+def test_a_single_element_of_a_stride_is_compared(tmp_path: Path) -> None:
+    def launch() -> None:
+        counted[(1,)](torch.zeros(2, dtype=torch.int64)[::2])
+
+    run = recorded(tmp_path, launch, nullcontext())
+
+    assert judged(run, lambda y: y).launches[0].verdict == "right"
+    assert judged(run, lambda y: y + 1).accused is not None
+
+
+@triton.jit
+def counted(y):
+    tl.store(y, 7)
+
+
+def test_a_launch_whose_inputs_were_not_kept_has_no_reference(run: store.Run) -> None:
+    def interpreted(launch: KernelLaunch, **how: Any) -> dict[str, torch.Tensor]:
+        return reference(replace(recorded_launch(run, launch.index), inputs={}), **how)
+
+    said = judge_run(run, run.processes()[0], interpreted=interpreted).launches[SUM]
+
+    assert said.why == "what it leaves depends on memory whose contents were not kept"
 
 
 def test_large_integers_are_compared_exactly(tmp_path: Path) -> None:

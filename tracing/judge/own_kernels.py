@@ -77,6 +77,8 @@ def judged_own(
             other = interpreted(launch, fill=_OTHER_MEMORY)
             for one in apart:
                 one.leave_out_undetermined(other[one.name])
+            if not all(one.is_determined for one in apart):
+                return _without(launch, "what it leaves depends on memory whose contents were not kept")
             _allow_roundings(apart, launch, interpreted)
     except Problem as problem:
         return _without(launch, problem.problem)
@@ -123,6 +125,7 @@ class _Apart:
         self.distance = _distance(self.actual, self.expected)
         self.allowed = torch.full_like(self.distance, self._any_order())
         self._at_first = 0  # elements that differ before other roundings are allowed
+        self.is_determined = True  # at least one element is
 
     def _any_order(self) -> float:
         # the distance that sums in another order explain
@@ -154,7 +157,9 @@ class _Apart:
 
     def leave_out_undetermined(self, other: torch.Tensor) -> None:
         """Leave out the elements in which the interpreter leaves something else on other memory."""
-        self.distance = torch.where(_distance(other, self.expected) > 0, 0.0, self.distance)
+        undetermined = _distance(other, self.expected) > 0
+        self.is_determined = not undetermined.numel() or not bool(undetermined.all())
+        self.distance = torch.where(undetermined, 0.0, self.distance)
         self._at_first = int(self._off.sum())
 
     def allow(self, other: torch.Tensor) -> None:
@@ -185,7 +190,8 @@ def _distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     # [elements, bytes of each]
-    return tensor.reshape(-1, 1).contiguous().view(torch.uint8)
+    dense = tensor.clone(memory_format=torch.contiguous_format)  # a copy: stride 1 also of a single element
+    return dense.view(-1, 1).view(torch.uint8)
 
 
 def _largest(values: torch.Tensor, differing: torch.Tensor) -> float:

@@ -60,8 +60,14 @@ def static_accesses(
         known: dict[str, Any] = {}
         for name, argument in zip(names, arguments, strict=True):
             value = values.get(argument)
-            known[name] = np.int64(value) if type(value) is int else _Pointer(argument, np.int64(0))
+            known[name] = _signless(value) if type(value) is int else _Pointer(argument, np.int64(0))
         yield from _Program(known, (program[0], program[1], program[2]), grid).run(lines)
+
+
+def _signless(value: int) -> np.int64:
+    # integers of IR have bits and no sign: one of 64 bits may be above the largest int64
+    wrapped: np.int64 = np.int64((value + 2**63) % 2**64 - 2**63)
+    return wrapped
 
 
 def source_line(ttir: str, line: int, copied: Sequence[CopiedFunction] = ()) -> str:
