@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from planted_kernels import virtual_gpu
 
-from tracing.judge import given_numbers
+from tracing.judge.traced import given_numbers
 from tracing.program.device import Device
 
 

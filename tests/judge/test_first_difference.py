@@ -15,8 +15,8 @@ from planted_kernels import Program, judgement, recorded
 from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.findings import TracedOff
-from tracing.judge import judged_call
-from tracing.judge.first_difference import first_difference
+from tracing.judge.traced import judged_call
+from tracing.judge.traced.first_difference import first_difference
 from tracing.numerics.reference import Expected
 from tracing.program.device import Device
 from tracing.report.judge.judgement import judgement_text

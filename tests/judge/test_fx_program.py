@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tracing.judge.float64 import right_by
-from tracing.judge.fx_program import FxProgram
-from tracing.judge.fx_values import FxValue
-from tracing.judge.no_reference import NoReference
-from tracing.judge.operators import resolved
+from tracing.judge.fx.float64 import right_by
+from tracing.judge.fx.fx_program import FxProgram
+from tracing.judge.fx.fx_values import FxValue
+from tracing.judge.fx.no_reference import NoReference
+from tracing.judge.fx.operators import resolved
 from tracing.record.graphs.graph_nodes import graph_json
 from tracing.store.graph_file import FxGraph, FxNode
 from tracing.upstream.torch.fused_attention import GeneratorState

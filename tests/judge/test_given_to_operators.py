@@ -10,7 +10,7 @@ import torch
 from judged_programs import values
 from planted_kernels import Program, judgement, recorded
 
-from tracing.judge import operators
+from tracing.judge.fx import operators
 from tracing.program.device import Device
 
 

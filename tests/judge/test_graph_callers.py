@@ -18,9 +18,9 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from tracing.analyze.judge.findings import LibraryOff
 from tracing.analyze.judge.judgement import RunJudgement
-from tracing.judge import higher_order
-from tracing.judge.fx_program import FxProgram
-from tracing.judge.no_reference import NoReference
+from tracing.judge.fx import higher_order
+from tracing.judge.fx.fx_program import FxProgram
+from tracing.judge.fx.no_reference import NoReference
 from tracing.program.device import Device
 from tracing.record.graphs.graph_nodes import graph_json
 from tracing.store.graph_file import FxGraph

@@ -16,12 +16,12 @@ from test_fx_program import program
 from tracing.analyze.judge.findings import Finding, OutputOff, Overwritten, PassesOff, WrongElements
 from tracing.judge import graph_referee
 from tracing.judge.contents import Content
-from tracing.judge.float64 import float64_verdicts
-from tracing.judge.fx_program import FxProgram
-from tracing.judge.fx_values import FxValue
+from tracing.judge.fx.float64 import float64_verdicts
+from tracing.judge.fx.fx_program import FxProgram
+from tracing.judge.fx.fx_values import FxValue
 from tracing.judge.graph_cause import GraphCause, GraphResult
-from tracing.judge.graph_memory import GraphMemory
-from tracing.judge.judged_steps import JudgedSteps
+from tracing.judge.steps.graph_memory import GraphMemory
+from tracing.judge.steps.judged_steps import JudgedSteps
 from tracing.numerics.verdict import Judged
 from tracing.program.device import Device
 from tracing.report.judge.judgement import judgement_text

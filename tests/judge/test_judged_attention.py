@@ -15,9 +15,9 @@ from planted_kernels import Program, judgement, recorded
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from tracing.judge.drawn_numbers import DrawnNumbers
-from tracing.judge.fx_program import FxProgram
-from tracing.judge.given_numbers import GivenNumbers, OtherNumbers
+from tracing.judge.fx.fx_program import FxProgram
+from tracing.judge.traced.drawn_numbers import DrawnNumbers
+from tracing.judge.traced.given_numbers import GivenNumbers, OtherNumbers
 from tracing.program.device import Device
 from tracing.store.graph_file import FxGraph, FxNode
 from tracing.upstream.torch.attention_parts import attention

@@ -18,7 +18,7 @@ from torch.nn import functional
 import tracing
 from tracing.analyze.nonfinite.first_nonfinite import first_nonfinite
 from tracing.analyze.nonfinite.nonfinite_operator import Made, NonFiniteOperator
-from tracing.judge.fx_program import FxProgram
+from tracing.judge.fx.fx_program import FxProgram
 from tracing.judge.nonfinite_operators import nonfinite_operators
 from tracing.model import KernelLaunch
 from tracing.model.launches import LaunchLine

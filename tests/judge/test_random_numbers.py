@@ -12,8 +12,8 @@ import triton.language as tl
 from planted_kernels import virtual_gpu
 from torch._inductor.runtime import triton_helpers
 
-from tracing.judge import random_numbers
-from tracing.judge.random_numbers import integers, numbers
+from tracing.judge.fx import random_numbers
+from tracing.judge.fx.random_numbers import integers, numbers
 
 COUNT = 1000
 SEEDS = [0, 7, -5, 0x9E3779B97F4A7C15 - (1 << 64), (1 << 63) - 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracing.judge.suspect_nodes import suspect_nodes
+from tracing.judge.traced.suspect_nodes import suspect_nodes
 from tracing.store.graph_file import FxGraph, FxNode
 
 

@@ -16,9 +16,9 @@ from planted_kernels import Program, judgement, recorded
 
 from tracing import store
 from tracing.analyze.judge.judgement import RunJudgement
-from tracing.judge.allowed_tf32 import allowed_tf32
-from tracing.judge.higher_order import flex_attention
-from tracing.judge.no_reference import NoReference
+from tracing.judge.fx.allowed_tf32 import allowed_tf32
+from tracing.judge.fx.higher_order import flex_attention
+from tracing.judge.fx.no_reference import NoReference
 from tracing.model import CompiledGraph, Environment
 from tracing.program.device import Device
 from tracing.upstream.torch.float32_precision import with_float32_precision

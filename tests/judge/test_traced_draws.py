@@ -17,8 +17,8 @@ from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.findings import TracedOff
 from tracing.analyze.judge.judgement import RunJudgement
-from tracing.judge.drawn_numbers import DrawnNumbers
-from tracing.judge.given_numbers import GivenNumbers, OtherNumbers
+from tracing.judge.traced.drawn_numbers import DrawnNumbers
+from tracing.judge.traced.given_numbers import GivenNumbers, OtherNumbers
 from tracing.program.device import Device
 
 aten = torch.ops.aten

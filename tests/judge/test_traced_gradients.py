@@ -18,8 +18,8 @@ from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.findings import TracedOff
 from tracing.judge.contents import Contents
-from tracing.judge.traced_executions import traced_executions
-from tracing.judge.traced_referee import TracedReferee
+from tracing.judge.traced.traced_executions import traced_executions
+from tracing.judge.traced.traced_referee import TracedReferee
 from tracing.model import GraphCall, TracedBackward
 from tracing.program.device import Device
 from tracing.report.judge.judgement import judgement_text

@@ -17,11 +17,11 @@ from torch._inductor.decomposition import select_decomp_table
 
 from tracing.analyze.judge.findings import BEFORE_INDUCTOR, SharedResult, TracedOff
 from tracing.judge.contents import Contents
-from tracing.judge.judged_call import JudgedCall
-from tracing.judge.no_reference import NoReference
-from tracing.judge.traced_executions import TracedExecution
-from tracing.judge.traced_program import TracedProgram
-from tracing.judge.traced_referee import TracedReferee
+from tracing.judge.fx.no_reference import NoReference
+from tracing.judge.traced.judged_call import JudgedCall
+from tracing.judge.traced.traced_executions import TracedExecution
+from tracing.judge.traced.traced_program import TracedProgram
+from tracing.judge.traced.traced_referee import TracedReferee
 from tracing.model import GraphCall, TracedCall, TracedGraph
 from tracing.numerics.default_dtype import with_default_dtype
 from tracing.program.device import Device

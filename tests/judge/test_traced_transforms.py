@@ -17,7 +17,7 @@ from torch._inductor.decomposition import select_decomp_table
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
 from tracing.analyze.judge.findings import TracedOff
-from tracing.judge.traced_program import TracedProgram
+from tracing.judge.traced.traced_program import TracedProgram
 from tracing.numerics.reference import reference
 from tracing.program.device import Device
 

@@ -19,7 +19,7 @@ from judged_programs import PROGRAMS
 from planted_kernels import Program, changes, edits, judgement, launches, recorded, virtual_gpu
 
 from tracing.analyze.judge.judgement import RunJudgement
-from tracing.judge.step_verdict import PARTIAL
+from tracing.judge.steps.step_verdict import PARTIAL
 
 GRAPHS = 10_000
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)

@@ -8,19 +8,24 @@ from dataclasses import dataclass, field, replace
 from tracing.analyze.judge.findings import Finding, JudgedLaunch, OutputOff
 from tracing.analyze.judge.launched_steps import made_steps
 from tracing.judge.contents import Contents
-from tracing.judge.drawn_numbers import GraphDraws
-from tracing.judge.fx_values import FxValue
-from tracing.judge.graph_memory import BufferContent, GraphMemory, generator_states, inputs_without_tensors
+from tracing.judge.fx.fx_values import FxValue
+from tracing.judge.fx.operators import callers_of_graphs
 from tracing.judge.graph_programs import GraphProgram, GraphPrograms
 from tracing.judge.graph_referee import GraphReferee
-from tracing.judge.judged_steps import JudgedSteps
-from tracing.judge.missing_launches import MissingLaunches
-from tracing.judge.operator_writes import OperatorWrites
-from tracing.judge.operators import callers_of_graphs
-from tracing.judge.overwritten_inputs import OverwrittenInputs
 from tracing.judge.recorded_calls import RecordedCall
 from tracing.judge.shared_results import shared_results
-from tracing.judge.step_referee import StepReferee
+from tracing.judge.steps.graph_memory import (
+    BufferContent,
+    GraphMemory,
+    generator_states,
+    inputs_without_tensors,
+)
+from tracing.judge.steps.judged_steps import JudgedSteps
+from tracing.judge.steps.missing_launches import MissingLaunches
+from tracing.judge.steps.operator_writes import OperatorWrites
+from tracing.judge.steps.overwritten_inputs import OverwrittenInputs
+from tracing.judge.steps.step_referee import StepReferee
+from tracing.judge.traced.drawn_numbers import GraphDraws
 from tracing.model import GraphCall, KernelLaunch
 from tracing.numerics.default_dtype import with_default_dtype
 from tracing.store.graph_file import Schedule

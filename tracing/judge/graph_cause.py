@@ -23,11 +23,11 @@ from tracing.analyze.judge.findings import (
     WrongElements,
 )
 from tracing.judge.contents import Content
-from tracing.judge.float64 import DOES_NOT_RUN, OtherDtype, executed, float64_verdicts
-from tracing.judge.fx_program import FxProgram
-from tracing.judge.fx_values import FxValue, Given
-from tracing.judge.judged_steps import JudgedSteps
-from tracing.judge.no_reference import NoReference
+from tracing.judge.fx.float64 import DOES_NOT_RUN, OtherDtype, executed, float64_verdicts
+from tracing.judge.fx.fx_program import FxProgram
+from tracing.judge.fx.fx_values import FxValue, Given
+from tracing.judge.fx.no_reference import NoReference
+from tracing.judge.steps.judged_steps import JudgedSteps
 
 _SAVED = "AOTAutograd, whose graph saves its input for the backward without a copy, and writes to it"
 

@@ -6,10 +6,10 @@ import functools
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tracing.judge.allowed_tf32 import allowed_tf32
 from tracing.judge.contents import Contents
-from tracing.judge.fx_program import FxProgram
-from tracing.judge.operators import is_custom
+from tracing.judge.fx.allowed_tf32 import allowed_tf32
+from tracing.judge.fx.fx_program import FxProgram
+from tracing.judge.fx.operators import is_custom
 from tracing.model import CompiledGraph
 from tracing.model.first_names import first_names
 from tracing.store.graph_file import Schedule, read_graph, read_schedule

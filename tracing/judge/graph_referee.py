@@ -13,15 +13,15 @@ import torch
 
 from tracing.analyze.judge.findings import Finding, OutputOff, ResultFinding, WrongElements
 from tracing.judge.contents import Contents
-from tracing.judge.drawn_numbers import GraphDraws
-from tracing.judge.float64 import OTHER_ON_GPU, float64_verdicts, right_on_cpu, undecided, wrong_elements
-from tracing.judge.fx_program import FxProgram
-from tracing.judge.fx_values import FxValue
+from tracing.judge.fx.float64 import OTHER_ON_GPU, float64_verdicts, right_on_cpu, undecided, wrong_elements
+from tracing.judge.fx.fx_program import FxProgram
+from tracing.judge.fx.fx_values import FxValue
+from tracing.judge.fx.no_reference import NoReference
+from tracing.judge.fx.operators import is_seed, references
 from tracing.judge.graph_cause import GraphCause, GraphResult
-from tracing.judge.graph_memory import FxSources, NoTensor, generator_states
-from tracing.judge.judged_steps import JudgedSteps
-from tracing.judge.no_reference import NoReference
-from tracing.judge.operators import is_seed, references
+from tracing.judge.steps.graph_memory import FxSources, NoTensor, generator_states
+from tracing.judge.steps.judged_steps import JudgedSteps
+from tracing.judge.traced.drawn_numbers import GraphDraws
 from tracing.numerics.verdict import FEW, UNKNOWN_NOISE, Judged
 from tracing.store.graph_file import Schedule
 

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from tracing.analyze.nonfinite.nonfinite_operator import Made
-from tracing.judge.fx_program import FxProgram
-from tracing.judge.fx_values import FxPlan, Given
+from tracing.judge.fx.fx_program import FxProgram
+from tracing.judge.fx.fx_values import FxPlan, Given
 from tracing.store.graph_file import FxNode
 from tracing.upstream.torch.pytrees import tree_tensors
 

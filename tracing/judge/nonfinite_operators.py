@@ -16,13 +16,13 @@ import torch
 from tracing.analyze.judge.launched_steps import made_steps
 from tracing.analyze.nonfinite.nonfinite_operator import Made, NonFiniteOperator
 from tracing.judge.contents import Contents
-from tracing.judge.fx_program import ExecutedNode, FxProgram
-from tracing.judge.fx_values import FxPlan, FxValue, Given
-from tracing.judge.graph_memory import inputs_without_tensors
+from tracing.judge.fx.fx_program import ExecutedNode, FxProgram
+from tracing.judge.fx.fx_values import FxPlan, FxValue, Given
+from tracing.judge.fx.no_reference import FAILURES, NoReference
+from tracing.judge.fx.operators import is_pointwise
 from tracing.judge.masked_values import MaskedValues, is_made
-from tracing.judge.no_reference import FAILURES, NoReference
-from tracing.judge.operators import is_pointwise
-from tracing.judge.values import values_of
+from tracing.judge.steps.graph_memory import inputs_without_tensors
+from tracing.judge.steps.values import values_of
 from tracing.model import CompiledGraph, GraphCall, KernelLaunch
 from tracing.store import Run
 from tracing.store.graph_file import Schedule, ScheduleStep, read_graph, read_schedule

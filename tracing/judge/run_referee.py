@@ -10,13 +10,13 @@ import msgspec
 from tracing.analyze.judge.findings import Finding, JudgedLaunch
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.runs.recorded_steps import not_covered
-from tracing.judge.before_inductor import BeforeInductor
 from tracing.judge.contents import Contents, device_of
 from tracing.judge.graph_call_referee import CallJudgement, GraphCallReferee
 from tracing.judge.graph_programs import GraphPrograms
-from tracing.judge.missing_launches import missing_launches
 from tracing.judge.own_kernels import Interpreted, judged_own
 from tracing.judge.recorded_calls import RecordedCall, recorded_calls
+from tracing.judge.steps.missing_launches import missing_launches
+from tracing.judge.traced.before_inductor import BeforeInductor
 from tracing.model import KernelLaunch, Outcome
 from tracing.store import Run
 

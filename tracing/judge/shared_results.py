@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tracing.analyze.judge.findings import GENERATED, PASSES, SharedResult
-from tracing.judge.fx_program import FxProgram
+from tracing.judge.fx.fx_program import FxProgram
 from tracing.model import GraphCall, SharedBytes
 
 

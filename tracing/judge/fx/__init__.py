@@ -1,0 +1,1 @@
+"""The FX graphs of a run, executed."""

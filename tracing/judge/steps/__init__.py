@@ -1,0 +1,1 @@
+"""The steps of a compiled graph's code in one call, judged."""

@@ -1,0 +1,1 @@
+"""The graphs that Dynamo traced, judged."""
