@@ -88,7 +88,6 @@ def signs(x, y, z, BLOCK: tl.constexpr):
     tl.store(z + at, tl.map_elementwise(sign, tl.load(x + at), tl.load(y + at)))
 
 
-@pytest.mark.skipif(not hasattr(tl, "map_elementwise"), reason="Triton has it since 3.6")
 def test_a_function_of_elements_may_return_a_literal() -> None:
     z = torch.zeros(4, dtype=torch.int32)
 

@@ -289,7 +289,9 @@ class DeviceBuilder(BatchBuilder):
             raise not_executable(f"the atomic {kind} of {dtype}")
         unsigned = kind.name in ("MIN", "MAX") and not dtype.is_int_signed()
         name = "FADD" if dtype.is_floating() else f"U{kind.name}" if unsigned else kind.name
-        options = TensorHandle(inside, tl.int1), MEM_SEMANTIC.RELAXED, MEM_SYNC_SCOPE.GPU
+        if not isinstance(inside, TensorHandle):  # it is one since Triton 3.9
+            inside = TensorHandle(inside, tl.int1)
+        options = inside, MEM_SEMANTIC.RELAXED, MEM_SYNC_SCOPE.GPU
         self.create_atomic_rmw(getattr(ATOMIC_OP, name), pointers, value, *options)
 
     @contextmanager

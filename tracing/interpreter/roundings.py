@@ -16,7 +16,7 @@ from tracing.interpreter.batch.batched_array import BatchedArray
 from tracing.interpreter.floats import as_single, is_bf16, rounded, widened
 from tracing.upstream.triton.interpreter import TensorHandle
 
-_TF32 = 2.0**-10  # the distance of numbers with which tensor cores multiply float32
+TF32 = 2.0**-10  # the distance of numbers with which tensor cores multiply float32
 _SUM = 2.0**-21  # of the root of the sum of squares: the error of a sum of float32, whatever its order
 # absolute errors (CUDA C++ Programming Guide, intrinsic functions; PTX ISA, sin.approx and lg2.approx)
 _APPROXIMATE = {np.sin: 2.0**-20, np.cos: 2.0**-20, np.log: 2.0**-21, np.log2: 2.0**-21}
@@ -68,7 +68,7 @@ class OtherRoundings:
         if not _is_floating(result):
             return result
         size = np.sqrt(np.matmul(_wide(a) ** 2, _wide(b) ** 2))
-        return self._within(result, size * (_TF32 if a.data.dtype == np.float32 else _SUM))
+        return self._within(result, size * (TF32 if a.data.dtype == np.float32 else _SUM))
 
     def _within(self, handle: Any, errors: Any) -> Any:
         if not is_bf16(handle):

@@ -18,12 +18,12 @@ import torch
 
 from tracing.analyze.judge.findings import JudgedLaunch, WrongElements
 from tracing.errors import Problem
+from tracing.interpreter.roundings import TF32
 from tracing.judge.contents import Contents
 from tracing.model import KernelLaunch
 
 _ROUNDINGS = 64.0  # of the largest value: sums of a compiled kernel have another order
 _FAR = 1024.0  # so many times as large as any that differs: no sum of a right kernel mixes the two
-_TF32 = 2.0**-10  # the distance of numbers with which tensor cores multiply float32
 _OTHER_MEMORY = 0xA5  # each byte of it
 _EXECUTIONS = 16  # with other roundings, at most
 _SPREADS = 4.0  # so many times as far as these move an element, a GPU may move it
@@ -132,7 +132,7 @@ class _Apart:
         if not self.actual.is_floating_point():
             return 0.0
         info = torch.finfo(self.actual.dtype)
-        eps = max(info.eps, _TF32 if self.tf32 else 0.0)
+        eps = max(info.eps, TF32 if self.tf32 else 0.0)
         return _ROUNDINGS * eps * max(_largest(self.expected.double(), self.distance > 0), info.tiny)
 
     @property
