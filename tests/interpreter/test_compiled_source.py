@@ -137,6 +137,28 @@ def test_a_number_that_is_passed_as_bfloat16_keeps_its_value() -> None:
 
 
 @triton.jit
+def lowest(dtype: tl.constexpr):
+    kind = dtype.value
+    return -(2 ** (kind.int_bitwidth - 1)) if kind.is_int() else float("-inf")
+
+
+@triton.jit
+def flagged(y, negate, BLOCK: tl.constexpr):
+    value = tl.full((BLOCK,), lowest(y.dtype.element_ty), y.dtype.element_ty)
+    if negate:
+        value = -(value + 1)
+    tl.store(y + tl.arange(0, BLOCK), tl.where(negate, value, value))
+
+
+@pytest.mark.parametrize(("negate", "expected"), [(False, -(2**15)), (True, 2**15 - 1)])
+def test_the_value_of_a_constant_and_a_flag_are_what_the_compiler_sees(negate: bool, expected: int) -> None:
+    y = torch.zeros(4, dtype=torch.int16)
+    flagged[(1,)](y, negate, BLOCK=4)
+
+    assert y.tolist() == [expected] * 4
+
+
+@triton.jit
 def first_row(x, y, BLOCK: tl.constexpr):
     tl.store(y + tl.arange(0, BLOCK), x.load([0, 0]).reshape(BLOCK).to(tl.int32))
 

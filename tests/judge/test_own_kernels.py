@@ -216,6 +216,24 @@ def test_a_launch_whose_inputs_were_not_kept_has_no_reference(run: store.Run) ->
     assert said.why == "what it leaves depends on memory whose contents were not kept"
 
 
+@triton.jit
+def pages(x, y, FIRST: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + 4096 * (FIRST + at), at < BLOCK, 0.0))
+
+
+@pytest.mark.parametrize(("first", "verdict"), [(0, "right"), (4, "no reference")])
+def test_what_a_kernel_reads_outside_of_its_argument_is_left_out(
+    tmp_path: Path, first: int, verdict: str
+) -> None:
+    x, y = torch.rand(12 * 4096), torch.zeros(8)
+    half = x.as_strided((4,), (4096,))
+
+    run = recorded(tmp_path, lambda: pages[(1,)](half, y, FIRST=first, BLOCK=8), nullcontext())
+
+    assert judged(run, lambda y: y).launches[0].verdict == verdict
+
+
 def test_large_integers_are_compared_exactly(tmp_path: Path) -> None:
     def launch() -> None:
         every_other[(1,)](torch.full((16,), 2**60), torch.zeros(16, dtype=torch.int64), BLOCK=16)

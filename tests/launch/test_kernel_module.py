@@ -131,6 +131,28 @@ def test_a_module_of_the_program_has_the_members_that_the_kernel_uses() -> None:
     assert "tt.store" in compiled.asm["ttir"]
 
 
+@triton.jit
+def with_calls(out_ptr, n: tl.constexpr):
+    nothing = tl.zeros([n], sum_type(out_ptr.dtype.element_ty))
+    tl.store(out_ptr + tl.arange(0, n), helped.scaled(nothing).to(tl.float32))
+
+
+@tl.constexpr
+def sum_type(dtype: tl.dtype) -> tl.dtype:
+    return tl.float32 if dtype.is_fp16() else dtype
+
+
+def test_a_member_that_is_called_and_a_function_that_is_a_constant_are_included() -> None:
+    out = torch.zeros(4)
+
+    made = text(with_calls)
+    with load_kernel(made + "CONSTANTS = {'n': 4}\nOPTIONS = {}\n") as kernel:
+        kernel.interpret({"out_ptr": out}, (1, 1, 1))
+
+    assert "@triton.language.constexpr\ndef sum_type" in made
+    assert out.tolist() == [2.0] * 4
+
+
 def test_two_objects_of_one_name_are_not_mixed_up() -> None:
     scaled, SCALE = helped.scaled, tl.constexpr(2.0)
 

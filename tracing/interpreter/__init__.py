@@ -205,6 +205,11 @@ def undefined_loads(byte: int) -> AbstractContextManager[None]:
     return replaced(BUILDER, "undefined_byte", byte)
 
 
+def outside_loads(byte: int) -> AbstractContextManager[None]:
+    """While active, a load from memory outside of all tensors gives this byte, repeated."""
+    return replaced(BUILDER, "outside_byte", byte)
+
+
 @contextmanager
 def rounded_otherwise(seed: int) -> Iterator[None]:
     """While active, each operation on floats is rounded as another correct implementation may round it.
@@ -250,7 +255,7 @@ def _typed(name: str, value: Any, type_name: Any) -> object:
         items = [_typed(f"{name}.{i}", member, kind) for i, (member, kind) in members]
         make: Any = type(value)
         return make(*items) if hasattr(value, "_fields") else tuple(items)
-    if isinstance(value, (int, float)) and type_name != "u1":
+    if isinstance(value, (int, float)):
         dtype = tl.str_to_ty(type_name, None)
         if dtype == tl.bfloat16:
             return tl.tensor(BUILDER.get_bf16(value), dtype)

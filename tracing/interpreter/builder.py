@@ -89,6 +89,7 @@ class DeviceBuilder(BatchBuilder):
     masked: bool | None = True  # it has a mask; None: an atomic, whose mask is there in any case
     roundings: OtherRoundings | None = None  # None: each operation is rounded as the interpreter does
     undefined_byte = 0  # each byte of what a load without `other` gives where its mask is false
+    outside_byte = 0  # each byte of what a load from memory of no tensor gives
 
     def __init__(self) -> None:
         super().__init__()

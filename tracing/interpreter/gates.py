@@ -126,6 +126,12 @@ def _allowed_bf16(
     return function(builder, pointer, value, chosen, order)
 
 
+def _allowed_load(function: Any, allowed: Mask, pointers: Any, mask: Any, other: Any, dtype: Any) -> Any:
+    loaded = np.asarray(function(pointers, mask & allowed, other, dtype))
+    outside = np.frombuffer(bytes([BUILDER.outside_byte]) * loaded.itemsize, loaded.dtype)
+    return np.where(mask & ~allowed, outside, loaded)
+
+
 _ATOMIC: tuple[AccessKind, ...] = ("load", "store")
 _ORDERS: dict[str, MemoryOrder] = {
     "RELAXED": "relaxed",
@@ -139,7 +145,7 @@ _GATES = (
         "load",
         ("load",),
         lambda pointers, mask, other, dtype: (pointers, mask, dtype, BUILDER.order),
-        lambda function, allowed, pointers, mask, *rest: function(pointers, mask & allowed, *rest),
+        _allowed_load,
     ),
     _Gate(
         native_interpreter,

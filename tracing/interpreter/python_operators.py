@@ -19,7 +19,7 @@ from tracing.interpreter.builder import SEMANTIC
 from tracing.upstream.triton.interpreter import FunctionRewriter
 
 _NOT, _AND, _OR = "_tracing_not", "_tracing_and", "_tracing_or"
-_CHOICE, _ASSIGNED = "_tracing_choice", "_tracing_assigned"
+_CHOICE, _ASSIGNED, _VALUE = "_tracing_choice", "_tracing_assigned", "_tracing_value"
 _Operand = Callable[[], Any]
 
 
@@ -55,6 +55,13 @@ class OperatorRewriter(type(FunctionRewriter.ast_transformer)):  # type: ignore[
         nothing = ast.arguments([], [], None, [], [], None, [])
         operands = [node.test, ast.Lambda(nothing, node.body), ast.Lambda(nothing, node.orelse)]
         return ast.copy_location(ast.Call(ast.Name(_CHOICE, ast.Load()), operands, []), node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:  # noqa: N802
+        """`x.value` of a constant, which is its value here."""
+        self.generic_visit(node)
+        if node.attr != "value" or not isinstance(node.ctx, ast.Load):
+            return node
+        return ast.copy_location(ast.Call(ast.Name(_VALUE, ast.Load()), [node.value], []), node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:  # noqa: N802
         """`x -= y` is `x = x - y`."""
@@ -105,6 +112,10 @@ def _choice(condition: Any, chosen: _Operand, otherwise: _Operand) -> Any:
     return _assigned(value) if isinstance(condition, tl.tensor) else value
 
 
+def _value(constant: Any) -> Any:
+    return getattr(constant, "value", constant)
+
+
 def _assigned(value: Any) -> Any:
     if type(value) is tuple:
         return tuple(map(_assigned, value))
@@ -124,6 +135,7 @@ NAMES: Mapping[str, Any] = {
     _OR: _or,
     _CHOICE: _choice,
     _ASSIGNED: _assigned,
+    _VALUE: _value,
     "min": functools.partial(_extremum, builtins.min, "minimum"),
     "max": functools.partial(_extremum, builtins.max, "maximum"),
 }

@@ -32,7 +32,13 @@ from tracing.launch.hidden_computation import HiddenComputation, own_frames_skip
 from tracing.launch.launch_site import Grid, LaunchSite, launched_grid
 from tracing.launch.memory import watching
 from tracing.launch.memory.out_of_bounds import OutOfBoundsError
-from tracing.launch.python_launch_sites import CompiledSite, InductorSite, InterpretedSite, bound
+from tracing.launch.python_launch_sites import (
+    CompiledSite,
+    InductorSite,
+    InterpretedSite,
+    argument_names,
+    bound,
+)
 from tracing.launch.tuple_arguments import nesting
 from tracing.upstream.inductor import autotuner as inductor_autotuner
 from tracing.upstream.inductor.code import launching_frame
@@ -226,6 +232,8 @@ def _around_compiled(original: Method) -> Method:
         except TypeError:  # the launcher is about to raise one
             return metadata
         site = sites.get(id(compiled))
+        if len(args) != (site.count if site is not None else len(argument_names(compiled, len(args)))):
+            return metadata  # here, too
         if site is None:
             site = sites[id(compiled)] = CompiledSite(compiled, args)
         _exit_hook.join()

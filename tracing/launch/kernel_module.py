@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -89,12 +89,12 @@ class _Written:
             self.imports.append(text)
         elif text := _expression(value):
             self.blocks.append(f"{name} = {text}")
-        elif isinstance(value, (JITFunction, ConstexprFunction)):
-            if value.__name__ == name:
-                self._define_function(value)
+        elif (function := _function(value)) is not None:
+            if function.__name__ == name:
+                self._define_function(function, is_constant=isinstance(value, tl.constexpr))
             else:
-                self.define(value.__name__, value)
-                self.blocks.append(f"{name} = {value.__name__}")
+                self.define(function.__name__, value)
+                self.blocks.append(f"{name} = {function.__name__}")
         else:
             self.undefined[name] = None
 
@@ -115,7 +115,7 @@ class _Written:
                 self.define(name, value)
                 self.blocks.append(f"{whole} = {name}")
 
-    def _define_function(self, function: Any) -> None:
+    def _define_function(self, function: Any, *, is_constant: bool) -> None:
         source = textwrap.dedent(source_of(function))
         with LANGUAGE:  # CPython 3.11.7 and before lose count where threads parse at once (gh-106905)
             tree = ast.parse(source)
@@ -133,7 +133,19 @@ class _Written:
             self.imports.append(_GLUON)
         # by the name that it has now: the program may have changed it, as that of each kernel of a factory
         body = body.replace(f"def {node.name}", f"def {function.__name__}", 1)
-        self.blocks.append(f"{_decorator(function, node)}\n{body}")
+        decorator = "@triton.language.constexpr" if is_constant else _decorator(function, node)
+        self.blocks.append(f"{decorator}\n{body}")
+
+
+def _function(value: Any) -> Any:
+    # a function of Triton; of `f = tl.constexpr(f)`, with `f` as the compiler calls it; None: it is neither
+    if isinstance(value, (JITFunction, ConstexprFunction)):
+        return value
+    inner = value.value if isinstance(value, tl.constexpr) else None
+    try:
+        return ConstexprFunction(inner) if isinstance(inner, FunctionType) else None
+    except (OSError, ValueError):  # its source is not known
+        return None
 
 
 def _scope(function: Any) -> Mapping[str, object]:
@@ -158,9 +170,17 @@ def _members(function: ast.FunctionDef, name: str) -> Iterator[tuple[str, ...]]:
     inner = {id(node.value) for node in ast.walk(function) if isinstance(node, ast.Attribute)}
     for node in ast.walk(function):
         if id(node) not in inner and isinstance(node, (ast.Attribute, ast.Name)):
-            first, *further = ast.unparse(node).split(".")
+            first, *further = _names(node)
             if first == name:
                 yield tuple(further)
+
+
+def _names(node: ast.expr) -> list[str]:
+    # [helpers, square] of `helpers.square`; of `helpers.square(x).to`, whose call is a node of its own, [""]
+    if isinstance(node, ast.Attribute):
+        first, *further = _names(node.value)
+        return [first, *further, node.attr] if first else [""]
+    return [node.id if isinstance(node, ast.Name) else ""]
 
 
 def _is_of_program(name: str, value: object) -> bool:

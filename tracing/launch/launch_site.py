@@ -13,6 +13,7 @@ import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tracing.launch.memory.accesses import Accesses
+from tracing.launch.pointer_objects import addressed
 from tracing.launch.roles import Declared
 from tracing.model import Descriptor
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
@@ -108,15 +109,15 @@ def launched_grid(sizes: Sequence[Any]) -> Grid:
 
 
 def tensor_of(value: object) -> torch.Tensor | None:
-    """The tensor of a kernel argument: itself, or the one that a descriptor or reinterpretation wraps."""
+    """The tensor of a kernel argument: itself, or the one that a descriptor or another object wraps."""
     if isinstance(value, torch.Tensor):
         return value
     base = getattr(value, "base", None)
     if isinstance(base, TensorWrapper):  # a descriptor of a reinterpretation
         return tensor_of(base)
-    if not isinstance(base, torch.Tensor):
-        return None
-    return _reinterpreted(value, base) if isinstance(value, TensorWrapper) else base
+    if isinstance(base, torch.Tensor):
+        return _reinterpreted(value, base) if isinstance(value, TensorWrapper) else base
+    return addressed(value) if hasattr(value, "data_ptr") else None
 
 
 def descriptor_of(value: object) -> Descriptor | None:

@@ -29,7 +29,7 @@ from tracing.launch.launch_site import (
 from tracing.launch.memory.accesses import Accesses
 from tracing.launch.roles import Declared, declared
 from tracing.launch.tuple_arguments import empty_members, flattened
-from tracing.model import Role
+from tracing.model import Role, without_addresses
 from tracing.upstream.inductor.autotuner import argument_names as launcher_arguments
 from tracing.upstream.inductor.autotuner import grid_function, kernel_name_of, reloaded_function
 from tracing.upstream.inductor.code import kernel_folders
@@ -39,7 +39,6 @@ from tracing.upstream.triton.interpreter import InterpretedFunction
 from tracing.upstream.triton.jit import ConstexprFunction, JITFunction
 
 _FUNCTIONS = JITFunction, ConstexprFunction
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
 _NUM_WARPS = re.compile(r'"ttg\.num-warps" = (\d+)')
 
 
@@ -54,14 +53,13 @@ class CompiledSite:
     def __init__(self, kernel: CompiledKernel, args: Sequence[Any]) -> None:
         self._kernel = kernel
         self.name = kernel.name
-        self._names = argument_names(kernel, len(args))
+        names = argument_names(kernel, len(args))
+        self.count = len(names)
         constants = {
             key[0] if isinstance(key, tuple) and len(key) == 1 else key for key in _constants(kernel)
         }
-        self.positions = [
-            i for i, name in enumerate(self._names) if i not in constants and name not in constants
-        ]
-        self.names: Sequence[str] = [self._names[i] for i in self.positions]
+        self.positions = [i for i, name in enumerate(names) if i not in constants and name not in constants]
+        self.names: Sequence[str] = [names[i] for i in self.positions]
         types = getattr(kernel.src, "signature", {})  # a kernel is compiled for one nesting of tuples
         self.flat = flattened(self, [args[i] for i in self.positions], types)
 
@@ -249,7 +247,7 @@ def _text(value: object) -> str:
     value = _value(value)
     if isinstance(value, ConstexprFunction):
         return f"ConstexprFunction({value.fn.__module__}:{value.fn.__qualname__})"  # like a JITFunction
-    return repr(value) if isinstance(value, str) else _ADDRESS.sub("", str(value))
+    return repr(value) if isinstance(value, str) else without_addresses(str(value))
 
 
 def _function(autotuner: Any) -> Any:

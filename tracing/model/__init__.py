@@ -68,6 +68,7 @@ from tracing.model.record import (
     exact,
     file_of,
     plain_scalar,
+    without_addresses,
 )
 from tracing.model.replays import (
     DifferingElements,
@@ -235,4 +236,5 @@ __all__ = [
     "may_read",
     "may_write",
     "plain_scalar",
+    "without_addresses",
 ]

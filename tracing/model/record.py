@@ -8,6 +8,7 @@ memory. Records with scalars are equal if the types and bits of these are.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
@@ -15,6 +16,8 @@ import msgspec
 
 Blob: TypeAlias = str  # name of a file in blobs/: the digest of its content
 
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
 
 Scalar: TypeAlias = bool | int | float | str | None
 
@@ -39,7 +42,12 @@ def plain_scalar(value: object) -> Scalar:
         return int(value)
     if isinstance(value, float):
         return float(value)
-    return str.__str__(value) if isinstance(value, str) else repr(value)
+    return str.__str__(value) if isinstance(value, str) else without_addresses(repr(value))
+
+
+def without_addresses(text: str) -> str:
+    """The text of objects without ` at 0x7f...`, which differs between runs."""
+    return _ADDRESS.sub("", text)
 
 
 def to_json(value: Scalar) -> Scalar | NonFinite:

@@ -84,6 +84,7 @@ class Catalogue:
     def _argument(self, name: str, value: object, declared: Declared) -> Argument:
         tensor, addresses = tensor_of(value), name in declared.addresses
         if tensor is None:
+            addresses |= hasattr(value, "data_ptr")  # an object that Triton takes for a pointer
             return Argument(name, value=plain_scalar(value), addresses=addresses)
         role, descriptor = declared.roles.get(name, "unknown"), descriptor_of(value)
         return Argument(name, role, self.meta(tensor), addresses=addresses, descriptor=descriptor)

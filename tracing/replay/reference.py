@@ -11,7 +11,7 @@ from contextlib import nullcontext
 import torch
 
 from tracing.errors import Problem
-from tracing.interpreter import rounded_otherwise
+from tracing.interpreter import outside_loads, rounded_otherwise
 from tracing.replay.arguments import ReplayInputs
 from tracing.replay.loaded_kernel import load_kernel
 from tracing.store.recorded_launch import RecordedLaunch
@@ -20,7 +20,7 @@ from tracing.store.recorded_launch import RecordedLaunch
 def reference(recorded: RecordedLaunch, *, fill: int = 0, seed: int | None = None) -> dict[str, torch.Tensor]:
     """The written arguments of a launch after the interpreter executed it, on the CPU.
 
-    fill -- each byte of memory whose contents before the launch were not kept
+    fill -- each byte of memory whose contents before the launch were not kept, also outside of the arguments
     seed -- operations on floats are rounded as another implementation may round them, at random; None: they
             are not
 
@@ -32,7 +32,7 @@ def reference(recorded: RecordedLaunch, *, fill: int = 0, seed: int | None = Non
     tensors = inputs.tensors(inputs.memory("cpu", fill))
     rounding = nullcontext() if seed is None else rounded_otherwise(seed)
     try:
-        with load_kernel(recorded.module) as kernel, rounding:
+        with load_kernel(recorded.module) as kernel, rounding, outside_loads(fill):
             kernel.interpret(inputs.arguments(tensors), launch.grid)
     except Problem:
         raise

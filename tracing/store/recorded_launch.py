@@ -173,6 +173,11 @@ def same_call(run: Run, process: str, launch: KernelLaunch, other: Run) -> int:
 
 
 def _number(arg: KernelArg) -> Number:
+    if isinstance(arg.value, str) and arg.value.startswith("<"):
+        raise Problem(
+            f"the argument {arg.name} is {brief(arg.value)}, and what it points to was not recorded",
+            "replay it in its own program",
+        )
     if isinstance(arg.value, str):
         raise Problem(
             f"the argument {arg.name} was recorded as {brief(arg.value)}, which is no number",

@@ -11,19 +11,17 @@ versions of torch and do not affect the computation.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
 
-from tracing.model import GraphText
+from tracing.model import GraphText, without_addresses
 from tracing.store import RunWriter
 from tracing.upstream.inductor.graph_pass_observer import graph_passes_followed
 from tracing.upstream.torch.operator_schemas import is_operator
 
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16",
            torch.int64: "i64", torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8",
            torch.bool: "b8", torch.complex64: "c64", torch.complex128: "c128"}  # fmt: skip
@@ -66,7 +64,7 @@ def _lines(graph: torch.fx.GraphModule, indent: str = "") -> Iterator[str]:
 def _call(node: torch.fx.Node) -> str:
     if node.op == "placeholder":
         return "placeholder"
-    target = _ADDRESS.sub("", _target(node.target))
+    target = without_addresses(_target(node.target))
     if node.op == "get_attr":
         return f"get_attr {target}"
     values = [_value(one) for one in node.args]
@@ -94,7 +92,7 @@ def _value(value: Any) -> str:
             return "{" + ", ".join(f"{key}: {_value(one)}" for key, one in value.items()) + "}"
         case slice():
             return f"slice({_value(value.start)}, {_value(value.stop)}, {_value(value.step)})"
-    return _ADDRESS.sub("", repr(value) if isinstance(value, str) else str(value))
+    return without_addresses(repr(value) if isinstance(value, str) else str(value))
 
 
 def _type(node: torch.fx.Node) -> str:

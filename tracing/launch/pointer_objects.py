@@ -1,0 +1,48 @@
+"""Kernel arguments that are no tensors, but have `data_ptr` and `dtype`: Triton takes them for pointers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from tracing.upstream.torch.dispatch_modes import dispatch_disabled
+
+_DEPTH = 2  # the object's members, and theirs
+
+
+def addressed(value: Any) -> torch.Tensor | None:
+    """What such an object points to: from its address to the end of the storage of a tensor that it holds.
+
+    None if no tensor among its members has that address in its storage, or if a stride is negative: then the
+    kernel reads in front of the address.
+    """
+    dtype, address = getattr(value, "dtype", None), value.data_ptr()
+    if not isinstance(dtype, torch.dtype) or any(stride < 0 for stride in _strides(value)):
+        return None
+    for tensor in _members(value, _DEPTH):
+        if tensor.data_ptr() == address and tensor.dtype == dtype:
+            return tensor
+        storage = tensor.untyped_storage()
+        offset = address - storage.data_ptr()
+        if 0 <= offset < storage.nbytes() and offset % dtype.itemsize == 0:
+            size = (storage.nbytes() - offset) // dtype.itemsize
+            with dispatch_disabled():
+                empty = torch.empty(0, dtype=dtype, device=tensor.device)
+                return empty.set_(storage, offset // dtype.itemsize, (size,))  # type: ignore[call-overload, no-any-return]
+    return None
+
+
+def _members(value: object, depth: int) -> Iterator[torch.Tensor]:
+    for member in getattr(value, "__dict__", {}).values():
+        if isinstance(member, torch.Tensor):
+            yield member
+        elif depth > 1:
+            yield from _members(member, depth - 1)
+
+
+def _strides(value: Any) -> tuple[int, ...]:
+    stride = getattr(value, "stride", None)
+    strides = stride() if callable(stride) else stride
+    return tuple(strides) if isinstance(strides, (tuple, list)) else ()
