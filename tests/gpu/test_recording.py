@@ -160,3 +160,17 @@ def test_ranks_that_share_a_gpu_write_one_run(tmp_path: Path) -> None:
     first, second = store.Run(path).launches()
     assert first.args[0].before == second.args[0].before is not None
     assert len(list(store.Run(path).records(KeptTensor))) == 2
+
+
+def test_a_program_may_replace_what_makes_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, x = torch.empty, torch.rand(1 << 10, device="cuda")
+
+    def poisoned(*sizes: Any, **options: Any) -> torch.Tensor:
+        made = original(*sizes, **options)
+        return made.fill_(float("nan")) if made.is_floating_point() else made
+
+    monkeypatch.setattr(torch, "empty", poisoned)
+    with recorder(tmp_path) as recording:
+        added(x)
+
+    assert [argument.after for argument in launches(recording)[0].args if argument.after]

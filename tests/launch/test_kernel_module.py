@@ -139,7 +139,11 @@ def with_calls(out_ptr, n: tl.constexpr):
 
 @tl.constexpr
 def sum_type(dtype: tl.dtype) -> tl.dtype:
-    return tl.float32 if dtype.is_fp16() else dtype
+    return tl.float32 if is_half(dtype) else dtype
+
+
+def is_half(dtype: tl.dtype) -> bool:
+    return dtype.is_fp16()
 
 
 def test_a_member_that_is_called_and_a_function_that_is_a_constant_are_included() -> None:

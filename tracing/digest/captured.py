@@ -18,6 +18,7 @@ from tracing.digest.kernel import FIELDS
 from tracing.digest.kernel_launches import all_loaded, launch_digests, launch_into_slots
 from tracing.digest.spare_memory import OutOfSpareMemoryError, Region, SpareMemory
 from tracing.digest.tables import Call, merged
+from tracing.upstream.torch.constructors import empty
 from tracing.upstream.torch.streams import current_handle
 
 
@@ -156,4 +157,4 @@ class CapturedDigests:
 
     def _new_host(self) -> torch.Tensor:
         with torch.inference_mode(False):  # what is made in the program's could not be written outside of it
-            return torch.empty((self._count, FIELDS), dtype=torch.int64, device="cpu", pin_memory=True)
+            return empty((self._count, FIELDS), dtype=torch.int64, device="cpu", pin_memory=True)

@@ -23,6 +23,7 @@ from tracing.digest.spare_memory import spare_memory
 from tracing.digest.tables import Call
 from tracing.model import Digest
 from tracing.native.extension import in_use
+from tracing.upstream.torch.constructors import empty
 from tracing.upstream.torch.streams import current_handle, stream_of
 
 SLOTS = 4096  # results a buffer holds
@@ -65,7 +66,7 @@ class Batch:
         self.address = slots.data_ptr()
         with torch.inference_mode(False):  # what is made in the program's could not be written outside of it
             pinned = slots.is_cuda
-            self.host = torch.empty(slots.shape, dtype=torch.int64, device="cpu", pin_memory=pinned)
+            self.host = empty(slots.shape, dtype=torch.int64, device="cpu", pin_memory=pinned)
         self.copied: Any = None  # a torch.cuda.Event after the copy of the slots to `host`
         self.clear()
 
@@ -190,7 +191,9 @@ class StreamDigests:
 
             # not of the blocks that the program freed on its stream: its tensors would move
             memory = spare_memory(self._device)
-            return Batch(memory.outside(lambda: torch.empty((SLOTS, FIELDS), dtype=torch.int64)))
+            return Batch(
+                memory.outside(lambda device: empty((SLOTS, FIELDS), dtype=torch.int64, device=device))
+            )
 
 
 def digested(rows: Rows, slots: npt.NDArray[np.int64], launches: Sequence[int | None]) -> DigestedLaunches:

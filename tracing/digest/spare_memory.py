@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import torch
 
 from tracing.digest.kernel import FIELDS
+from tracing.upstream.torch.constructors import zeros
 
 BLOCK = 4096  # slots of a block: 0.4 MB
 BLOCKS = 8  # that are free before a capture
@@ -80,15 +81,14 @@ class SpareMemory:
     def fill(self) -> None:
         """Allocate what the next capture may need; call it before the capture begins."""
         while sum(region.stop - region.start for region in self._free) < BLOCKS * BLOCK:
-            block = self.outside(lambda: torch.zeros((BLOCK, FIELDS), dtype=torch.int64))
+            block = self.outside(lambda device: zeros((BLOCK, FIELDS), dtype=torch.int64, device=device))
             self._free.append(Region(block, 0, BLOCK))
 
-    def outside(self, make: Callable[[], Any]) -> Any:
+    def outside(self, make: Callable[[torch.device], Any]) -> Any:
         """What `make` allocates on this device, in no pool of the program; does not wait for the program."""
 
         def on_device() -> Any:
-            with torch.device(self._device):
-                made = make()
+            made = make(self._device)
             self._stream.synchronize()
             return made
 

@@ -18,6 +18,7 @@ from tracing.digest.kernel import ACROSS, AHEAD, ANY, SHORT, WHOLE
 from tracing.digest.layouts import ROWS_ACROSS, DigestLayout, layout
 from tracing.digest.spare_memory import spare_memory
 from tracing.digest.statistics import KINDS
+from tracing.upstream.torch.constructors import arange
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 WIDTH = 8  # tensors a launch
@@ -144,12 +145,12 @@ def _parts(layout: DigestLayout, groups: int) -> int:
 @functools.cache
 def _meanings(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     # [256] the meaning of each byte
-    def values() -> torch.Tensor:
-        return torch.arange(256, dtype=torch.uint8, device="cpu").view(dtype).float().to(device)
+    def values(device: torch.device) -> torch.Tensor:
+        return arange(256, dtype=torch.uint8, device="cpu").view(dtype).float().to(device)
 
     with dispatch_disabled():
         if device.type == "cpu":
-            return values()
+            return values(device)
         return spare_memory(device).outside(values)  # type: ignore[no-any-return]
 
 

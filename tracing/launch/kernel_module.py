@@ -91,7 +91,7 @@ class _Written:
             self.blocks.append(f"{name} = {text}")
         elif (function := _function(value)) is not None:
             if function.__name__ == name:
-                self._define_function(function, is_constant=isinstance(value, tl.constexpr))
+                self._define_function(function, value)
             else:
                 self.define(function.__name__, value)
                 self.blocks.append(f"{name} = {function.__name__}")
@@ -115,7 +115,8 @@ class _Written:
                 self.define(name, value)
                 self.blocks.append(f"{whole} = {name}")
 
-    def _define_function(self, function: Any, *, is_constant: bool) -> None:
+    def _define_function(self, function: Any, value: Any) -> None:
+        # value -- the function, or what the program has made of it
         source = textwrap.dedent(source_of(function))
         with LANGUAGE:  # CPython 3.11.7 and before lose count where threads parse at once (gh-106905)
             tree = ast.parse(source)
@@ -133,17 +134,17 @@ class _Written:
             self.imports.append(_GLUON)
         # by the name that it has now: the program may have changed it, as that of each kernel of a factory
         body = body.replace(f"def {node.name}", f"def {function.__name__}", 1)
-        decorator = "@triton.language.constexpr" if is_constant else _decorator(function, node)
-        self.blocks.append(f"{decorator}\n{body}")
+        self.blocks.append("\n".join([*_decorators(value, node), body]))
 
 
 def _function(value: Any) -> Any:
-    # a function of Triton; of `f = tl.constexpr(f)`, with `f` as the compiler calls it; None: it is neither
+    # a function of Triton, or one of Python: functions of constants call it, and kernels as `tl.constexpr(f)`
     if isinstance(value, (JITFunction, ConstexprFunction)):
         return value
-    inner = value.value if isinstance(value, tl.constexpr) else None
+    inner = value.value if isinstance(value, tl.constexpr) else value
     try:
-        return ConstexprFunction(inner) if isinstance(inner, FunctionType) else None
+        named = isinstance(inner, FunctionType) and inner.__name__.isidentifier()
+        return ConstexprFunction(inner) if named else None
     except (OSError, ValueError):  # its source is not known
         return None
 
@@ -187,10 +188,16 @@ def _is_of_program(name: str, value: object) -> bool:
     return isinstance(value, ModuleType) and not _import(name, value)
 
 
-def _decorator(function: Any, node: ast.FunctionDef) -> str:
+def _decorators(value: Any, node: ast.FunctionDef) -> list[str]:
+    if isinstance(value, FunctionType):
+        return []
+    if isinstance(value, tl.constexpr):
+        return ["@triton.language.constexpr"]
+    return ["@triton.constexpr_function" if isinstance(value, ConstexprFunction) else _jit(value, node)]
+
+
+def _jit(function: Any, node: ast.FunctionDef) -> str:
     # decorators of Inductor and autotuners are dropped; arguments of @triton.jit are kept
-    if isinstance(function, ConstexprFunction):
-        return "@triton.constexpr_function"
     jit = "@triton.experimental.gluon.jit" if isinstance(function, GluonJITFunction) else "@triton.jit"
     for one in node.decorator_list:
         if isinstance(one, ast.Call) and ast.unparse(one.func).split(".")[-1] == "jit":

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from tracing.upstream.torch.constructors import empty
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
 _DEPTH = 2  # the object's members, and theirs
@@ -29,8 +30,8 @@ def addressed(value: Any) -> torch.Tensor | None:
         if 0 <= offset < storage.nbytes() and offset % dtype.itemsize == 0:
             size = (storage.nbytes() - offset) // dtype.itemsize
             with dispatch_disabled():
-                empty = torch.empty(0, dtype=dtype, device=tensor.device)
-                return empty.set_(storage, offset // dtype.itemsize, (size,))  # type: ignore[call-overload, no-any-return]
+                pointed = empty(0, dtype=dtype, device=tensor.device)
+                return pointed.set_(storage, offset // dtype.itemsize, (size,))  # type: ignore[call-overload, no-any-return]
     return None
 
 

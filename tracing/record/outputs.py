@@ -25,6 +25,7 @@ from tracing.launch.coverage import NO_GRAPHS
 from tracing.model import KEPT_IN_MEMORY, KEPT_ON_DISK, Blob, KeptTensor, Record
 from tracing.store import RunWriter
 from tracing.store.segments import Segments
+from tracing.upstream.torch.constructors import empty
 from tracing.upstream.torch.cuda_graphs import has_graph_trees
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
@@ -255,7 +256,8 @@ def clone(tensor: torch.Tensor) -> torch.Tensor:
     if not (plain.is_cuda and has_graph_trees(plain.get_device())):
         return plain.clone(memory_format=torch.contiguous_format)
     shape, dtype = plain.shape, plain.dtype
-    own: torch.Tensor = spare_memory(plain.device).outside(lambda: torch.empty(shape, dtype=dtype))
+    memory = spare_memory(plain.device)
+    own: torch.Tensor = memory.outside(lambda device: empty(shape, dtype=dtype, device=device))
     return own.copy_(plain)
 
 

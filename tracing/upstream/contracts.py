@@ -38,6 +38,7 @@ FEATURES: Mapping[str, str] = {
     "torch.functorch_levels": "torch.func in the graphs that Dynamo traced",
     "torch.higher_order": "flex_attention judged by float64",
     "torch.import_settings": "variables that a program sets before it imports torch",
+    "torch.constructors": "recording programs that replace torch.empty",
     "torch.custom_operators": "naming the operator of the program that fails",
     "torch.decompositions": "how far rounding may take a result",
     "torch.dispatch_modes": "recording operators outside of Triton",

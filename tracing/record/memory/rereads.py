@@ -16,6 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tracing.digest.host import bits
 from tracing.launch.tensors import tensor_meta
 from tracing.model import Reread, TensorMeta
+from tracing.upstream.torch.constructors import empty
 from tracing.upstream.torch.tensor_subclasses import storage_key
 from tracing.views import element_bytes, relation
 
@@ -118,4 +119,4 @@ def _between(of: TensorMeta, to: TensorMeta) -> str:
 def _view(tensor: torch.Tensor, meta: TensorMeta) -> torch.Tensor:
     dtype = getattr(torch, meta.dtype)
     layout = meta.offset, meta.shape, meta.stride
-    return torch.empty(0, dtype=dtype, device="cpu").set_(tensor.untyped_storage(), *layout)
+    return empty(0, dtype=dtype, device="cpu").set_(tensor.untyped_storage(), *layout)
