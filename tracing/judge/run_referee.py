@@ -16,6 +16,7 @@ from tracing.judge.graph_programs import GraphPrograms
 from tracing.judge.own_kernels import Interpreted, judged_own
 from tracing.judge.recorded_calls import RecordedCall, recorded_calls
 from tracing.judge.steps.missing_launches import missing_launches
+from tracing.judge.traced.backward_formulas import backward_formulas
 from tracing.judge.traced.before_inductor import BeforeInductor
 from tracing.model import KernelLaunch, Outcome
 from tracing.store import Run
@@ -80,6 +81,7 @@ class _RunReferee:
             self._outcome(),
             of_case=self._of_case,
             stopped_by=self._stopped_by(),
+            formulas=backward_formulas(self._run, self._process),
         )
 
     def _judged_calls(self, calls: Sequence[RecordedCall]) -> dict[int, CallJudgement]:

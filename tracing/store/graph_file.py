@@ -45,6 +45,7 @@ class FxNode(msgspec.Struct, frozen=True):
     constant: Any = None  # a tensor of a get_attr
     graph: FxGraph | None = None  # of a get_attr: a branch of cond, the body of a loop, a score_mod
     written: Sequence[str] | None = None  # by the program's kernel or operator; None: torch's schema says it
+    formula: str | None = None  # where an operator has its gradient, "train.py:30"; "": unknown; None: none
 
 
 class FxGraph(msgspec.Struct, frozen=True):
@@ -53,15 +54,30 @@ class FxGraph(msgspec.Struct, frozen=True):
     nodes: Sequence[FxNode]
     lines: Sequence[Sequence[PythonLine]] = ()
 
+    @property
+    def inputs(self) -> list[FxNode]:
+        """Its placeholders, then the tensors that it reads as attributes, and that no node holds."""
+        placeholders = (one for one in self.nodes if one.op == "placeholder")
+        return [*placeholders, *filter(_is_read_from_outside, self.nodes)]
+
+    def frames_of(self, node: FxNode) -> Sequence[PythonLine]:
+        """The lines of Python that a node comes from, outermost first."""
+        return self.lines[node.line] if 0 <= node.line < len(self.lines) else ()
+
     def line_of(self, node: FxNode) -> PythonLine | None:
         """The innermost line of Python that a node comes from, outside of torch and Triton if possible."""
-        frames = self.lines[node.line] if 0 <= node.line < len(self.lines) else ()
+        frames = self.frames_of(node)
         outside = [one for one in frames if not one.is_of_compiler]
         return [*frames, *outside][-1] if frames else None
 
     def lines_of(self, nodes: Iterable[FxNode]) -> tuple[PythonLine, ...]:
         """The lines of some nodes, as of `line_of`, each once."""
         return tuple(dict.fromkeys(line for one in nodes if (line := self.line_of(one)) is not None))
+
+
+def _is_read_from_outside(node: FxNode) -> bool:
+    # a tensor whose content is an input of each call
+    return node.op == "get_attr" and node.graph is None and node.constant is None
 
 
 class ScheduledCall(msgspec.Struct, frozen=True):

@@ -28,6 +28,7 @@ class RunJudgement:
     has_results: bool = False  # tensors that were compared with eager's
     other_contents: str = ""  # "launch 3 k read another x": of the new recording that stands for the run
     stopped_by: str = ""  # "SIGTERM": ended the judgement before all was judged
+    formulas: tuple[str, ...] = ()  # backward formulas of the program that ran: "mylib::cube (train.py:30)"
 
     @property
     def accused(self) -> JudgedLaunch | None:
@@ -90,9 +91,13 @@ class RunJudgement:
     @property
     def unchecked(self) -> list[str]:
         """The hand-written kernels that neither a reference nor the comparison with eager checks."""
+        return [one for one in self.hand_written if one in self.in_eager or not self.compared]
+
+    @property
+    def compared(self) -> bool:
+        """True if the results were compared with eager's."""
         status = self.outcome.status if self.outcome is not None else ""
-        compared = status in ("passed", "differs", "not decided", "out of bounds")
-        return [one for one in self.hand_written if one in self.in_eager or not compared]
+        return status in ("passed", "differs", "not decided", "out of bounds")
 
     @property
     def before_inductor_unknown(self) -> bool:

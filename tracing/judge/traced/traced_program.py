@@ -15,6 +15,7 @@ from tracing.judge.fx.no_reference import NoReference
 from tracing.judge.fx.operators import executes_graphs, references, resolved
 from tracing.judge.fx.recorded_values import clone, constant, decoded, is_dense, strided
 from tracing.judge.fx.tensor_hook import register_hook
+from tracing.judge.traced.backward_formulas import FUNCTION
 from tracing.judge.traced.drawn_numbers import DrawnNumbers
 from tracing.judge.traced.given_numbers import GivenNumbers
 from tracing.model import OverlappingInput, SharedBytes
@@ -33,7 +34,6 @@ Receive: TypeAlias = Callable[[FxNode, Any], None]
 _FILLED = itertools.count(1)
 _HIGHER = "torch.ops.higher_order."
 _CHECKPOINT = f"{_HIGHER}tag_activation_checkpoint"
-_FUNCTION = f"{_HIGHER}autograd_function_apply"  # of a torch.autograd.Function
 _HOOK = f"{_HIGHER}register_hook"
 
 
@@ -56,8 +56,7 @@ class TracedProgram:
         Raises NoReference if it calls a function that this process does not know.
         """
         self.graph, self._device, self._virtual = graph, device, virtual
-        attributes = [node for node in graph.nodes if _is_read_from_outside(node)]
-        self.inputs = [*(node for node in graph.nodes if node.op == "placeholder"), *attributes]
+        self.inputs = graph.inputs
         self._functions = {node.name: self._function(node) for node in graph.nodes if "call" in node.op}
         self._reaches = any(node.target.rpartition(".")[2] in _OF_STORAGE for node in graph.nodes)
         self._incomplete: set[int] = set()  # storages of inputs that have more than the elements of the input
@@ -227,7 +226,7 @@ class TracedProgram:
             function = resolved(node)
         elif node.target == _CHECKPOINT:
             return lambda graph, *args, **kwargs: graph(*args)
-        elif node.target == _FUNCTION:
+        elif node.target == FUNCTION:
             return autograd_function
         elif node.target == _HOOK:
             return register_hook
@@ -262,11 +261,6 @@ class TracedProgram:
         if not self._virtual:
             raise NoReference(f"autocast of {node.args[0]}, which is not the device of this judgement")
         return lambda _device, dtype, *args: enter("cpu", dtype or torch.get_autocast_dtype("cuda"), *args)
-
-
-def _is_read_from_outside(node: FxNode) -> bool:
-    # a tensor that it reads as an attribute, and that no node holds: its calls have its content
-    return node.op == "get_attr" and node.graph is None and node.constant is None
 
 
 def _lies_in_more(value: Any, node: FxNode) -> bool:

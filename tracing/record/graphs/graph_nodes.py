@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from tracing.upstream.inductor.user_kernels import written_nodes
+from tracing.upstream.torch.custom_operators import formula_line
 from tracing.upstream.torch.numpy_functions import indexes, numpy_target
 from tracing.upstream.torch.operator_schemas import (
     OWN_NAMESPACES,
@@ -74,6 +75,8 @@ def _node(module: torch.fx.GraphModule, node: torch.fx.Node, lines: dict[str, in
         written["line"] = lines.setdefault(trace, len(lines))
     if (nodes := _written(node)) is not None:
         written["written"] = nodes
+    if (formula := formula_line(overload_of(node.target))) is not None:
+        written["formula"] = formula
     if node.op == "get_attr":
         attribute = _attribute(module, str(node.target))
         if isinstance(attribute, torch.fx.GraphModule):

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracing.analyze.judge.judgement import RunJudgement
+from tracing.errors import page
 from tracing.model.first_names import first_names
 from tracing.report.hand_written import UNKNOWN_EAGER, one_by_one, reference_text
+
+_FORMULAS = "docs/case.md#check-a-backward"
 
 
 def suspects_text(judgement: RunJudgement) -> Iterator[str]:
@@ -98,6 +101,16 @@ def nothing_off_text(judgement: RunJudgement) -> Iterator[str]:
         yield f"{judged}; {unknown} is not known for some results"
     else:
         yield judged
+
+
+def unchecked_backwards_text(judgement: RunJudgement) -> Iterator[str]:
+    """The backward formulas of the program, which nothing checks, and how to check them."""
+    if not judgement.formulas:
+        return
+    one = len(judgement.formulas) == 1
+    too = f", if eager executes {'it' if one else 'them'}, too" if judgement.compared else ""
+    yield f"nothing checks the backward of {first_names(judgement.formulas)}{too}"
+    yield f"    to check {'it' if one else 'each'}: torch.autograd.gradcheck in float64: {page(_FORMULAS)}"
 
 
 def _less_precise(judgement: RunJudgement, judged: str) -> Iterator[str]:

@@ -7,7 +7,13 @@ from collections.abc import Iterator, Sequence
 from tracing.analyze.judge.findings import JudgedLaunch
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.model.first_names import first_names
-from tracing.report.judge.by_eager import cleared_text, laid_out_text, nothing_off_text, suspects_text
+from tracing.report.judge.by_eager import (
+    cleared_text,
+    laid_out_text,
+    nothing_off_text,
+    suspects_text,
+    unchecked_backwards_text,
+)
 from tracing.report.judge.coverage import coverage_text
 from tracing.report.judge.findings import accused_text, also_off, finding_text, of_calls
 from tracing.report.text import plural
@@ -40,6 +46,7 @@ def judgement_text(judgement: RunJudgement, next_commands: Sequence[str]) -> Ite
         yield from suspects_text(judgement)
     elif judgement.status != 1:
         yield from nothing_off_text(judgement)
+        yield from unchecked_backwards_text(judgement)
     yield from cleared_text(judgement)
     if judgement.other_contents:
         yield f"this is said of the new recording only, in which {judgement.other_contents}"

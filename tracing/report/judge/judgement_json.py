@@ -23,6 +23,7 @@ def judgement_json(judgement: RunJudgement) -> dict[str, Any]:
         "only_gradients": judgement.forward_of_gradients,
         "laid_out": [*judgement.laid_out],
         "unchecked": judgement.unchecked,
+        "unchecked_backwards": [*judgement.formulas],
         "less_precise": [*judgement.less_precise],
         "other_contents": judgement.other_contents,
         "launches": launches,
