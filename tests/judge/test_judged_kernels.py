@@ -26,7 +26,7 @@ from torch._inductor.graph import GraphLowering
 from tracing import store
 from tracing.analyze.judge.findings import LibraryOff, NotLaunched, OutputOff, Overwritten, SharedResult
 from tracing.analyze.judge.judgement import RunJudgement
-from tracing.cli.narrow.judge import judge
+from tracing.cli.narrow.judge import judge, judgement_of
 from tracing.model import CompiledGraph, Selection, TracedGraph
 from tracing.program.device import Device
 from tracing.record.graphs import traced_backwards
@@ -90,10 +90,8 @@ def test_a_planted_fault_is_accused_of_its_launch(name: str, kind: str, device: 
     assert said.status == 1
 
 
-UNLIKE_REPEATED = (
-    "aten::mm is off, but right if repeated: generated code calls another operator, or with other arguments "
-    "or contents, or overwrites its result, or it is not deterministic"
-)
+CALLS_WRONGLY = "calls another operator, passes wrong inputs, or overwrites the result"
+UNLIKE_REPEATED = "aten::mm is off, but right if repeated"
 
 
 def chained(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -696,15 +694,22 @@ def test_an_operator_is_off_or_one_before_it_whose_result_no_launch_reads(
 
     monkeypatch.setattr(ir.ExternKernelOut, "codegen", swapped)
     matrices = tuple(values(8, 8, g=g) for g in range(3))
+    program = Program(lambda x, w, v: (x @ w) @ v + 1, lambda: matrices)
     with inductor.patch(force_disable_caches=True):
-        said = judgement(recorded(Program(lambda x, w, v: (x @ w) @ v + 1, lambda: matrices), runs, device))
+        run = recorded(program, runs, device, operators="writers")
+    said = judgement(run)
 
     (off,) = said.findings
+    assert judgement_of(run, run).next[-1] == f"tracing show {run.path} --operators"
     assert isinstance(off, LibraryOff) and len(products) == 2
     assert (off.operator, off.wrong.node, off.others) == ("aten::mm", "mm_1", ("aten::mm (node mm)",))
-    assert "✗ aten::mm is off, or aten::mm (node mm), whose result no launch reads" in "\n".join(
-        judgement_text(said, ())
-    )
+    first, other, _, *causes = judgement_text(said, ())
+    assert first == "✗ aten::mm is off, but right if repeated"
+    assert other == "    or        aten::mm (node mm), whose result no launch reads"
+    assert causes[:2] == [
+        f"    cause     generated code: it {CALLS_WRONGLY}",
+        "    or        aten::mm itself, if it is not deterministic",
+    ]
 
 
 def layers(x: torch.Tensor, w: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

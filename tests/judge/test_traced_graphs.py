@@ -88,7 +88,7 @@ def test_of_a_graph_with_a_wrong_launch_further_faults_are_not_covered(
 
     assert "off" in {one.verdict for one in said.launches} and not said.findings
     [line] = said.not_covered
-    assert line.startswith("further faults in graph 0, of graph passes or a step before them: ")
+    assert line.startswith("graph passes and earlier steps of graph 0. Judge a new run ")
 
 
 def with_cos(graph: torch.fx.Graph) -> None:

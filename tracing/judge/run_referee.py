@@ -21,8 +21,6 @@ from tracing.judge.traced.before_inductor import BeforeInductor
 from tracing.model import KernelLaunch, Outcome
 from tracing.store import Run
 
-_FURTHER = "of graph passes or a step before them: what judges these depends on what is wrong already"
-
 
 def judge_run(
     run: Run,
@@ -71,7 +69,8 @@ class _RunReferee:
         hidden = {one.call.graph for one in calls if (of := judged.get(one.call.index)) and of.explained}
         hidden |= self._judge_before_inductor(calls, judged)
         if hidden:
-            self._not_covered.append(f"further faults in {self._graphs.named(hidden)}, {_FURTHER}")
+            earlier = f"graph passes and earlier steps of {self._graphs.named(hidden)}"
+            self._not_covered.append(f"{earlier}. Judge a new run after what is wrong here is mended")
         of_calls = {one.launch for one in self._launches}
         self._launches += [self._without_call(one) for one in launches if one.index not in of_calls]
         return RunJudgement(

@@ -267,6 +267,7 @@ def test_a_race_is_an_answer_where_nothing_checks_the_kernel(
     assert ended.value.exit_code == 1
     assert "race: program (0, 0, 0) writes o[0]" in printed
     assert "✗ launch 0 sum races" in printed.splitlines()
+    assert printed.splitlines()[-1] == f"    next      tracing show {run.path} --launch 0"
 
 
 @pytest.mark.parametrize("judged", [True, False])

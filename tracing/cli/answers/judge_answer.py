@@ -34,16 +34,17 @@ class JudgedRun:
     @property
     def status(self) -> int:
         """That of the judgement; 1 if it accuses nothing, and a launch not judged accesses memory wrongly."""
-        return 1 if self._accuses_accesses else self.judgement.status
+        return 1 if self.accuses_accesses else self.judgement.status
 
     @property
-    def _accuses_accesses(self) -> bool:
+    def accuses_accesses(self) -> bool:
+        """True if nothing else is accused, and a launch without a reference accesses memory wrongly."""
         right = {f"{one.launch} {one.kernel}" for one in self.judgement.launches if one.verdict == "right"}
         return self.judgement.status != 1 and not right.issuperset(self.wrong_accesses)
 
     def lines(self, next_commands: Sequence[str]) -> Iterator[str]:
         """The judgement for people."""
-        if self._accuses_accesses:
+        if self.accuses_accesses:
             for launch, how in islice(self.wrong_accesses.items(), _NAMED):
                 yield f"✗ launch {launch} {how}"
             if further := self.wrong_accesses.keys() - {*islice(self.wrong_accesses, _NAMED)}:

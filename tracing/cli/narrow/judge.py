@@ -16,7 +16,14 @@ from tracing import store
 from tracing.analyze.graphs.changed_by_backends import changed_by_backends
 from tracing.analyze.graphs.changing_passes import changing_passes, earlier_passes
 from tracing.analyze.graphs.graph_pass_table import decomposing_pass
-from tracing.analyze.judge.findings import BEFORE_INDUCTOR, Finding, PassesOff, SharedResult, TracedOff
+from tracing.analyze.judge.findings import (
+    BEFORE_INDUCTOR,
+    Finding,
+    LibraryOff,
+    PassesOff,
+    SharedResult,
+    TracedOff,
+)
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.judge.reached_results import reached_results
 from tracing.analyze.memory.evidence import other_arguments, wrong_accesses
@@ -42,6 +49,7 @@ from tracing.model import (
     KeptTensor,
     KernelLaunch,
     LaunchLine,
+    OperatorCall,
     Outcome,
     Result,
 )
@@ -193,7 +201,11 @@ def judgement_of(
     findings = _fewest_suspects_first([_with_passes(run, asked, one) for one in judgement.findings])
     judgement = replace(judgement, findings=findings, eager_known=knows_eager(asked))
     whole = [f"tracing judge {shlex.quote(str(run.path))}"] if judgement.stopped_by else []
-    return JudgedRun(judgement, (*whole, *_next(run, asked, judgement)), accesses)
+    judged = JudgedRun(judgement, (), accesses)
+    # the first launch, of which it lists the accesses
+    launch = f"--launch {next(iter(accesses)).partition(' ')[0]}" if judged.accuses_accesses else ""
+    shown = [f"tracing show {shlex.quote(str(run.path))} {launch}"] if launch else []
+    return replace(judged, next=(*whole, *shown, *_next(run, asked, judgement)))
 
 
 def _require_one_process(run: store.Run) -> None:
@@ -279,6 +291,12 @@ def _graph_passes(run: store.Run, asked: store.Run, findings: Sequence[Finding])
             yield f"tracing passes {shlex.quote(str(known.path))} --graph {graph.id} {which}"
 
 
+def _operators(run: store.Run, findings: Sequence[Finding]) -> Iterator[str]:
+    # what shows the calls of operators, and what each one read
+    if any(isinstance(one, LibraryOff) for one in findings) and any(run.records(OperatorCall)):
+        yield f"tracing show {shlex.quote(str(run.path))} --operators"
+
+
 def _next(run: store.Run, asked: store.Run, judgement: RunJudgement) -> list[str]:
     # without an answer if eager does not repeat; no step is to blame where the schema of an operator is
     bisected = hints.can_bisect(run) and judgement.eager_repeats and not judgement.undeclared
@@ -300,5 +318,6 @@ def _next(run: store.Run, asked: store.Run, judgement: RunJudgement) -> list[str
     if judgement.other_contents:  # a run that keeps its tensors is judged itself
         return [f"{recording_hints.keep_inputs(run)}; tracing judge {recording_hints.latest(run)}"]
     shown = [*dict.fromkeys(_graph_passes(run, asked, judgement.findings))]
+    shown += _operators(run, judgement.findings)
     unexplained = judgement.findings or judgement.differs or run.info.kind == "program"
     return [*(bisect if unexplained else []), *shown]

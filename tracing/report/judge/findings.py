@@ -105,10 +105,14 @@ def finding_text(finding: Finding, undeclared: Sequence[str]) -> Iterator[str]:
             unseen = undeclared if finding.by is None else ()
             yield f"    cause     {'; '.join(unseen) or finding.cause}"
         case LibraryOff():
-            others = first_names(finding.others)
-            others = f"or {others}, whose result no launch reads, " if others else ""
-            yield f"✗ {finding.operator} is off, {others}{_library(finding)}"
+            yield f"✗ {finding.operator} is off, {_library(finding)}"
+            if finding.others:
+                yield f"    or        {first_names(finding.others)}, whose result no launch reads"
             yield f"    graph     {finding.graph}: {finding.wrong.node}"
+            if _is_called_wrongly(finding):
+                does = "calls another operator, passes wrong inputs, or overwrites the result"
+                yield f"    cause     generated code: it {does}"
+                yield f"    or        {finding.operator} itself, if it is not deterministic"
         case PassesOff():
             yield f"✗ Inductor's graph passes change {finding.wrong.name}"
             first = f"; the first node that differs is {finding.first}" if finding.first else ""
@@ -153,12 +157,11 @@ def _library(finding: LibraryOff) -> str:
         return f"or its result was written by {first_names(finding.readers)}, undeclared"
     if "::" not in finding.operator:
         return "or a launch of a graph that it executes"
-    if finding.repeats_right:
-        return (
-            "but right if repeated: generated code calls another operator, or with other arguments or "
-            "contents, or overwrites its result, or it is not deterministic"
-        )
-    return "an operator of a library"
+    return "but right if repeated" if finding.repeats_right else "an operator of a library"
+
+
+def _is_called_wrongly(finding: LibraryOff) -> bool:
+    return finding.repeats_right and not finding.readers and "::" in finding.operator
 
 
 def _misread(finding: Overwritten) -> str:
