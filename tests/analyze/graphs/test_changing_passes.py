@@ -8,6 +8,7 @@ import pytest
 from test_compiler_divergence import RENAMED, A, B, a_run
 
 from tracing.analyze.graphs.changing_passes import earlier_passes
+from tracing.analyze.graphs.graph_pass_table import chain_of, graph_passes
 from tracing.model import CompiledGraph
 
 GRAPH = CompiledGraph(0, "0/0", "forward", "", "", "", "", "", "")
@@ -32,9 +33,14 @@ def test_pre_grad_and_joint_passes_that_change_a_graph_are_named(
 def test_freezing_is_named_where_it_changes_a_graph(tmp_path: Path) -> None:
     frozen = A.replace("%x = placeholder", "%p = get_attr _frozen_param0").replace("%x, 1", "%p, 1")
 
-    [one] = earlier_passes(a_run(tmp_path, [A] * 5 + [frozen] * 3), GRAPH) or ()
+    run = a_run(tmp_path, [A] * 5 + [frozen] * 3)
+    [one] = earlier_passes(run, GRAPH) or ()
+    chain = chain_of(run, GRAPH)
 
     assert one.name == "freezing" and "%p = get_attr _frozen_param0" in one.after
+    assert chain is not None
+    listed = [(each.stage, each.name) for each in graph_passes(run, chain) if each.index == one.index]
+    assert listed == [("freezing", "freezing")]
 
 
 def test_a_run_without_graph_passes_does_not_know_them(tmp_path: Path) -> None:

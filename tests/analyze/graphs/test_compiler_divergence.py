@@ -53,7 +53,7 @@ def test_equal_graphs_under_other_names_do_not_diverge(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("since", "stage"),
     [
-        (0, "Dynamo"), (1, "pre-grad pass the last"), (2, "AOTAutograd"), (3, "joint pass fold"),
+        (0, "Dynamo"), (1, "pre-grad pass without a name"), (2, "AOTAutograd"), (3, "joint pass fold"),
         (5, "partitioner"), (6, "post-grad pass noop"),
     ],
 )  # fmt: skip

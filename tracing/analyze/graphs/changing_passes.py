@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tracing.analyze.graphs.graph_chains import LAST, Chain, GraphStep
+from tracing.analyze.graphs.graph_chains import UNNAMED, Chain, GraphStep
 from tracing.analyze.graphs.graph_names import same_graph
-from tracing.analyze.graphs.graph_pass_table import chain_of
+from tracing.analyze.graphs.graph_pass_table import FREEZING, chain_of, freezes
 from tracing.analyze.graphs.graph_results import position_in_joint, result_lines
 from tracing.analyze.graphs.result_forms import changed_by, forms_of
 from tracing.model import CompiledGraph
@@ -24,8 +24,7 @@ _VIEW = re.compile(
     r"|diagonal|alias|detach|split|unbind)\.\w+\("
 )
 _POST_GRAD = "post-grad"
-_FROZEN = "get_attr _frozen_param"
-_UNNAMED = "a pass that torch does not name"
+_NOT_NAMED = "a pass that torch does not name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def earlier_passes(
     changing = tuple(
         _earlier(index, after, run.text(before.text), run.text(after.text), position)
         for index, (before, after) in enumerate(itertools.pairwise(chain.steps), 1)
-        if (_within(before, after) or _freezes(run, before, after))
+        if (_within(before, after) or freezes(run, before, after))
         and not same_graph(run.text(before.text), run.text(after.text))
     )
     return _by_dtype(run, chain, changing, position, dtype)
@@ -127,12 +126,6 @@ def _within(before: GraphStep, after: GraphStep) -> bool:
     return after.part in ("pre-grad", "joint") and (first or before.part == after.part)
 
 
-def _freezes(run: Run, before: GraphStep, after: GraphStep) -> bool:
-    # Inductor folds constants between the joint and the post-grad passes where `config.freezing` is set
-    frozen = after.label == "partitioner" and _FROZEN in run.text(after.text)
-    return frozen and _FROZEN not in run.text(before.text)
-
-
 def _position(run: Run, chain: Chain, result: str, *, other_type: bool) -> int | None:
     # in the joint graph
     texts = [run.text(one.text) for one in chain.steps if one.part in ("Dynamo", "AOTAutograd")]
@@ -142,8 +135,8 @@ def _position(run: Run, chain: Chain, result: str, *, other_type: bool) -> int |
 
 
 def _earlier(index: int, step: GraphStep, before: str, after: str, position: int | None) -> EarlierPass:
-    name = f"a {step.part} pass without a name" if step.name == LAST else step.label
-    name = "freezing" if name == "partitioner" else name
+    name = f"a {step.label}" if step.name == UNNAMED else step.label
+    name = FREEZING if name == "partitioner" else name
     if step.part == "joint" and position is not None:
         ours, theirs = result_lines(before, position), result_lines(after, position)
         if ours is not None and theirs is not None:
@@ -164,7 +157,9 @@ def _changes(texts: Sequence[_Text], node: str) -> Iterator[ChangingPass]:
             ours = [one for one in before.values() if one not in after.values()]
             theirs = [one for one in after.values() if one not in before.values()]
         if ours != theirs:
-            yield ChangingPass(_UNNAMED if name == LAST else name, node, tuple(ours), tuple(theirs), code)
+            yield ChangingPass(
+                _NOT_NAMED if name == UNNAMED else name, node, tuple(ours), tuple(theirs), code
+            )
 
 
 def _moves(texts: Sequence[_Text]) -> Iterator[ChangingPass]:
@@ -178,7 +173,7 @@ def _moves(texts: Sequence[_Text]) -> Iterator[ChangingPass]:
                     tuple(lines[one] for one in lines if one in moved or one == write)
                     for lines in (before, after)
                 ]
-                name = _UNNAMED if later.name == LAST else later.name
+                name = _NOT_NAMED if later.name == UNNAMED else later.name
                 yield ChangingPass(name, "", lines[0], lines[1], later.code)
                 break
 

@@ -22,7 +22,7 @@ from tracing.store import Run
 
 TextOf: TypeAlias = Callable[[Blob], str]
 ORDER = ("pre-grad", "joint", "post-grad")
-LAST = "the last"  # name of the step that ends a part
+UNNAMED = "without a name"  # of what follows the last pass of a part that torch names
 _BEFORE = {"pre-grad": "Dynamo", "joint": "AOTAutograd", "post-grad": "partitioner"}
 
 
@@ -52,7 +52,7 @@ class Chain:
     @property
     def complete(self) -> bool:
         """False: a pass raised, or the compile was interrupted."""
-        return bool(self.steps) and (self.steps[-1].part, self.steps[-1].name) == (ORDER[-1], LAST)
+        return bool(self.steps) and (self.steps[-1].part, self.steps[-1].name) == (ORDER[-1], UNNAMED)
 
     @property
     def label(self) -> str:
@@ -126,7 +126,7 @@ def _chains_of(compile_id: str, texts: Sequence[GraphText]) -> Iterator[Chain]:
 def _step(one: GraphText) -> GraphStep:
     if one.name == "":
         return GraphStep(_BEFORE[one.part], "", one.text)
-    return GraphStep(one.part, LAST if one.name == "end" else one.name, one.text, one.code)
+    return GraphStep(one.part, UNNAMED if one.name == "end" else one.name, one.text, one.code)
 
 
 def chain_pair(a: Chain, b: Chain, text_a: TextOf, text_b: TextOf) -> ChainPair:
