@@ -54,6 +54,17 @@ def test_runs_of_two_cases_are_compared_only_with_anyway(tmp_path: Path) -> None
     assert status == 0 and "equal: 1 launch" in text
 
 
+def test_a_run_that_is_compared_with_itself_is_named(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", "y"), run(tmp_path / "b", "y")
+    (tmp_path / "link").symlink_to(a.path)
+    sentence = f"both are the same run, {a.path}: `tracing list` lists others"
+
+    for other in (a.path, tmp_path / "link"):
+        status, text = compared(a, store.Run(other))
+        assert (status, text.splitlines()[0]) == (0, sentence)
+    assert sentence not in compared(a, b)[1]
+
+
 @pytest.mark.parametrize("device", ["virtual GPU", "NVIDIA H100"])
 def test_runs_of_two_compilers_on_a_virtual_gpu_are_referred_to_tracing_passes(
     device: str, tmp_path: Path
@@ -306,7 +317,7 @@ def test_runs_of_code_in_a_recording_are_compared_and_the_call_that_decides_is_n
     other = [launch(0, arg("in_ptr0", "in", "y"), arg("out_ptr0", "out", "old", "new"))]
     a, b = (saved(tmp_path / name, launches, **of_code) for name, launches in (("a", one), ("b", other)))
 
-    assert compared(a, a) == (0, "equal: 1 launch, every digest\n")
+    assert compared(a, saved(tmp_path / "c", one, **of_code)) == (0, "equal: 1 launch, every digest\n")
     status, text = compared(a, b)
 
     assert status == 1 and "first divergence: launch #0" in text

@@ -64,6 +64,8 @@ def _status(runs: RunPair, verdict: ComparisonVerdict) -> int:
 
 
 def _print_compared(runs: RunPair, verdict: ComparisonVerdict, limit: int) -> int:
+    if runs[0].path.resolve() == runs[1].path.resolve():
+        out.print(Text(f"both are the same run, {runs[0].path}: `tracing list` lists others"))
     for one in verdict.start:
         out.print(Text.assemble(("✗ start", "bold red"), f": {one.title} differs: {one.a} | {one.b}"))
     variables = other_variables(*runs)
