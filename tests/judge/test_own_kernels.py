@@ -260,5 +260,25 @@ def test_a_sum_of_products_that_triton_multiplies_in_tf32_is_right(tmp_path: Pat
     assert judged(run, lambda z: z * (1 + 2.0**-11)).launches[0].verdict == "right"
 
 
+def test_a_signal_ends_the_judgement_between_two_executions_of_a_launch(run: store.Run) -> None:
+    executed, shown = [], []
+
+    def interpreted(launch: KernelLaunch, **how: Any) -> dict[str, torch.Tensor]:
+        executed.append(launch.index)
+        return {name: one + 1 for name, one in reference(recorded_launch(run, launch.index), **how).items()}
+
+    said = judge_run(
+        run,
+        run.processes()[0],
+        shown.append,
+        interpreted=interpreted,
+        stopped_by=lambda: "SIGTERM" if executed else "",
+    )
+
+    assert executed == [SUM]
+    assert [one.why for one in said.launches] == ["SIGTERM ended the judgement before it"] * 2
+    assert shown[-1] == "judging: launch 2 of 2 outside of graphs"
+
+
 def kept(run: store.Run) -> torch.Tensor:
     return load(run.bytes(recorded_launch(run, 0).results["y"]))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
+import torch
 
 from tracing.analyze.judge.findings import Finding, JudgedLaunch
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.analyze.runs.recorded_steps import not_covered
+from tracing.errors import Problem
 from tracing.judge.contents import Contents, device_of
 from tracing.judge.graph_call_referee import CallJudgement, GraphCallReferee
 from tracing.judge.graph_programs import GraphPrograms
@@ -34,7 +37,8 @@ def judge_run(
 
     interpreted -- the reference of kernels that the program itself launches; None: on a virtual GPU
     in_eager    -- names of such kernels that the case launches in eager, too
-    stopped_by  -- asked before each call of a graph: the signal that ends the judgement; "": none
+    stopped_by  -- asked before each call of a graph and each execution of such a kernel: the signal that ends
+                   the judgement; "": none
 
     Cost: the FX nodes of each launch in eager and in float64, 9 times where rounding has to be measured; and
     each graph as a whole. Memory: what one graph needs in float64.
@@ -72,7 +76,10 @@ class _RunReferee:
             earlier = f"graph passes and earlier steps of {self._graphs.named(hidden)}"
             self._not_covered.append(f"{earlier}. Judge a new run after what is wrong here is mended")
         of_calls = {one.launch for one in self._launches}
-        self._launches += [self._without_call(one) for one in launches if one.index not in of_calls]
+        without = [one for one in launches if one.index not in of_calls]
+        for done, one in enumerate(without):
+            self._progress(f"judging: launch {done + 1} of {len(without)} outside of graphs")
+            self._launches.append(self._without_call(one))
         return RunJudgement(
             tuple(sorted(self._launches, key=lambda one: one.launch)),
             tuple(self._findings),
@@ -128,12 +135,23 @@ class _RunReferee:
         # a launch of no call that was judged
         graph = None if launch.kernel.copied else self._graphs.of_kernels.get(launch.kernel_name)
         if signal := self._stopped_by():
-            why = f"{signal} ended the judgement before it"
+            why = _ended_by(signal)
         elif graph is not None:
             why = f"its call of graph {graph} did not end, or another recording recorded the graph's code"
         else:
             texts = launch.kernel.module, launch.kernel.stages.get("ttir")
             source, ttir = (self._run.text(one) if one else "" for one in texts)
-            return judged_own(launch, source, ttir, self._contents, self._interpreted)
+            own = self._executed if self._interpreted is not None else None
+            return judged_own(launch, source, ttir, self._contents, own)
         number = -1 if graph is None else graph
         return JudgedLaunch(launch.index, launch.kernel_name, number, "no reference", why=why)
+
+    def _executed(self, launch: KernelLaunch, /, **how: Any) -> Mapping[str, torch.Tensor]:
+        if signal := self._stopped_by():
+            raise Problem(_ended_by(signal))
+        assert self._interpreted is not None
+        return self._interpreted(launch, **how)
+
+
+def _ended_by(signal: str) -> str:
+    return f"{signal} ended the judgement before it"

@@ -63,7 +63,7 @@ def _judged(child: EndedChild) -> NoReturn:
 
 
 class _Stop:
-    """SIGTERM ends the judgement after the current call of a graph; a second one ends the process."""
+    """SIGTERM ends the judgement after the current call or execution; a second one ends the process."""
 
     def __init__(self, run: store.Run) -> None:
         self.by = ""
