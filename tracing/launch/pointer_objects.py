@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from tracing.launch.tensors import has_memory
 from tracing.upstream.torch.constructors import empty
 from tracing.upstream.torch.dispatch_modes import dispatch_disabled
 
@@ -36,14 +37,19 @@ def addressed(value: Any) -> torch.Tensor | None:
 
 
 def _members(value: object, depth: int) -> Iterator[torch.Tensor]:
-    for member in getattr(value, "__dict__", {}).values():
-        if isinstance(member, torch.Tensor):
+    slots = (name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()))
+    members = [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in slots)]
+    for member in members:
+        if not isinstance(member, torch.Tensor):
+            yield from _members(member, depth - 1) if depth > 1 else ()
+        elif has_memory(member):
             yield member
-        elif depth > 1:
-            yield from _members(member, depth - 1)
 
 
 def _strides(value: Any) -> tuple[int, ...]:
     stride = getattr(value, "stride", None)
-    strides = stride() if callable(stride) else stride
+    try:
+        strides = stride() if callable(stride) else stride
+    except TypeError:  # it takes a dimension
+        return ()
     return tuple(strides) if isinstance(strides, (tuple, list)) else ()

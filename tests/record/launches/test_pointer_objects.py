@@ -56,10 +56,18 @@ def test_an_object_is_recorded_as_the_tensor_that_it_holds(tmp_path: Path) -> No
     assert left.after == digest(2 * x)
 
 
-def test_the_tensor_may_be_in_a_member_of_the_object(tmp_path: Path) -> None:
+class Storage:
+    __slots__ = ("data",)
+
+    def __init__(self, data: torch.Tensor) -> None:
+        self.data = data
+
+
+@pytest.mark.parametrize("kind", [lambda x: SimpleNamespace(data=x), Storage])
+def test_the_tensor_may_be_in_a_member_of_the_object(tmp_path: Path, kind: Any) -> None:
     x, y = torch.arange(16.0), torch.zeros(16)
-    inside = SimpleNamespace(data=x)
-    (launch,) = recorded(tmp_path, lambda: doubled_kernel[(1,)](Buffer(x, inside=inside), y, 16))
+    buffer = Buffer(x, inside=kind(x))
+    (launch,) = recorded(tmp_path, lambda: doubled_kernel[(1,)](buffer, y, 16))
 
     assert launch.args[0].before == digest(x)
 
