@@ -211,3 +211,22 @@ def test_a_descriptor_updates_integers_in_memory() -> None:
 def test_a_minimum_of_floats_by_a_descriptor_is_refused() -> None:
     with pytest.raises(Problem, match="MIN of fp16 of reduced"):
         _reduced(1, torch.float16)
+
+
+@triton.jit
+def assembled(x):
+    lanes: tl.constexpr = """
+        {
+            mov.u32      $0, %laneid;
+            add.u32      $0, $0, 1;
+            shl.b32      $0, $0, 3;
+        }
+    """
+    tl.store(x, tl.inline_asm_elementwise(lanes, "=r", [], dtype=tl.int32, is_pure=True, pack=1))
+
+
+def test_inline_assembly_is_shown_on_one_line() -> None:
+    with pytest.raises(Problem) as raised:
+        assembled[(1,)](torch.zeros(1, dtype=torch.int32))
+
+    assert raised.value.problem.startswith("inline assembly '{ mov.u32 $0, %laneid; add.u32")

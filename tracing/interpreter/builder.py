@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -304,7 +305,7 @@ class DeviceBuilder(BatchBuilder):
             yield
 
     def create_inline_asm(self, assembly: str, *options: object) -> Any:
-        raise not_executable(f"inline assembly {assembly!r}")
+        raise not_executable(f"inline assembly {textwrap.shorten(assembly, 60)!r}")
 
 
 for _name, _order in (("load", "acquire"), ("poll", "acquire"), ("store", "release")):

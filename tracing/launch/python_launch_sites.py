@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 import triton.language as tl
 
 from tracing.launch.launch_site import (
@@ -245,6 +246,8 @@ def _value(constant: object) -> object:
 def _text(value: object) -> str:
     # a string keeps its quotes: without them it would look like a Triton type; addresses differ between runs
     value = _value(value)
+    if isinstance(value, torch.Size):
+        value = tuple(value)
     if isinstance(value, ConstexprFunction):
         return f"ConstexprFunction({value.fn.__module__}:{value.fn.__qualname__})"  # like a JITFunction
     return repr(value) if isinstance(value, str) else without_addresses(str(value))

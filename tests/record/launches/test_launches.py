@@ -172,6 +172,18 @@ def test_a_reinterpreted_tensor_has_the_type_that_the_kernel_reads(
     assert torch.equal(y, x.float())
 
 
+@triton.jit
+def filled_kernel(x_ptr, SHAPE: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, SHAPE[1]), SHAPE[0])
+
+
+def test_a_shape_that_is_a_constant_is_recorded_as_a_tuple(gpu: None, tmp_path: Path) -> None:
+    x = torch.zeros(2, 8)
+    (launch,) = recorded(tmp_path, lambda: filled_kernel[(1,)](x, x.shape))
+
+    assert launch.kernel.constants["SHAPE"] == "(2, 8)"
+
+
 def test_an_interpreted_kernel_is_recorded_with_its_accesses(tmp_path: Path) -> None:
     x, y = torch.ones(100), torch.zeros(100)
     (launch,) = recorded(tmp_path, lambda: InterpretedFunction(add)[(2,)](x, 64, y, 100))
