@@ -136,7 +136,7 @@ def host_gpu(monkeypatch: pytest.MonkeyPatch, slots: int = SLOTS) -> HostGpu:
     made.fail(0)
     kernel = SimpleNamespace(metadata=SimpleNamespace(shared=0))
     compiled = kernel_launches.CompiledDigest(made.run, 1, None, kernel)
-    outside = torch.inference_mode(False)(lambda make: make())
+    outside = torch.inference_mode(False)(lambda make: make(torch.device("cpu")))
     event = SimpleNamespace(record=lambda stream: None, query=lambda: made.arrives, synchronize=lambda: None)
     for target, name, value in (
         (kernel_launches, "_compiled", lambda *kind: compiled),
