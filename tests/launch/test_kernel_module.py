@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -97,6 +98,26 @@ def of_nothing(out_ptr):
 
 
 @triton.jit
+def of_a_decorated_function(out_ptr):
+    tl.store(out_ptr, remembered(1))
+
+
+@functools.cache
+def remembered(n: int) -> int:
+    return n
+
+
+@triton.jit
+def of_another_builtin(out_ptr):
+    tl.store(out_ptr, builtin_of_the_program(1))
+
+
+@tl.core.builtin
+def builtin_of_the_program(n: Any, _semantic: Any = None) -> Any:
+    return n
+
+
+@triton.jit
 def doubled(out_ptr):
     tl.store(out_ptr, helped.tl.load(out_ptr) + helped.scaled(2.0) * helped.SCALE)
 
@@ -114,7 +135,13 @@ def of_two_modules() -> JITFunction[Any]:
 
 @pytest.mark.parametrize(
     ("kernel", "name"),
-    [(lambda: of_a_dictionary, "WEIGHTS"), (lambda: of_nothing, "missing"), (of_two_modules, "helped")],
+    [
+        (lambda: of_a_dictionary, "WEIGHTS"),
+        (lambda: of_nothing, "missing"),
+        (lambda: of_a_decorated_function, "remembered"),
+        (lambda: of_another_builtin, "builtin_of_the_program"),
+        (of_two_modules, "helped"),
+    ],
 )
 def test_an_object_without_source_text_is_named(kernel: Callable[[], JITFunction[Any]], name: str) -> None:
     assert undefined(kernel()) == (name,)

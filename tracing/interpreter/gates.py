@@ -129,7 +129,7 @@ def _allowed_bf16(
 def _allowed_load(function: Any, allowed: Mask, pointers: Any, mask: Any, other: Any, dtype: Any) -> Any:
     loaded = np.asarray(function(pointers, mask & allowed, other, dtype))
     outside = np.frombuffer(bytes([BUILDER.outside_byte]) * loaded.itemsize, loaded.dtype)
-    return np.where(mask & ~allowed, outside, loaded)
+    return np.where(mask & ~allowed, outside[0], loaded)
 
 
 _ATOMIC: tuple[AccessKind, ...] = ("load", "store")

@@ -233,7 +233,7 @@ def _around_compiled(original: Method) -> Method:
             return metadata
         site = sites.get(id(compiled))
         if len(args) != (site.count if site is not None else len(argument_names(compiled, len(args)))):
-            return metadata  # here, too
+            return metadata  # the launcher is about to raise one
         if site is None:
             site = sites[id(compiled)] = CompiledSite(compiled, args)
         _exit_hook.join()

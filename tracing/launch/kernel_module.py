@@ -142,9 +142,11 @@ def _function(value: Any) -> Any:
     if isinstance(value, (JITFunction, ConstexprFunction)):
         return value
     inner = value.value if isinstance(value, tl.constexpr) else value
+    decorated = hasattr(inner, "__wrapped__")  # its source is of another function
+    if not isinstance(inner, FunctionType) or decorated or not inner.__name__.isidentifier():
+        return None
     try:
-        named = isinstance(inner, FunctionType) and inner.__name__.isidentifier()
-        return ConstexprFunction(inner) if named else None
+        return ConstexprFunction(inner)
     except (OSError, ValueError):  # its source is not known
         return None
 

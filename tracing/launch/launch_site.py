@@ -115,9 +115,11 @@ def tensor_of(value: object) -> torch.Tensor | None:
     base = getattr(value, "base", None)
     if isinstance(base, TensorWrapper):  # a descriptor of a reinterpretation
         return tensor_of(base)
-    if isinstance(base, torch.Tensor):
-        return _reinterpreted(value, base) if isinstance(value, TensorWrapper) else base
-    return addressed(value) if hasattr(value, "data_ptr") else None
+    if isinstance(value, TensorWrapper):
+        return _reinterpreted(value, value.base)
+    if hasattr(value, "data_ptr"):
+        return addressed(value)
+    return base if isinstance(base, torch.Tensor) else None
 
 
 def descriptor_of(value: object) -> Descriptor | None:

@@ -28,7 +28,7 @@ class Buffer:
     """A pointer into a tensor, as libraries of kernels have them for other types and strides."""
 
     def __init__(self, tensor: torch.Tensor, offset: int = 0, *strides: int, inside: Any = None) -> None:
-        self.held = tensor if inside is None else inside
+        self.base = tensor if inside is None else inside
         self.dtype = tensor.dtype
         self._address = tensor.data_ptr() + offset * tensor.element_size()
         self._strides = strides
