@@ -24,7 +24,7 @@ from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.graph import GraphLowering
 
 from tracing import store
-from tracing.analyze.judge.findings import LibraryOff, NotLaunched, OutputOff, Overwritten, SharedResult
+from tracing.analyze.judge.findings import LibraryOff, OutputOff, Overwritten, SharedResult
 from tracing.analyze.judge.judgement import RunJudgement
 from tracing.cli.narrow.judge import judge, judgement_of
 from tracing.model import CompiledGraph, Selection, TracedGraph
@@ -189,89 +189,6 @@ def test_a_launch_that_is_passed_the_product_of_another_operator_is_found(
     if operators == "writers":
         pairs = {(one.buffer, one.instead) for one in said.findings if isinstance(one, Overwritten)}
         assert pairs == {("buf0", "buf1"), ("buf1", "buf0")} and len(said.findings) == 4
-
-
-def four_kernels(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    return (((x.sin() @ w).cos() @ w).softmax(-1) @ w).exp()
-
-
-@pytest.mark.parametrize("position", [0, 1, 2])
-def test_a_launch_that_is_missing_in_a_later_call_is_found_and_no_operator_accused(
-    position: int, device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write = PyCodeCache.write
-
-    def dropped(source: str, *others: Any, **options: Any) -> Any:
-        calls = [*re.finditer(r"\n +(?=triton_\w+\.run\()", source)]
-        if "async_compile.wait(globals())" in source and len(calls) == 4:
-            end, line = calls[position].end(), calls[position].group()
-            counts = f"globals().update(made=globals().get('made', 0) + 1){line}"
-            source = f"{source[:end]}{counts}if made == 1: {source[end:]}"
-        return write(source, *others, **options)
-
-    monkeypatch.setattr(PyCodeCache, "write", dropped)
-    program = Program(four_kernels, lambda: (values(64, 64), values(64, 64, g=1)), calls=2)
-
-    with inductor.patch(force_disable_caches=True):
-        said = judgement(recorded(program, runs, device))
-
-    (missing,) = said.findings
-    first = [one for one in said.launches if one.launch == position]
-    assert isinstance(missing, NotLaunched)
-    assert [(one.kernel, one.launch) for one in first] == [(missing.kernel, missing.elsewhere)]
-    assert {*verdicts(said)} == {"right", "inputs wrong"} and said.status == 1
-
-
-def test_a_result_that_no_launch_computes_is_said_to_lack_it(
-    device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write = PyCodeCache.write
-
-    def dropped(source: str, *others: Any, **options: Any) -> Any:
-        if "async_compile.wait(globals())" in source:
-            source, count = re.subn(r"\n( +)(?=triton_\w+_exp_\w+\.run\()", r"\n\1if False: ", source)
-            assert count == 1
-        return write(source, *others, **options)
-
-    monkeypatch.setattr(PyCodeCache, "write", dropped)
-    program = Program(lambda x, w: (x.sin() @ w).exp(), lambda: (values(64, 64), values(64, 64, g=1)))
-
-    with inductor.patch(force_disable_caches=True):
-        said = judgement(recorded(program, runs, device))
-
-    (finding,) = said.findings
-    assert isinstance(finding, OutputOff) and finding.complete and not finding.launched
-    first, *_ = judgement_text(said, ())
-    assert first == "✗ output 0 is off, and no launch was seen that computes it"
-
-
-def repeated(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    return (((x @ w).sin() @ w).sin() @ w).sin() @ w
-
-
-def test_of_a_call_that_lacks_one_of_several_launches_of_a_kernel_no_launch_is_accused(
-    device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write = PyCodeCache.write
-
-    def dropped(source: str, *others: Any, **options: Any) -> Any:
-        if "async_compile.wait(globals())" in source:
-            source, count = re.subn(
-                r"\n( +)(?=triton_\w+\.run\()",
-                r"\n\1globals().update(made=globals().get('made', 0) + 1)\n\1if made != 4: ",
-                source,
-            )
-            assert count == 3
-        return write(source, *others, **options)
-
-    monkeypatch.setattr(PyCodeCache, "write", dropped)
-    program = Program(repeated, lambda: (values(64, 64), values(64, 64, g=1)), calls=2)
-
-    with inductor.patch(force_disable_caches=True):
-        said = judgement(recorded(program, runs, device))
-
-    assert [type(one) for one in said.findings] == [NotLaunched]
-    assert verdicts(said) == ["right"] * 3 + ["no reference"] * 2
 
 
 def layered(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:

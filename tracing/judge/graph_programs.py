@@ -42,6 +42,10 @@ class GraphPrograms:
             self._programs[graph] = GraphProgram(traced, lowered, read_schedule(self._run, one))
         return self._programs[graph]
 
+    def code(self, graph: int) -> str:
+        """The Python code that Inductor generated."""
+        return self._run.text(self.records[graph].code)
+
     def is_backward(self, graph: int) -> bool:
         return self.records[graph].phase == "backward"
 

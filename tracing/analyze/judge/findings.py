@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tracing.analyze.graphs.changing_passes import ChangingPass, EarlierPass
+from tracing.model.first_names import first_names
 from tracing.store.graph_file import PythonLine
 
 LaunchVerdict: TypeAlias = Literal["right", "off", "inputs wrong", "no reference"]
@@ -117,13 +118,18 @@ class LibraryOff:
 
 @dataclass(frozen=True, slots=True)
 class NotLaunched:
-    """A call of a graph did not launch a kernel that another call of the graph launched."""
+    """A call of a graph did not launch a kernel that generated code should call."""
 
     graph: int
-    kernel: str
+    kernel: str  # "": not known, because generated code never called it
     nodes: tuple[str, ...]  # that the kernel implements
-    elsewhere: int  # a launch of it
+    elsewhere: int | None  # a launch of it in another call; None: generated code has no call of it
     lines: tuple[PythonLine, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The kernel, as a sentence names it."""
+        return self.kernel or f"the kernel of {first_names(self.nodes)}"
 
 
 @dataclass(frozen=True, slots=True)

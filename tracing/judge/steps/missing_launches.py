@@ -1,7 +1,11 @@
-"""Finds kernels that one call of a compiled graph did not launch, although another call did."""
+"""Finds kernels that one call of a compiled graph did not launch.
+
+Another call of the graph launched them, or generated code does not call them at all.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,11 +21,12 @@ from tracing.model import KernelLaunch
 class MissingLaunches:
     """The steps of the calls of one graph.
 
-    Generated code calls no kernel for a size of 0, so only steps whose results have a known size count.
+    Generated code calls no kernel for a size of 0: it has no call, or skips it if the size is symbolic.
     """
 
     graph: int
     program: FxProgram  # the graph as it was lowered
+    code: str  # generated for it
     # by index of the call: of those whose launches are all recorded
     calls: Mapping[int, Sequence[LaunchedStep]]
 
@@ -30,8 +35,8 @@ class MissingLaunches:
         steps = self.calls.get(call, ())
         if not any(one.launches for one in steps):
             return {}  # whatever launched its kernels was not seen
-        missing = {i: elsewhere for i, one in enumerate(steps) if (elsewhere := self._elsewhere(i, one))}
-        return {i: self._finding(steps[i], launch) for i, launch in missing.items()}
+        absent = ((i, one) for i, one in enumerate(steps) if one.step.kind == "kernel" and not one.launches)
+        return {i: missing for i, one in absent if (missing := self._missing(i, one))}
 
     def unmatched(self, call: int) -> str:
         """The first kernel of several steps that one call did not launch for each of them; "": there is none.
@@ -43,21 +48,33 @@ class MissingLaunches:
         absent = (one.kernel for one in self.of(call).values())
         return next((one for one in absent if kernels.count(one) > 1), "")
 
-    def _elsewhere(self, position: int, made: LaunchedStep) -> KernelLaunch | None:
-        # the launch of a step in another call; None: it is not missing in this one
-        if made.step.kind != "kernel" or made.launches or not self._sized(made):
-            return None
+    def _missing(self, position: int, made: LaunchedStep) -> NotLaunched | None:
         others = (steps[position].launches for steps in self.calls.values())
-        return next((launches[0] for launches in others if launches), None)
+        elsewhere = next((launches[0] for launches in others if launches), None)
+        sizes = self._sizes(made)
+        if sizes is None or 0 in sizes:
+            return None
+        if elsewhere is None:
+            return None if self._is_called(made) else self._never(made)
+        return self._not_this_time(made, elsewhere) if all(type(one) is int for one in sizes) else None
 
-    def _sized(self, made: LaunchedStep) -> bool:
+    def _sizes(self, made: LaunchedStep) -> list[object] | None:
+        # of the dimensions of all values of a step; None: it has none that is known
         values = [self.program.nodes[name].value for name in made.step.nodes if name in self.program.nodes]
-        shapes = [one.get("shape") for one in values if isinstance(one, Mapping)]
-        return bool(shapes) and all(
-            type(size) is int and size > 0 for shape in shapes for size in shape or ()
-        )
+        shapes = [one.get("shape") or () for one in values if isinstance(one, Mapping)]
+        return [size for shape in shapes for size in shape] if shapes else None
 
-    def _finding(self, made: LaunchedStep, elsewhere: KernelLaunch) -> NotLaunched:
+    def _is_called(self, made: LaunchedStep) -> bool:
+        # in generated code: if no launch of it was seen, perhaps the recorder did not see it
+        names = (re.escape(one.kernel) for one in made.step.calls)
+        return any(re.search(rf"(?m)^ *{one}(\.run)?\(", self.code) for one in names)
+
+    def _never(self, made: LaunchedStep) -> NotLaunched:
+        name = made.step.calls[0].kernel if made.step.calls else ""
+        nodes = tuple(made.step.nodes)
+        return NotLaunched(self.graph, name, nodes, None, self.program.lines(nodes))
+
+    def _not_this_time(self, made: LaunchedStep, elsewhere: KernelLaunch) -> NotLaunched:
         steps = next(iter(self.calls.values()))
         kernels = {one.kernel for one in made.step.calls}
         alike = [one.step for one in steps if kernels & {call.kernel for call in one.step.calls}]
@@ -77,5 +94,6 @@ def missing_launches(calls: Iterable[RecordedCall], graphs: GraphPrograms) -> di
             steps, _ = made_steps(graphs.program(one.call.graph).schedule, one.launches)
             made.setdefault(one.call.graph, {})[one.call.index] = steps
     return {
-        graph: MissingLaunches(graph, graphs.program(graph).lowered, steps) for graph, steps in made.items()
+        graph: MissingLaunches(graph, graphs.program(graph).lowered, graphs.code(graph), steps)
+        for graph, steps in made.items()
     }

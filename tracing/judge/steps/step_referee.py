@@ -22,6 +22,7 @@ from tracing.judge.steps.step_verdict import StepJudge, StepVerdict
 from tracing.judge.steps.step_writes import step_writes
 from tracing.judge.steps.unkept_values import UnkeptValues
 from tracing.model import KernelLaunch
+from tracing.model.first_names import first_names
 
 
 class StepReferee:
@@ -50,7 +51,7 @@ class StepReferee:
             absent = missing.get(i)
             if absent is not None:
                 self._judged.findings.append(absent)
-            self._step(made, f"{absent.kernel} was not launched" if absent is not None else "")
+            self._step(made, f"{absent.name} was not launched" if absent is not None else _unseen(made))
         self._unkept.returned(call)
 
     def _step(self, made: LaunchedStep, unknown: str) -> None:
@@ -148,3 +149,9 @@ class StepReferee:
             self._memory.program.lines(nodes), tuple(verdict.wrong), verdict.why, others,
             tuple(verdict.rounded), inputs.operators, tuple(verdict.unjudged),
         )  # fmt: skip
+
+
+def _unseen(made: LaunchedStep) -> str:
+    if made.step.kind != "kernel" or made.launches:
+        return ""
+    return f"no launch was seen that computes {first_names(made.step.nodes)}"

@@ -88,10 +88,12 @@ def finding_text(finding: Finding, undeclared: Sequence[str]) -> Iterator[str]:
             yield from _shared(finding)
             return
         case NotLaunched():
-            yield f"✗ {finding.kernel} was not launched in a call of its graph"
+            never, other = finding.elsewhere is None, f"launch {finding.elsewhere} of another call"
+            where = "" if never else " in a call of its graph"
+            yield f"✗ {finding.name} was not launched{where}"
             yield f"    graph     {finding.graph}: {first_names(finding.nodes)}"
-            other = f"launch {finding.elsewhere} of another call"
-            yield f"    cause     Inductor's generated code, which makes {other}"
+            makes = "has no call of it" if never else f"makes {other}"
+            yield f"    cause     Inductor's generated code, which {makes}"
             yield from _lines(finding.lines)
             return
         case Overwritten():

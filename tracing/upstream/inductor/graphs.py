@@ -227,7 +227,7 @@ def _calling_kernel(state: _Compile, original: Method) -> Method:
         steps = state.steps
         if steps:
             call = {"kernel": kernel_name, "arguments": [_text(one) for one in call_args]}
-            if state.extern:
+            if state.extern or (kwargs.get("triton", True) and steps[-1]["kind"] == "kernel"):
                 steps[-1]["calls"].append(call)
             else:
                 _cover(state, steps, call)
@@ -303,7 +303,7 @@ def contract() -> None:
     require_methods(_InProcessFxCompile, "codegen_and_compile")
     require_methods(GraphLowering, "codegen", "codegen_subgraph")
     require_methods(Scheduler, "enter_context", "codegen_extern_call")
-    require_parameters(PythonWrapperCodegen.generate_kernel_call, "kernel_name", "call_args")
+    require_parameters(PythonWrapperCodegen.generate_kernel_call, "kernel_name", "call_args", "triton")
     require_methods(GraphLowering, "get_output_names")
     require(isinstance(WeakDep, type), "dependencies that are no reads")
     require("indices" in MultiOutput.__init__.__code__.co_varnames, "which part of a tuple a buffer is")
