@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import pytest
 import torch
 from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.codecache import PyCodeCache
@@ -46,6 +47,17 @@ class Program:
     backward: bool = False
     calls: int = 1
     dynamic: bool | None = None
+
+
+def edit_code(edit: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edit the code that Inductor generates for a graph after it was recorded, and before it is imported."""
+    write = PyCodeCache.write
+
+    def edited(source: str, *others: Any, **options: Any) -> Any:
+        of_graph = "async_compile.wait(globals())" in source
+        return write(edit(source) if of_graph else source, *others, **options)
+
+    monkeypatch.setattr(PyCodeCache, "write", edited)
 
 
 @contextmanager

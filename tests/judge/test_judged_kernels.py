@@ -16,10 +16,9 @@ import triton
 import triton.language as tl
 import typer
 from judged_programs import PROGRAMS, reinplaced, values
-from planted_kernels import Program, edits, first_change, judgement, launches, recorded
+from planted_kernels import Program, edit_code, edits, first_change, judgement, launches, recorded
 from torch._inductor import config as inductor
 from torch._inductor import ir
-from torch._inductor.codecache import PyCodeCache
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.graph import GraphLowering
 
@@ -169,15 +168,12 @@ def test_a_launch_that_is_passed_another_buffer_is_found(
 def test_a_launch_that_is_passed_the_product_of_another_operator_is_found(
     operators: Literal["writers", "none"], device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = PyCodeCache.write
+    def exchanged(code: str) -> str:
+        code, count = re.subn(r"(triton_poi\w+\.run\()(\w+), (\w+), ", r"\1\3, \2, ", code)
+        assert count == 1
+        return code
 
-    def exchanged(source: str, *others: Any, **options: Any) -> Any:
-        if "async_compile.wait(globals())" in source:
-            source, count = re.subn(r"(triton_poi\w+\.run\()(\w+), (\w+), ", r"\1\3, \2, ", source)
-            assert count == 1
-        return write(source, *others, **options)
-
-    monkeypatch.setattr(PyCodeCache, "write", exchanged)
+    edit_code(exchanged, monkeypatch)
     given = values(64, 64), values(64, 64, g=1), values(64, 64, g=2)
     program = Program(lambda x, y, w: ((x @ w).sin() - (y @ w).cos() * 2) @ w, lambda: given, calls=2)
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import torch
 from judged_programs import values
-from planted_kernels import Program, judgement, recorded
+from planted_kernels import Program, edit_code, judgement, recorded
 from torch._inductor import config as inductor
-from torch._inductor.codecache import PyCodeCache
 from torch._inductor.codegen.triton import TritonKernel
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
 from tracing.analyze.judge.findings import NotLaunched, OutputOff
 from tracing.analyze.judge.judgement import RunJudgement
+from tracing.model import Selection
 from tracing.model.first_names import first_names
 from tracing.program.device import Device
 from tracing.report.judge.judgement import judgement_text
@@ -32,6 +32,16 @@ def verdicts(said: RunJudgement) -> list[str]:
     return [one.verdict for one in said.launches]
 
 
+def drop_call(position: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inductor generates no call of one of its kernels, by their order."""
+    call, seen = TritonKernel.call_kernel, itertools.count()
+
+    def dropped(self: Any, *arguments: Any, **options: Any) -> Any:
+        return None if next(seen) == position else call(self, *arguments, **options)
+
+    monkeypatch.setattr(TritonKernel, "call_kernel", dropped)
+
+
 def four_kernels(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return (((x.sin() @ w).cos() @ w).softmax(-1) @ w).exp()
 
@@ -40,17 +50,14 @@ def four_kernels(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 def test_a_launch_that_is_missing_in_a_later_call_is_found_and_no_operator_accused(
     position: int, device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = PyCodeCache.write
+    def dropped(code: str) -> str:
+        calls = [*re.finditer(r"\n +(?=triton_\w+\.run\()", code)]
+        assert len(calls) == 4
+        end, line = calls[position].end(), calls[position].group()
+        counts = f"globals().update(made=globals().get('made', 0) + 1){line}"
+        return f"{code[:end]}{counts}if made == 1: {code[end:]}"
 
-    def dropped(source: str, *others: Any, **options: Any) -> Any:
-        calls = [*re.finditer(r"\n +(?=triton_\w+\.run\()", source)]
-        if "async_compile.wait(globals())" in source and len(calls) == 4:
-            end, line = calls[position].end(), calls[position].group()
-            counts = f"globals().update(made=globals().get('made', 0) + 1){line}"
-            source = f"{source[:end]}{counts}if made == 1: {source[end:]}"
-        return write(source, *others, **options)
-
-    monkeypatch.setattr(PyCodeCache, "write", dropped)
+    edit_code(dropped, monkeypatch)
     program = Program(four_kernels, lambda: (values(64, 64), values(64, 64, g=1)), calls=2)
 
     with inductor.patch(force_disable_caches=True):
@@ -64,28 +71,51 @@ def test_a_launch_that_is_missing_in_a_later_call_is_found_and_no_operator_accus
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
-@pytest.mark.parametrize("position", [0, 1, 2])
+@pytest.mark.parametrize(("position", "node"), [(0, "sin"), (1, "cos"), (2, "div")])
 def test_a_kernel_that_generated_code_never_calls_is_named_and_no_other_accused(
-    position: int, dynamic: bool, device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
+    position: int, node: str, dynamic: bool, device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call, seen = TritonKernel.call_kernel, itertools.count()
-
-    def dropped(self: Any, *arguments: Any, **options: Any) -> Any:
-        return None if next(seen) == position else call(self, *arguments, **options)
-
-    monkeypatch.setattr(TritonKernel, "call_kernel", dropped)
+    drop_call(position, monkeypatch)
     program = Program(four_kernels, lambda: (values(64, 64), values(64, 64, g=1)), dynamic=dynamic)
 
     with inductor.patch(force_disable_caches=True):
         said = judgement(recorded(program, runs, device))
 
     (missing,) = said.findings
-    assert isinstance(missing, NotLaunched) and missing.elsewhere is None
-    assert (("sin",), ("cos",))[position] == missing.nodes if position < 2 else "div" in missing.nodes
-    assert {*verdicts(said)} == ({"inputs wrong"} if position == 0 else {"right", "inputs wrong"})
+    assert isinstance(missing, NotLaunched) and missing.elsewhere is None and node in missing.nodes
+    assert verdicts(said) == ["right"] * position + ["inputs wrong"] * (3 - position)
     title, _, cause, *_ = judgement_text(said, ())
     assert title == f"✗ the kernel of {first_names(missing.nodes)} was not launched"
     assert cause == "    cause     Inductor's generated code, which has no call of it"
+
+
+def in_parts(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, 0).sum(1).exp().sum()
+
+
+@pytest.mark.parametrize("position", [0, 3])
+def test_a_launch_that_reads_partial_results_of_a_missing_one_is_not_accused(
+    position: int, device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop_call(position, monkeypatch)
+    with inductor.patch(force_disable_caches=True):
+        said = judgement(recorded(Program(in_parts, lambda: (values(300, 40),)), runs, device))
+
+    (missing,) = said.findings
+    assert isinstance(missing, NotLaunched) and "off" not in verdicts(said)
+    assert said.launches[position].why == f"no launch was seen that computes {first_names(missing.nodes)}"
+
+
+@pytest.mark.parametrize("kernel", ["sin", "cos", "softmax", "exp"])
+def test_of_a_right_program_the_launches_that_were_selected_are_right(
+    kernel: str, device: Device, runs: Path
+) -> None:
+    others = [f"*_{one}_*" for one in ("sin", "cos", "softmax", "exp") if one != kernel]
+    program = Program(four_kernels, lambda: (values(64, 64), values(64, 64, g=1)))
+
+    said = judgement(recorded(program, runs, device, selection=Selection(kernels=tuple(others))))
+
+    assert (verdicts(said), said.findings) == (["right"] * 3, ())
 
 
 def test_a_kernel_without_a_call_that_the_recorder_saw_generated_keeps_its_name(
@@ -110,15 +140,12 @@ def test_a_kernel_without_a_call_that_the_recorder_saw_generated_keeps_its_name(
 def test_a_result_that_no_launch_computes_is_said_to_lack_it(
     device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = PyCodeCache.write
+    def dropped(code: str) -> str:
+        code, count = re.subn(r"\n( +)(?=triton_\w+_exp_\w+\.run\()", r"\n\1if False: ", code)
+        assert count == 1
+        return code
 
-    def dropped(source: str, *others: Any, **options: Any) -> Any:
-        if "async_compile.wait(globals())" in source:
-            source, count = re.subn(r"\n( +)(?=triton_\w+_exp_\w+\.run\()", r"\n\1if False: ", source)
-            assert count == 1
-        return write(source, *others, **options)
-
-    monkeypatch.setattr(PyCodeCache, "write", dropped)
+    edit_code(dropped, monkeypatch)
     program = Program(lambda x, w: (x.sin() @ w).exp(), lambda: (values(64, 64), values(64, 64, g=1)))
 
     with inductor.patch(force_disable_caches=True):
@@ -137,19 +164,16 @@ def repeated(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 def test_of_a_call_that_lacks_one_of_several_launches_of_a_kernel_no_launch_is_accused(
     device: Device, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = PyCodeCache.write
+    def dropped(code: str) -> str:
+        code, count = re.subn(
+            r"\n( +)(?=triton_\w+\.run\()",
+            r"\n\1globals().update(made=globals().get('made', 0) + 1)\n\1if made != 4: ",
+            code,
+        )
+        assert count == 3
+        return code
 
-    def dropped(source: str, *others: Any, **options: Any) -> Any:
-        if "async_compile.wait(globals())" in source:
-            source, count = re.subn(
-                r"\n( +)(?=triton_\w+\.run\()",
-                r"\n\1globals().update(made=globals().get('made', 0) + 1)\n\1if made != 4: ",
-                source,
-            )
-            assert count == 3
-        return write(source, *others, **options)
-
-    monkeypatch.setattr(PyCodeCache, "write", dropped)
+    edit_code(dropped, monkeypatch)
     program = Program(repeated, lambda: (values(64, 64), values(64, 64, g=1)), calls=2)
 
     with inductor.patch(force_disable_caches=True):

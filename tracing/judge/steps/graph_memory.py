@@ -36,6 +36,7 @@ class BufferContent:
     storage: int | None = None  # that `by` wrote it to
     wrong: str = ""  # "launch 3 k is off": on which it depends
     unknown: str = ""  # why it is not known what reads it, or what it was made from: "k was not launched"
+    unseen: str = ""  # "no launch was seen that computes sin", from which it was made
 
 
 @dataclass(slots=True)

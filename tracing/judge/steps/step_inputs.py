@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tracing.judge.contents import Content
 from tracing.judge.fx.fx_values import FxValue
 from tracing.judge.steps.graph_memory import BufferContent, FxSources, GraphMemory
+from tracing.model.first_names import first_names
 from tracing.store.graph_file import ScheduleStep
 
 
@@ -21,15 +22,17 @@ class StepInputs:
     operators: tuple[str, ...]  # of libraries that made some, and that of the step
     wrong: str  # "launch 3 k is off": on which they depend
     unknown: str  # why it is not known what the step read: "k was not launched"
+    unseen: str  # "no launch was seen that computes sin", whose result it read
 
     def makes(self, value: FxValue | None, *, seen: bool) -> BufferContent:
         """What the step leaves in a buffer.
 
         seen -- False: the launch that makes it was not recorded
         """
+        unseen = self.unseen if seen else f"no launch was seen that computes {first_names(self.step.nodes)}"
         return BufferContent(
             value, None, self.sources if seen else {}, self.launches, self.operators,
-            self.step if seen else None, wrong=self.wrong, unknown=self.unknown,
+            self.step if seen else None, wrong=self.wrong, unknown=self.unknown, unseen=unseen,
         )  # fmt: skip
 
 
@@ -43,7 +46,7 @@ def step_inputs(
     """
     sources: FxSources = memory.numbers()
     launches: dict[int, None] = {}
-    wrong = ""
+    wrong = unseen = ""
     for name in step.reads:
         held = memory.held.get(name)
         if held is None:
@@ -57,9 +60,10 @@ def step_inputs(
                 continue
         sources |= {value: one for value, one in held.sources.items() if value not in sources}
         launches |= dict.fromkeys(held.launches)
+        unseen = unseen or held.unseen
     unknown = unknown or _unknown(memory, step)
     operators = library_operators(memory, step)
-    return StepInputs(step, sources, tuple(launches), operators, wrong or unknown, unknown)
+    return StepInputs(step, sources, tuple(launches), operators, wrong or unknown, unknown, unseen)
 
 
 def library_operators(memory: GraphMemory, step: ScheduleStep) -> tuple[str, ...]:

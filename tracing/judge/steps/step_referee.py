@@ -22,7 +22,6 @@ from tracing.judge.steps.step_verdict import StepJudge, StepVerdict
 from tracing.judge.steps.step_writes import step_writes
 from tracing.judge.steps.unkept_values import UnkeptValues
 from tracing.model import KernelLaunch
-from tracing.model.first_names import first_names
 
 
 class StepReferee:
@@ -51,7 +50,7 @@ class StepReferee:
             absent = missing.get(i)
             if absent is not None:
                 self._judged.findings.append(absent)
-            self._step(made, f"{absent.name} was not launched" if absent is not None else _unseen(made))
+            self._step(made, f"{absent.name} was not launched" if absent is not None else "")
         self._unkept.returned(call)
 
     def _step(self, made: LaunchedStep, unknown: str) -> None:
@@ -127,6 +126,8 @@ class StepReferee:
         written = step_writes(self._memory, made, targets)
         earlier = [one for one in self._judged.writers.launches if one.index in inputs.launches]
         verdict = StepJudge(self._memory).verdict(targets, written, [*earlier, *made.launches])
+        if verdict.verdict == "off" and inputs.unseen:
+            verdict = StepVerdict("no reference", inputs.unseen)  # it may be right for what it read
         if verdict.verdict == "right" and inputs.wrong:
             verdict.verdict, verdict.why = "inputs wrong", inputs.wrong
         self._judged.launches += [self._verdict(one, made, verdict, inputs) for one in made.launches]
@@ -149,9 +150,3 @@ class StepReferee:
             self._memory.program.lines(nodes), tuple(verdict.wrong), verdict.why, others,
             tuple(verdict.rounded), inputs.operators, tuple(verdict.unjudged),
         )  # fmt: skip
-
-
-def _unseen(made: LaunchedStep) -> str:
-    if made.step.kind != "kernel" or made.launches:
-        return ""
-    return f"no launch was seen that computes {first_names(made.step.nodes)}"

@@ -93,7 +93,7 @@ class UnkeptValues:
         if not wrong:
             self._judged.acquit(held.launches)
             return None
-        if held.unknown:  # it may be right for what it read
+        if held.unknown or held.unseen:  # it may be right for what it read
             return None
         return _OffValue(name, held, value, content, plan, sources, wrong[0])
 

@@ -227,7 +227,8 @@ def _calling_kernel(state: _Compile, original: Method) -> Method:
         steps = state.steps
         if steps:
             call = {"kernel": kernel_name, "arguments": [_text(one) for one in call_args]}
-            if state.extern or (kwargs.get("triton", True) and steps[-1]["kind"] == "kernel"):
+            own = kwargs.get("triton", True) and steps[-1]["kind"] == "kernel"  # generated within its step
+            if state.extern or own:
                 steps[-1]["calls"].append(call)
             else:
                 _cover(state, steps, call)
